@@ -1,0 +1,9 @@
+//! The promises of `leaparray`, each a model that loom explores.
+//!
+//! The models are in `tests/`, one file for each promise, and empty without `--cfg loom`:
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg loom" cargo test --release -p leaparray-loom-tests --target-dir target/loom
+//! ```
+//!
+//! This is a crate of its own because `--cfg loom` reaches every crate that is compiled with it.

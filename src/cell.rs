@@ -1,0 +1,141 @@
+//! The three kinds of number a bucket is made of. None of them wraps.
+
+use crate::sync::{AtomicI64, Ordering};
+
+/// Where every cell ends: 2⁶², some 4.6 · 10¹⁸, or 146 years in nanoseconds.
+pub(crate) const CEILING: u64 = 1 << 62;
+
+/// A counter that saturates at [`CEILING`].
+#[derive(Debug)]
+pub(crate) struct Counter(AtomicI64);
+
+impl Counter {
+    /// What one `fetch_add` may carry: 2¹⁵ threads that all looked before any of them added still
+    /// end 2⁶² above the ceiling at most, and so below `i64::MAX`.
+    const STEP: u64 = 1 << 47;
+
+    pub(crate) fn new() -> Self {
+        Self(AtomicI64::new(0))
+    }
+
+    /// Adds `count`, at most up to the ceiling.
+    pub(crate) fn add(&self, count: u64, order: Ordering) {
+        // Relaxed: a stale look errs by what others are adding now, which `STEP` allows for.
+        if count < Self::STEP && self.0.load(Ordering::Relaxed) < to_cell(CEILING) {
+            self.0.fetch_add(to_cell(count), order);
+        } else {
+            self.saturate(to_cell(count), order);
+        }
+    }
+
+    #[cold]
+    fn saturate(&self, count: i64, order: Ordering) {
+        let _ = self.0.fetch_update(order, Ordering::Relaxed, |value| {
+            Some(value.saturating_add(count).min(to_cell(CEILING)).max(value))
+        });
+    }
+
+    pub(crate) fn get(&self, order: Ordering) -> u64 {
+        from_cell(self.0.load(order)).min(CEILING)
+    }
+}
+
+/// The least of the values recorded.
+#[derive(Debug)]
+pub(crate) struct Minimum(AtomicI64);
+
+impl Minimum {
+    const NONE: i64 = i64::MAX;
+
+    pub(crate) fn new() -> Self {
+        Self(AtomicI64::new(Self::NONE))
+    }
+
+    pub(crate) fn record(&self, value: u64) {
+        let value = to_cell(value);
+        // Looking first keeps the common case, no new extreme, free of a read-modify-write. A
+        // stale look is too large, never too small: it can only cost one.
+        if value < self.0.load(Ordering::Relaxed) {
+            self.0.fetch_min(value, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<u64> {
+        let value = self.0.load(Ordering::Relaxed);
+        (value != Self::NONE).then(|| from_cell(value))
+    }
+}
+
+/// The greatest of the values recorded.
+#[derive(Debug)]
+pub(crate) struct Maximum(AtomicI64);
+
+impl Maximum {
+    const NONE: i64 = -1;
+
+    pub(crate) fn new() -> Self {
+        Self(AtomicI64::new(Self::NONE))
+    }
+
+    pub(crate) fn record(&self, value: u64) {
+        let value = to_cell(value);
+        if value > self.0.load(Ordering::Relaxed) {
+            self.0.fetch_max(value, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<u64> {
+        let value = self.0.load(Ordering::Relaxed);
+        (value != Self::NONE).then(|| from_cell(value))
+    }
+}
+
+fn to_cell(value: u64) -> i64 {
+    value.min(CEILING).cast_signed()
+}
+
+/// No cell that has a value is negative.
+fn from_cell(value: i64) -> u64 {
+    value.cast_unsigned()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_saturates_whatever_the_order_of_small_and_huge() {
+        let counter = Counter::new();
+        counter.add(7, Ordering::Relaxed);
+        counter.add(u64::MAX, Ordering::Relaxed);
+        assert_eq!(counter.get(Ordering::Relaxed), CEILING);
+        counter.add(1, Ordering::Relaxed);
+        counter.add(Counter::STEP, Ordering::Relaxed);
+        assert_eq!(counter.get(Ordering::Relaxed), CEILING);
+    }
+
+    #[test]
+    fn steps_that_race_past_the_ceiling_do_not_wrap() {
+        let counter = Counter::new();
+        counter.saturate(to_cell(CEILING - 1), Ordering::Relaxed);
+        // What 2¹⁵ − 1 threads that looked together would add.
+        for _ in 1..1_u32 << 15 {
+            counter.0.fetch_add(to_cell(Counter::STEP - 1), Ordering::Relaxed);
+        }
+        assert_eq!(counter.get(Ordering::Relaxed), CEILING);
+        counter.add(u64::MAX, Ordering::Relaxed);
+        assert_eq!(counter.get(Ordering::Relaxed), CEILING);
+    }
+
+    #[test]
+    fn extremes_know_zero_from_nothing() {
+        let (min, max) = (Minimum::new(), Maximum::new());
+        assert_eq!((min.get(), max.get()), (None, None));
+        min.record(5);
+        max.record(0);
+        assert_eq!((min.get(), max.get()), (Some(5), Some(0)));
+        min.record(0);
+        max.record(u64::MAX);
+        assert_eq!((min.get(), max.get()), (Some(0), Some(CEILING)));
+    }
+}

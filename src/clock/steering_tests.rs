@@ -1,0 +1,141 @@
+//! Simulated years: a counter and a reference that disagree, read at irregular times.
+
+use std::cell::Cell;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// True time in nanoseconds; the counter and the reference each run at a rate of their own.
+#[derive(Debug)]
+struct Simulated {
+    true_time: Cell<u64>,
+    /// Parts per million that the counter runs fast by, relative to the reference.
+    counter_ppm: Cell<i64>,
+    /// The counter in millionths of a nanosecond, so that no rounding adds up.
+    counter: Cell<u128>,
+    /// True time that passes with each look at the reference: being preempted in the middle.
+    stall: Cell<u64>,
+}
+
+impl Simulated {
+    fn new(counter_ppm: i64) -> Self {
+        Self {
+            true_time: Cell::new(1_540_629_300 * SECOND),
+            counter_ppm: Cell::new(counter_ppm),
+            counter: Cell::new(0),
+            stall: Cell::new(0),
+        }
+    }
+
+    fn pass(&self, nanos: u64) {
+        self.true_time.set(self.true_time.get() + nanos);
+        let rate = u128::try_from(1_000_000 + self.counter_ppm.get()).unwrap();
+        self.counter.set(self.counter.get() + u128::from(nanos) * rate);
+    }
+}
+
+impl Source for Simulated {
+    fn counter(&self) -> u64 {
+        u64::try_from(self.counter.get() / 1_000_000).unwrap()
+    }
+
+    fn reference(&self) -> u64 {
+        let reference = self.true_time.get();
+        self.pass(self.stall.get());
+        reference
+    }
+}
+
+/// Reads the clock and holds it to the bounds; returns the reading.
+fn read(steering: &Steering<Simulated>, last: u64, behind: u64, ahead: u64) -> u64 {
+    let before = steering.source.true_time.get();
+    let now = steering.nanos();
+    let after = steering.source.true_time.get();
+    assert!(now >= last, "went back from {last} to {now}");
+    assert!(now.saturating_add(behind) >= before, "{} ns behind", before - now);
+    assert!(now <= after + ahead, "{} ns ahead", now - after);
+    now
+}
+
+/// What a steady counter may fall behind by: the slowdown and its own error, over one hold.
+fn bound(ppm: i64) -> u64 {
+    let error = u64::try_from(977 - ppm).unwrap() * HOLD / 1_000_000;
+    error + 2
+}
+
+#[test]
+fn drift_is_bounded_for_ten_years_at_any_steady_rate() {
+    for ppm in [-1_000, -500, -10, 0, 10, 500, 970] {
+        let steering = Steering::new(Simulated::new(ppm));
+        let mut last = 0;
+        // Bursts of reads, minutes apart: what a counter calibrated once would lose adds up to
+        // 53 minutes at 10 ppm.
+        for _ in 0..10 * 365 * 24 {
+            for _ in 0..4 {
+                last = read(&steering, last, bound(ppm), 0);
+                steering.source.pass(HOLD / 3);
+            }
+            steering.source.pass(3_600 * SECOND);
+        }
+    }
+}
+
+#[test]
+fn a_busy_second_makes_few_corrections() {
+    let steering = Steering::new(Simulated::new(20));
+    let (mut corrections, mut due) = (0, 0);
+    for _ in 0..1_000_000 {
+        steering.source.pass(1_000);
+        steering.nanos();
+        let new_due = steering.due.load(Ordering::Relaxed);
+        corrections += u64::from(new_due != due);
+        due = new_due;
+    }
+    assert!((3_000..4_000).contains(&corrections), "{corrections} corrections in a second");
+}
+
+#[test]
+fn a_counter_that_runs_away_is_not_followed() {
+    for ppm in [2_000, 50_000, 3_000_000] {
+        let steering = Steering::new(Simulated::new(ppm));
+        let ahead = LEAD + HOLD * u64::try_from(ppm).unwrap() / 1_000_000;
+        let mut last = 0;
+        for _ in 0..100_000 {
+            last = read(&steering, last, HOLD, ahead);
+            steering.source.pass(HOLD / 7);
+        }
+    }
+}
+
+#[test]
+fn a_counter_that_jumps_is_left_until_the_reference_has_caught_up() {
+    let steering = Steering::new(Simulated::new(0));
+    let last = read(&steering, 0, 0, 0);
+    // An hour's suspend that the reference does not count.
+    let hour = 3_600 * 1_000_000 * u128::from(SECOND);
+    steering.source.counter.set(steering.source.counter.get() + hour);
+    let last = read(&steering, last, 0, HOLD);
+    steering.source.pass(HOLD);
+    read(&steering, last, 0, 0);
+}
+
+proptest! {
+    #[test]
+    fn never_back_and_never_far_off(
+        rates in prop::collection::vec(-900_i64..970, 1..8),
+        steps in prop::collection::vec((0..2 * SECOND, 0..3_u64 * HOLD, any::<bool>()), 1..200),
+    ) {
+        let steering = Steering::new(Simulated::new(0));
+        let mut last = 0;
+        for (i, (step, stall, stalls)) in steps.into_iter().enumerate() {
+            steering.source.counter_ppm.set(rates[i % rates.len()]);
+            steering.source.stall.set(if stalls { stall } else { 0 });
+            // Who stalls is behind by that stall, for as long as one hold.
+            last = read(&steering, last, 4 * HOLD, 0);
+            steering.source.pass(if stalls { step % HOLD } else { step });
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What is counted.
+
+use std::fmt;
+
+/// An event of a resource's traffic, as Sentinel's `MetricEvent` has them.
+///
+/// ```
+/// use leaparray::MetricEvent;
+///
+/// assert_eq!(MetricEvent::ALL.len(), MetricEvent::COUNT);
+/// assert_eq!(MetricEvent::OccupiedPass.to_string(), "occupied_pass");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MetricEvent {
+    /// A request was let through.
+    Pass,
+    /// A request was refused.
+    Block,
+    /// A request that was let through failed.
+    Exception,
+    /// A request that was let through succeeded.
+    Success,
+    /// Response time. Its sum is in nanoseconds, and every count added to it is one response time
+    /// of so many nanoseconds: it takes part in the mean and in the extremes.
+    Rt,
+    /// A request was let through on a permit of a bucket yet to come.
+    OccupiedPass,
+}
+
+impl MetricEvent {
+    /// How many events there are.
+    pub const COUNT: usize = 6;
+
+    /// Every event, in the order of its declaration.
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Pass, Self::Block, Self::Exception, Self::Success, Self::Rt, Self::OccupiedPass];
+
+    /// The event's name in snake case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Block => "block",
+            Self::Exception => "exception",
+            Self::Success => "success",
+            Self::Rt => "rt",
+            Self::OccupiedPass => "occupied_pass",
+        }
+    }
+}
+
+impl fmt::Display for MetricEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,156 @@
+//! Index, start and coverage arithmetic. No atomics, no clock: everything here is a pure function.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::error::{ConfigError, ViewError};
+use crate::timestamp::Timestamp;
+
+/// The geometry of a window: how many buckets, and how long they are together.
+///
+/// Validated once, when it is made; everything that takes one is infallible. With L the
+/// [bucket length](Self::bucket_len) and N the [sample count](Self::sample_count), the time `t`
+/// falls into the bucket number `k(t) = floor(t / L)`, which starts at `k · L` and lives in the
+/// ring's slot `k mod N`. A read at `now` covers exactly the buckets `k(now) − N + 1 ..= k(now)`.
+///
+/// ```
+/// use leaparray::{Timestamp, WindowConfig};
+/// use std::time::Duration;
+///
+/// let config = WindowConfig::new(2, Duration::from_secs(1))?;
+/// let t = Timestamp::from_millis(1_600);
+/// assert_eq!(config.bucket_len(), Duration::from_millis(500));
+/// assert_eq!(config.bucket_number(t), 3);
+/// assert_eq!(config.bucket_start(t), Timestamp::from_millis(1_500));
+/// assert_eq!(config.slot(t), 1);
+/// # Ok::<_, leaparray::ConfigError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WindowConfig {
+    sample_count: usize,
+    bucket_nanos: u64,
+}
+
+impl WindowConfig {
+    /// The largest [sample count](Self::sample_count), 2²⁰: eight megabytes of empty slots.
+    pub const MAX_SAMPLE_COUNT: usize = 1 << 20;
+
+    /// The longest [interval](Self::interval), `u64::MAX` nanoseconds.
+    pub const MAX_INTERVAL: Duration = Duration::from_nanos(u64::MAX);
+
+    /// A window of `sample_count` buckets that together span `interval`.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConfigError`] if either is zero or too large, if a bucket would be shorter than a
+    /// nanosecond, or if the interval does not divide into buckets of whole nanoseconds.
+    ///
+    /// ```
+    /// use leaparray::{ConfigError, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let interval = Duration::from_secs(1);
+    /// assert!(WindowConfig::new(10, interval).is_ok());
+    /// assert_eq!(
+    ///     WindowConfig::new(3, interval),
+    ///     Err(ConfigError::Indivisible { sample_count: 3, interval })
+    /// );
+    /// ```
+    pub const fn new(sample_count: usize, interval: Duration) -> Result<Self, ConfigError> {
+        if sample_count == 0 {
+            return Err(ConfigError::ZeroSamples { interval });
+        }
+        if sample_count > Self::MAX_SAMPLE_COUNT {
+            let max = Self::MAX_SAMPLE_COUNT;
+            return Err(ConfigError::TooManySamples { sample_count, max });
+        }
+        if interval.is_zero() {
+            return Err(ConfigError::ZeroInterval { sample_count });
+        }
+        if interval.as_nanos() > Self::MAX_INTERVAL.as_nanos() {
+            let max = Self::MAX_INTERVAL;
+            return Err(ConfigError::IntervalTooLong { interval, max });
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most MAX_INTERVAL")]
+        let nanos = interval.as_nanos() as u64;
+        if nanos < sample_count as u64 {
+            return Err(ConfigError::BucketTooShort { sample_count, interval });
+        }
+        if nanos % sample_count as u64 != 0 {
+            return Err(ConfigError::Indivisible { sample_count, interval });
+        }
+        let bucket_nanos = nanos / sample_count as u64;
+        Ok(Self { sample_count, bucket_nanos })
+    }
+
+    /// How many buckets the window has, N: 1 to [`Self::MAX_SAMPLE_COUNT`].
+    #[must_use]
+    pub const fn sample_count(&self) -> usize {
+        self.sample_count
+    }
+
+    /// How long the whole window is, N · L.
+    #[must_use]
+    pub const fn interval(&self) -> Duration {
+        Duration::from_nanos(self.bucket_nanos * self.sample_count as u64)
+    }
+
+    /// How long one bucket is, L: at least a nanosecond.
+    #[must_use]
+    pub const fn bucket_len(&self) -> Duration {
+        Duration::from_nanos(self.bucket_nanos)
+    }
+
+    /// The absolute number of the bucket that `now` falls into, `k(now) = floor(now / L)`.
+    #[must_use]
+    pub const fn bucket_number(&self, now: Timestamp) -> u64 {
+        now.as_nanos() / self.bucket_nanos
+    }
+
+    /// The start of the bucket that `now` falls into, `k(now) · L`.
+    #[must_use]
+    pub const fn bucket_start(&self, now: Timestamp) -> Timestamp {
+        self.start_of(self.bucket_number(now))
+    }
+
+    /// The ring's slot for the bucket that `now` falls into, `k(now) mod N`.
+    #[must_use]
+    pub const fn slot(&self, now: Timestamp) -> usize {
+        self.slot_of(self.bucket_number(now))
+    }
+
+    /// The start of bucket `number`, which is that of some timestamp: the product fits.
+    pub(crate) const fn start_of(&self, number: u64) -> Timestamp {
+        Timestamp::from_nanos(number * self.bucket_nanos)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "below the sample count, a usize")]
+    pub(crate) const fn slot_of(&self, number: u64) -> usize {
+        (number % self.sample_count as u64) as usize
+    }
+
+    /// The buckets that a read at `now` covers; cut at number 0, before which there is no time.
+    pub(crate) const fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
+        let newest = self.bucket_number(now);
+        newest.saturating_sub(self.sample_count as u64 - 1)..=newest
+    }
+
+    /// How many of the buckets of `array` make one of this window's, if it is a view over it.
+    pub(crate) const fn buckets_per_sample(&self, array: &Self) -> Result<u64, ViewError> {
+        if self.bucket_nanos % array.bucket_nanos != 0 {
+            return Err(ViewError::BucketNotAMultiple { view: *self, array: *array });
+        }
+        if array.interval().as_nanos() % self.interval().as_nanos() != 0 {
+            return Err(ViewError::IntervalNotADivisor { view: *self, array: *array });
+        }
+        Ok(self.bucket_nanos / array.bucket_nanos)
+    }
+}
+
+impl fmt::Display for WindowConfig {
+    /// Count and length of the buckets: `2 × 500ms`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} × {:?}", self.sample_count, self.bucket_len())
+    }
+}

@@ -1,0 +1,265 @@
+//! The ring of atomically swapped wraps.
+
+use std::cmp::Ordering::{Equal, Greater, Less};
+use std::fmt;
+use std::ops::{Deref, RangeInclusive};
+
+use crossbeam_utils::CachePadded;
+
+use crate::bucket::{Account, Bucket, BucketWrap};
+use crate::geometry::WindowConfig;
+use crate::retired::Retired;
+use crate::sync::{Arc, Held, Patience, Slot, TryLock};
+use crate::timestamp::Timestamp;
+
+/// A ring of buckets over time, after Sentinel's `LeapArray`; lock-free, and exact at rollover.
+///
+/// The bucket number `k` of a time lives in slot `k mod N`. Where Sentinel resets a stale bucket
+/// in place, this ring swaps a fresh [`BucketWrap`] in, whose start never changes: whoever still
+/// holds the old one adds to what has left the window, and never to another bucket.
+///
+/// Every operation takes `now`; the ring has no clock. It never allocates on a read, and on a
+/// write only when a bucket is the first of its number.
+///
+/// ```
+/// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
+/// use std::time::Duration;
+///
+/// let array = LeapArray::<MetricBucket>::new(WindowConfig::new(2, Duration::from_secs(1))?);
+/// let t = Timestamp::from_millis;
+/// array.current_bucket(t(700)).add(MetricEvent::Pass, 3);
+/// array.current_bucket(t(1_100)).add(MetricEvent::Pass, 4);
+///
+/// let starts = array.values(t(1_100)).map(|wrap| wrap.start());
+/// assert!(starts.eq([t(500), t(1_000)]));
+/// // Half a second on, the first of the two has left the window.
+/// assert!(array.values(t(1_500)).map(|wrap| wrap.start()).eq([t(1_000)]));
+/// # Ok::<_, leaparray::ConfigError>(())
+/// ```
+pub struct LeapArray<B: Bucket> {
+    config: WindowConfig,
+    slots: Box<[Slot<BucketWrap<B>>]>,
+    retired: Slot<Retired<B>>,
+    /// Written by who is late while the fields above are read by everybody.
+    late: CachePadded<B>,
+    reset: CachePadded<TryLock>,
+}
+
+impl<B: Bucket> LeapArray<B> {
+    /// An array in which nothing has been recorded. The slots are filled when they are first used.
+    #[must_use]
+    pub fn new(config: WindowConfig) -> Self {
+        Self {
+            config,
+            slots: (0..config.sample_count()).map(|_| Slot::empty()).collect(),
+            retired: Slot::empty(),
+            late: CachePadded::default(),
+            reset: CachePadded::new(TryLock::new()),
+        }
+    }
+
+    /// The geometry.
+    #[must_use]
+    pub const fn config(&self) -> &WindowConfig {
+        &self.config
+    }
+
+    /// The bucket to record in at `now`: that of `now`'s number, made if it is not there yet.
+    ///
+    /// If the slot already holds a newer bucket, `now` is late and the array's
+    /// [late bucket](CurrentBucket::Late) is returned instead, so that nothing is lost.
+    ///
+    /// Lock-free. One thread at a time replaces a stale bucket; others yield meanwhile, but only a
+    /// bounded number of times, so that no stalled thread can hold them up.
+    pub fn current_bucket(&self, now: Timestamp) -> CurrentBucket<'_, B> {
+        let start = self.config.bucket_start(now);
+        let slot = &self.slots[self.config.slot(now)];
+        let mut patience = Patience::new();
+        loop {
+            let observed = slot.load();
+            match observed.get().map(|wrap| wrap.start().cmp(&start)) {
+                Some(Equal) => return CurrentBucket::InTime(WrapRef(observed)),
+                Some(Greater) => return CurrentBucket::Late(&self.late),
+                Some(Less) => self.reset(slot, &observed, start, &mut patience),
+                // Who loses finds the winner's at the next look.
+                None => self.put(slot, &observed, start),
+            }
+        }
+    }
+
+    /// Replaces the stale wrap that was `observed`, or leaves it to who is at it already.
+    fn reset(
+        &self,
+        slot: &Slot<BucketWrap<B>>,
+        observed: &Held<BucketWrap<B>>,
+        start: Timestamp,
+        patience: &mut Patience,
+    ) {
+        let lock = self.reset.try_lock();
+        if lock.is_none() && patience.wait() {
+            return;
+        }
+        // The lock only spares a herd its allocations. What keeps a second swap out is that each
+        // is against the wrap that was observed: whoever held the lock may have stalled.
+        if slot.load().same(observed) {
+            self.retire(observed);
+            self.put(slot, observed, start);
+        }
+    }
+
+    fn put(&self, slot: &Slot<BucketWrap<B>>, observed: &Held<BucketWrap<B>>, start: Timestamp) {
+        let _ = slot.compare_and_swap(observed, Arc::new(BucketWrap::empty(start)));
+    }
+
+    /// Adds `wrap` to the retired ones, unless another thread has.
+    fn retire(&self, wrap: &Held<BucketWrap<B>>) {
+        loop {
+            let before = self.retired.load();
+            let after = wrap.to_arc().and_then(|wrap| Retired::with(before.get(), wrap));
+            let Some(after) = after else { return };
+            if self.retired.compare_and_swap(&before, Arc::new(after)).is_some() {
+                return;
+            }
+        }
+    }
+
+    /// The bucket before that of `now`, if it is there and the window covers it: with one bucket
+    /// in the ring there is none.
+    pub fn previous_bucket(&self, now: Timestamp) -> Option<WrapRef<B>> {
+        let covered = self.config.covered(now);
+        let previous = covered.end().checked_sub(1)?;
+        if covered.contains(&previous) { self.wrap(previous) } else { None }
+    }
+
+    /// The buckets that the window covers at `now`, from the oldest to the newest, without those
+    /// that nobody has recorded in.
+    pub fn values(&self, now: Timestamp) -> impl Iterator<Item = WrapRef<B>> {
+        self.wraps(self.config.covered(now))
+    }
+
+    /// Those of [`values`](Self::values) whose start `predicate` accepts.
+    ///
+    /// The predicate is asked before the bucket is looked up, once for each bucket of the window.
+    pub fn values_conditional(
+        &self,
+        now: Timestamp,
+        mut predicate: impl FnMut(Timestamp) -> bool,
+    ) -> impl Iterator<Item = WrapRef<B>> {
+        let covered = self.config.covered(now);
+        covered
+            .filter(move |&number| predicate(self.config.start_of(number)))
+            .filter_map(|number| self.wrap(number))
+    }
+
+    /// The wraps of the given bucket numbers that are there.
+    pub(crate) fn wraps(&self, numbers: RangeInclusive<u64>) -> impl Iterator<Item = WrapRef<B>> {
+        numbers.filter_map(|number| self.wrap(number))
+    }
+
+    fn wrap(&self, number: u64) -> Option<WrapRef<B>> {
+        let held = self.slots[self.config.slot_of(number)].load();
+        let is_it = held.get().is_some_and(|wrap| wrap.start() == self.config.start_of(number));
+        is_it.then_some(WrapRef(held))
+    }
+
+    /// Where everything that was ever added is, as seen from `now`.
+    ///
+    /// One coherent look: each add is counted once. An add that returned before this began is
+    /// counted; one that runs meanwhile may be. From look to look each total only grows.
+    pub fn account(&self, now: Timestamp) -> Account<B::Total> {
+        self.account_over(&self.config.covered(now))
+    }
+
+    pub(crate) fn account_over(&self, covered: &RangeInclusive<u64>) -> Account<B::Total> {
+        loop {
+            let retired = self.retired.load();
+            let account = self.account_given(retired.get(), covered);
+            // A wrap is retired before its slot is given away, and a slot's load acquires what
+            // was written before its swap: whoever took a wrap from under this look has changed
+            // `retired` before. Each retry means that somebody else got ahead.
+            if self.retired.load().same(&retired) {
+                return account;
+            }
+        }
+    }
+
+    fn account_given(
+        &self,
+        retired: Option<&Retired<B>>,
+        covered: &RangeInclusive<u64>,
+    ) -> Account<B::Total> {
+        let mut account = Account { late: self.late.total(), ..Account::default() };
+        if let Some(retired) = retired {
+            account.expired += retired.settled();
+        }
+        for (index, slot) in self.slots.iter().enumerate() {
+            let held = slot.load();
+            let current = held.get();
+            // Retired wraps go with the look at their slot: one that is still there is counted
+            // there, so that it is in the window for as long as readers find it in the window.
+            for wrap in retired.into_iter().flat_map(Retired::open) {
+                let is_current = current.is_some_and(|current| current.start() == wrap.start());
+                if self.config.slot(wrap.start()) == index && !is_current {
+                    account.expired += &wrap.bucket().total();
+                }
+            }
+            if let Some(wrap) = current {
+                let in_window = covered.contains(&self.config.bucket_number(wrap.start()));
+                let part = if in_window { &mut account.in_window } else { &mut account.expired };
+                *part += &wrap.bucket().total();
+            }
+        }
+        account
+    }
+}
+
+impl<B: Bucket> fmt::Debug for LeapArray<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeapArray").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// Where to record at a given time: dereferences to the bucket.
+#[derive(Debug)]
+pub enum CurrentBucket<'a, B> {
+    /// The bucket of that time.
+    InTime(WrapRef<B>),
+    /// The bucket of all that comes too late: the slot of that time holds a newer bucket.
+    Late(&'a B),
+}
+
+impl<B> CurrentBucket<'_, B> {
+    /// The wrap of that time; `None` if it is late.
+    pub fn in_time(&self) -> Option<&BucketWrap<B>> {
+        match self {
+            Self::InTime(wrap) => Some(wrap),
+            Self::Late(_) => None,
+        }
+    }
+}
+
+impl<B> Deref for CurrentBucket<'_, B> {
+    type Target = B;
+
+    fn deref(&self) -> &B {
+        match self {
+            Self::InTime(wrap) => wrap.bucket(),
+            Self::Late(bucket) => bucket,
+        }
+    }
+}
+
+/// A [`BucketWrap`] that is kept alive, whether it is still in the ring or not.
+///
+/// Cheap to get and meant to be held briefly: what is recorded through it after the wrap has left
+/// the window is counted as expired, and the array cannot settle a wrap that is held.
+#[derive(Debug)]
+pub struct WrapRef<B>(Held<BucketWrap<B>>);
+
+impl<B> Deref for WrapRef<B> {
+    type Target = BucketWrap<B>;
+
+    fn deref(&self) -> &BucketWrap<B> {
+        self.0.get().expect("a WrapRef is made of a slot that was found filled")
+    }
+}

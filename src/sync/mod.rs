@@ -1,0 +1,19 @@
+//! The only place that names the standard library's atomics, `arc-swap` or `loom`.
+//!
+//! Under `cfg(loom)` every atomic, every `Arc` and the slot are the model checker's, so that the
+//! models in `loom-tests` run the crate's own code.
+
+#[cfg(loom)]
+mod model;
+mod patience;
+#[cfg(not(loom))]
+mod real;
+mod try_lock;
+
+#[cfg(loom)]
+pub(crate) use model::{Arc, AtomicBool, AtomicI64, AtomicU64, Held, Ordering, Slot, fence};
+#[cfg(not(loom))]
+pub(crate) use real::{Arc, AtomicBool, AtomicI64, AtomicU64, Held, Ordering, Slot, fence};
+
+pub(crate) use patience::Patience;
+pub(crate) use try_lock::TryLock;

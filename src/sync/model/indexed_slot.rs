@@ -1,0 +1,68 @@
+//! A slot whose value is an index into everything that was ever put there.
+
+use std::sync::{Arc as Invisible, Mutex, PoisonError};
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Held;
+
+/// Index 0 is the empty slot; a value that was swapped out is let go of, and its index not used
+/// again.
+///
+/// The table of values is the standard library's, so that loom sees the index alone. An inner
+/// `Arc` is never cloned or dropped under its lock: those are loom's switching points, and all of
+/// a model's threads run on one thread of the system. Hence the outer, invisible `Arc`.
+pub(crate) struct Slot<T> {
+    index: AtomicUsize,
+    values: Mutex<Vec<Option<Invisible<Arc<T>>>>>,
+}
+
+impl<T> Slot<T> {
+    pub(crate) fn empty() -> Self {
+        Self { index: AtomicUsize::new(0), values: Mutex::new(vec![None]) }
+    }
+
+    pub(crate) fn load(&self) -> Held<T> {
+        let mut index = self.index.load(Ordering::Acquire);
+        loop {
+            if index == 0 {
+                return Held(None);
+            }
+            let value = self.with_values(|values| values[index].clone());
+            if let Some(value) = value {
+                return Held(Some(Arc::clone(&value)));
+            }
+            // Gone since: take the newest, as arc-swap does when its second look fails. Only a
+            // read-modify-write is sure to read that.
+            index = self.index.fetch_add(0, Ordering::Acquire);
+        }
+    }
+
+    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> Option<Held<T>> {
+        let put = Held(Some(Arc::clone(&new)));
+        let (old_index, new_index) = self.with_values(|values| {
+            values.push(Some(Invisible::new(new)));
+            (Self::index_of(values, observed), values.len() - 1)
+        });
+        let swapped = old_index.is_some_and(|old| {
+            self.index.compare_exchange(old, new_index, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        });
+        let gone = if swapped { old_index.unwrap_or(0) } else { new_index };
+        let value = self.with_values(|values| values[gone].take());
+        drop(value);
+        swapped.then_some(put)
+    }
+
+    /// Where `observed` lies: nowhere if it was let go of.
+    fn index_of(values: &[Option<Invisible<Arc<T>>>], observed: &Held<T>) -> Option<usize> {
+        let Some(address) = observed.address() else { return Some(0) };
+        values.iter().position(|value| {
+            value.as_ref().is_some_and(|arc| std::ptr::from_ref(&***arc) == address)
+        })
+    }
+
+    fn with_values<R>(&self, f: impl FnOnce(&mut Vec<Option<Invisible<Arc<T>>>>) -> R) -> R {
+        f(&mut self.values.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

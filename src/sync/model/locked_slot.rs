@@ -1,0 +1,26 @@
+//! A slot behind a mutex.
+
+use loom::sync::{Arc, Mutex};
+
+use super::Held;
+
+pub(crate) struct Slot<T>(Mutex<Option<Arc<T>>>);
+
+impl<T> Slot<T> {
+    pub(crate) fn empty() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    pub(crate) fn load(&self) -> Held<T> {
+        Held(self.0.lock().expect("no model panics with a slot locked").clone())
+    }
+
+    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> Option<Held<T>> {
+        let mut value = self.0.lock().expect("no model panics with a slot locked");
+        if value.as_ref().map(|arc| std::ptr::from_ref(&**arc)) != observed.address() {
+            return None;
+        }
+        *value = Some(new.clone());
+        Some(Held(Some(new)))
+    }
+}

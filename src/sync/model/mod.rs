@@ -1,0 +1,47 @@
+//! The model checker's atomics, and two stand-ins for `arc-swap`, which loom cannot see into.
+//!
+//! The default one is an index that is swapped atomically: it makes the edges that an acquiring
+//! load and a releasing swap make, and no others. `--cfg locked_slot` puts a mutex there instead:
+//! simpler, and a cross-check, but its lock orders what a real slot does not.
+
+#[cfg(not(locked_slot))]
+mod indexed_slot;
+#[cfg(locked_slot)]
+mod locked_slot;
+
+#[cfg(not(locked_slot))]
+pub(crate) use indexed_slot::Slot;
+#[cfg(locked_slot)]
+pub(crate) use locked_slot::Slot;
+
+pub(crate) use loom::sync::Arc;
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+
+use std::fmt;
+
+/// What a slot held when it was loaded, kept alive.
+pub(crate) struct Held<T>(Option<Arc<T>>);
+
+impl<T> Held<T> {
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.0.as_deref()
+    }
+
+    pub(crate) fn to_arc(&self) -> Option<Arc<T>> {
+        self.0.as_ref().map(Arc::clone)
+    }
+
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        self.address() == other.address()
+    }
+
+    fn address(&self) -> Option<*const T> {
+        self.get().map(std::ptr::from_ref)
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Held<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}

@@ -1,0 +1,60 @@
+//! The real thing: the standard library's atomics, and the one type that holds `arc-swap`.
+
+use std::fmt;
+
+use arc_swap::{ArcSwapOption, Guard};
+
+pub(crate) use std::sync::Arc;
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+
+/// An atomically swapped `Option<Arc<T>>`.
+///
+/// # Orderings
+///
+/// A load acquires and a swap releases: who sees a value in the slot sees everything that was
+/// written before it was put there. `arc-swap` documents both as at least that.
+pub(crate) struct Slot<T>(ArcSwapOption<T>);
+
+impl<T> Slot<T> {
+    pub(crate) fn empty() -> Self {
+        Self(ArcSwapOption::empty())
+    }
+
+    pub(crate) fn load(&self) -> Held<T> {
+        Held(self.0.load())
+    }
+
+    /// Puts `new` in if the slot still holds the very thing that was `observed`.
+    ///
+    /// There is no ABA: while `observed` is held, its address is not given to anything else.
+    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> Option<Held<T>> {
+        let put = Guard::from_inner(Some(Arc::clone(&new)));
+        let found = self.0.compare_and_swap(&observed.0, Some(new));
+        Held(found).same(observed).then_some(Held(put))
+    }
+}
+
+/// What a slot held when it was loaded, kept alive.
+pub(crate) struct Held<T>(Guard<Option<Arc<T>>>);
+
+impl<T> Held<T> {
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.0.as_deref()
+    }
+
+    /// An owner of its own, counted by [`Arc::strong_count`], which a `Held` need not be.
+    pub(crate) fn to_arc(&self) -> Option<Arc<T>> {
+        self.0.as_ref().map(Arc::clone)
+    }
+
+    /// Whether both are the same thing, not merely equal.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Held<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}

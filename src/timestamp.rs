@@ -1,0 +1,123 @@
+//! The unit of time of the whole crate.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A point in time: whole nanoseconds since the Unix epoch, on a monotonic timeline.
+///
+/// A newtype, so that a unit cannot be mistaken. It spans the years 1970 to 2554; arithmetic
+/// saturates at both ends instead of wrapping or panicking.
+///
+/// ```
+/// use leaparray::Timestamp;
+/// use std::time::Duration;
+///
+/// let t = Timestamp::from_millis(1_500);
+/// assert_eq!(t.as_nanos(), 1_500_000_000);
+/// assert_eq!(t.saturating_add(Duration::from_millis(500)), Timestamp::from_secs(2));
+/// assert_eq!(t.saturating_since(Timestamp::from_secs(1)), Duration::from_millis(500));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// The Unix epoch, 0 ns.
+    pub const MIN: Self = Self(0);
+    /// The last representable instant, `u64::MAX` ns.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// The instant `nanos` nanoseconds after the Unix epoch.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// The instant `millis` milliseconds after the Unix epoch, at most [`Timestamp::MAX`].
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// The instant `secs` seconds after the Unix epoch, at most [`Timestamp::MAX`].
+    #[must_use]
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs.saturating_mul(1_000_000_000))
+    }
+
+    /// Nanoseconds since the Unix epoch.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Whole milliseconds since the Unix epoch, rounded down.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// Whole seconds since the Unix epoch, rounded down.
+    #[must_use]
+    pub const fn as_secs(self) -> u64 {
+        self.0 / 1_000_000_000
+    }
+
+    /// The instant `span` later, at most [`Timestamp::MAX`].
+    #[must_use]
+    pub const fn saturating_add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(saturating_nanos(span)))
+    }
+
+    /// The instant `span` earlier, at least [`Timestamp::MIN`].
+    #[must_use]
+    pub const fn saturating_sub(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(saturating_nanos(span)))
+    }
+
+    /// The time that passed from `earlier` to `self`; zero if `earlier` is the later one.
+    #[must_use]
+    pub const fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// Seconds since the Unix epoch with nine decimals: `1540629334.619000000`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09}", self.as_secs(), self.0 % 1_000_000_000)
+    }
+}
+
+/// A span in nanoseconds, cut at `u64::MAX` (584 years).
+#[expect(clippy::cast_possible_truncation, reason = "cut at u64::MAX before")]
+pub(crate) const fn saturating_nanos(span: Duration) -> u64 {
+    let nanos = span.as_nanos();
+    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversions_round_down_and_saturate() {
+        assert_eq!(Timestamp::from_nanos(1_999_999).as_millis(), 1);
+        assert_eq!(Timestamp::from_millis(1_999).as_secs(), 1);
+        assert_eq!(Timestamp::from_millis(u64::MAX), Timestamp::MAX);
+        assert_eq!(Timestamp::from_secs(u64::MAX), Timestamp::MAX);
+    }
+
+    #[test]
+    fn arithmetic_saturates_at_both_ends() {
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(Timestamp::MAX.saturating_add(hour), Timestamp::MAX);
+        assert_eq!(Timestamp::MIN.saturating_add(Duration::MAX), Timestamp::MAX);
+        assert_eq!(Timestamp::from_secs(1).saturating_sub(hour), Timestamp::MIN);
+        assert_eq!(Timestamp::MIN.saturating_since(Timestamp::MAX), Duration::ZERO);
+    }
+
+    #[test]
+    fn displays_seconds_with_nine_decimals() {
+        assert_eq!(Timestamp::from_nanos(1_000_000_042).to_string(), "1.000000042");
+    }
+}

@@ -1,0 +1,136 @@
+//! The sliding window: an array of metric buckets, a clock, and the length that is read.
+
+mod read;
+mod record;
+
+pub use read::BucketTotals;
+
+use crate::clock::{Clock, MonotonicClock};
+use crate::error::ViewError;
+use crate::geometry::WindowConfig;
+use crate::leap_array::LeapArray;
+use crate::metric_bucket::MetricBucket;
+use crate::sync::Arc;
+
+/// What happened in the last second, or in any other interval: the metrics of one resource.
+///
+/// Recording and reading are lock-free and take `&self`, from any thread. Every operation has a
+/// form that takes `now`, by the suffix `_at`; the form without it reads the clock once.
+///
+/// A window is a handle: clones, and [views](Self::view) of another length, record into and read
+/// from the same array. Sentinel calls it `ArrayMetric`, and a view `SlidingWindowMetric`.
+///
+/// ```
+/// use leaparray::{MetricEvent, SlidingWindow, WindowConfig};
+/// use std::time::Duration;
+///
+/// let window = SlidingWindow::new(WindowConfig::new(10, Duration::from_secs(1))?);
+/// window.add(MetricEvent::Pass, 1);
+/// window.record_success(Duration::from_micros(250));
+/// assert!(window.qps(MetricEvent::Pass) >= 1.0);
+/// assert_eq!(window.max_rt(), Some(Duration::from_micros(250)));
+/// # Ok::<_, leaparray::ConfigError>(())
+/// ```
+///
+/// # How exact it is
+///
+/// Every add is in exactly one place: in the window, [expired or late](Self::account). What a
+/// window of n buckets covers at `now` is exactly the buckets `k(now) − n + 1 ..= k(now)`, of
+/// which the newest is still filling: between (n − 1)/n of the interval and all of it. A sum
+/// therefore sees at a steady rate between that and all of an interval's events; more buckets make
+/// the difference smaller.
+#[derive(Clone, Debug)]
+pub struct SlidingWindow<C = MonotonicClock> {
+    array: Arc<LeapArray<MetricBucket>>,
+    clock: C,
+    /// The geometry that is read; the array's own, unless this is a view.
+    config: WindowConfig,
+    /// How many of the array's buckets make one of this window's.
+    buckets_per_sample: u64,
+    /// The array's bucket in which the window was made.
+    first_bucket: u64,
+}
+
+impl SlidingWindow {
+    /// A window over a new array, with a precise clock of its own.
+    #[must_use]
+    pub fn new(config: WindowConfig) -> Self {
+        Self::with_clock(config, MonotonicClock::new())
+    }
+}
+
+impl<C: Clock> SlidingWindow<C> {
+    /// A window over a new array that reads the given clock.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(10));
+    /// let config = WindowConfig::new(2, Duration::from_secs(1))?;
+    /// let window = SlidingWindow::with_clock(config, clock.clone());
+    /// window.add(MetricEvent::Pass, 7);
+    /// clock.advance(Duration::from_millis(999));
+    /// assert_eq!(window.sum(MetricEvent::Pass), 7);
+    /// clock.advance(Duration::from_millis(1));
+    /// assert_eq!(window.sum(MetricEvent::Pass), 0);
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn with_clock(config: WindowConfig, clock: C) -> Self {
+        let first_bucket = config.bucket_number(clock.now());
+        let array = Arc::new(LeapArray::new(config));
+        Self { array, clock, config, buckets_per_sample: 1, first_bucket }
+    }
+
+    /// A window of another length over the same array: what one records, both read.
+    ///
+    /// The view's window always ends with the array's current bucket, so it moves on with every
+    /// bucket of the array; its own buckets are counted back from there.
+    ///
+    /// # Errors
+    ///
+    /// A [`ViewError`] unless the view's interval divides the array's and its bucket length is a
+    /// multiple of the array's.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(100));
+    /// let minute = WindowConfig::new(120, Duration::from_secs(60))?;
+    /// let minute = SlidingWindow::with_clock(minute, clock.clone());
+    /// let second = minute.view(WindowConfig::new(2, Duration::from_secs(1))?)?;
+    /// minute.add(MetricEvent::Pass, 5);
+    /// clock.advance(Duration::from_secs(30));
+    /// second.add(MetricEvent::Pass, 1);
+    /// assert_eq!(minute.sum(MetricEvent::Pass), 6);
+    /// assert_eq!(second.sum(MetricEvent::Pass), 1);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn view(&self, config: WindowConfig) -> Result<Self, ViewError>
+    where
+        C: Clone,
+    {
+        let buckets_per_sample = config.buckets_per_sample(self.array.config())?;
+        Ok(Self { config, buckets_per_sample, ..self.clone() })
+    }
+
+    /// The geometry that this window reads.
+    #[must_use]
+    pub const fn config(&self) -> &WindowConfig {
+        &self.config
+    }
+
+    /// The clock that this window reads.
+    #[must_use]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// The array that this window records into and reads from.
+    #[must_use]
+    pub fn array(&self) -> &LeapArray<MetricBucket> {
+        &self.array
+    }
+}

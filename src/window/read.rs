@@ -1,0 +1,245 @@
+//! Reading.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::SlidingWindow;
+use crate::bucket::{Account, Bucket};
+use crate::clock::Clock;
+use crate::event::MetricEvent;
+use crate::leap_array::WrapRef;
+use crate::metric_bucket::{MetricBucket, MetricTotals, mean};
+use crate::timestamp::Timestamp;
+
+/// What one bucket of a [`SlidingWindow`] held when it was read: plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BucketTotals {
+    /// Where the bucket begins.
+    pub start: Timestamp,
+    /// What was recorded in it.
+    pub totals: MetricTotals,
+}
+
+impl<C: Clock> SlidingWindow<C> {
+    /// The sum of `event` over the window now.
+    pub fn sum(&self, event: MetricEvent) -> u64 {
+        self.sum_at(self.clock.now(), event)
+    }
+
+    /// The sum of `event` over the window at `now`: for [`MetricEvent::Rt`] in nanoseconds. It
+    /// saturates at `u64::MAX`.
+    pub fn sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
+        self.sum_of(self.covered(now), event)
+    }
+
+    /// The rate of `event` per second over the window now.
+    pub fn qps(&self, event: MetricEvent) -> f64 {
+        self.qps_at(self.clock.now(), event)
+    }
+
+    /// The rate of `event` per second over the window at `now`.
+    ///
+    /// The divisor is the interval, or, while the window is younger than that, the length of the
+    /// array's buckets since it was made: a rate is not too low only because the window is new.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let config = WindowConfig::new(10, Duration::from_secs(10))?;
+    /// let window = SlidingWindow::with_clock(config, clock.clone());
+    /// for _ in 0..3 {
+    ///     window.add(MetricEvent::Pass, 50);
+    ///     assert_eq!(window.qps(MetricEvent::Pass), 50.0);
+    ///     clock.advance(Duration::from_secs(1));
+    /// }
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
+        per_second(self.sum_at(now, event), self.observed(now))
+    }
+
+    /// The rate of `event` per second over the bucket before the current one.
+    pub fn previous_qps(&self, event: MetricEvent) -> Option<f64> {
+        self.previous_qps_at(self.clock.now(), event)
+    }
+
+    /// The rate of `event` per second over the bucket before that of `now`, the last one that is
+    /// complete; `None` if the array is too short to keep it, as one with a single bucket is.
+    ///
+    /// ```
+    /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// window.add_at(Timestamp::from_millis(700), MetricEvent::Pass, 30);
+    /// let previous = window.previous_qps_at(Timestamp::from_millis(1_200), MetricEvent::Pass);
+    /// assert_eq!(previous, Some(60.0));
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn previous_qps_at(&self, now: Timestamp, event: MetricEvent) -> Option<f64> {
+        let len = self.buckets_per_sample;
+        if 2 * len > self.array.config().sample_count() as u64 {
+            return None;
+        }
+        let newest = self.array.config().bucket_number(now);
+        let sum = newest.checked_sub(len).map_or(0, |last| self.sum_of(run(last, len), event));
+        Some(per_second(sum, self.config.bucket_len()))
+    }
+
+    /// The largest sum of `event` in any one bucket of the window now.
+    pub fn max_of_single_bucket(&self, event: MetricEvent) -> u64 {
+        self.max_of_single_bucket_at(self.clock.now(), event)
+    }
+
+    /// The largest sum of `event` in any one bucket of the window at `now`.
+    pub fn max_of_single_bucket_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
+        self.samples(now).map(|numbers| self.sum_of(numbers, event)).max().unwrap_or(0)
+    }
+
+    /// The mean response time over the window now; `None` if there was none.
+    pub fn avg_rt(&self) -> Option<Duration> {
+        self.avg_rt_at(self.clock.now())
+    }
+
+    /// The mean response time over the window at `now`, rounded down to the nanosecond; `None` if
+    /// there was none.
+    pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
+        let (nanos, count) = self.wraps(now).map(|wrap| wrap.bucket().rt()).fold(
+            (0_u128, 0_u64),
+            |(nanos, count), (more_nanos, more_count)| {
+                (nanos + u128::from(more_nanos), count.saturating_add(more_count))
+            },
+        );
+        mean(nanos, count)
+    }
+
+    /// The shortest response time over the window now; `None` if there was none.
+    pub fn min_rt(&self) -> Option<Duration> {
+        self.min_rt_at(self.clock.now())
+    }
+
+    /// The shortest response time over the window at `now`; `None` if there was none.
+    pub fn min_rt_at(&self, now: Timestamp) -> Option<Duration> {
+        self.wraps(now).filter_map(|wrap| wrap.bucket().min_rt()).min()
+    }
+
+    /// The longest response time over the window now; `None` if there was none.
+    pub fn max_rt(&self) -> Option<Duration> {
+        self.max_rt_at(self.clock.now())
+    }
+
+    /// The longest response time over the window at `now`; `None` if there was none.
+    pub fn max_rt_at(&self, now: Timestamp) -> Option<Duration> {
+        self.wraps(now).filter_map(|wrap| wrap.bucket().max_rt()).max()
+    }
+
+    /// The highest concurrency that was recorded in the window now; `None` if none was.
+    pub fn max_concurrency(&self) -> Option<u64> {
+        self.max_concurrency_at(self.clock.now())
+    }
+
+    /// The highest concurrency that was recorded in the window at `now`; `None` if none was.
+    pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
+        self.wraps(now).filter_map(|wrap| wrap.bucket().max_concurrency()).max()
+    }
+
+    /// The buckets of the window now, from the oldest to the newest.
+    pub fn buckets(&self) -> impl Iterator<Item = BucketTotals> {
+        self.buckets_at(self.clock.now())
+    }
+
+    /// The buckets of the window at `now`, from the oldest to the newest, an untouched one as
+    /// empty. Fewer than the sample count only at the beginning of time.
+    pub fn buckets_at(&self, now: Timestamp) -> impl Iterator<Item = BucketTotals> {
+        self.samples(now).map(|numbers| {
+            let start = self.array.config().start_of(*numbers.start());
+            let mut totals = MetricTotals::default();
+            for wrap in self.array.wraps(numbers) {
+                totals += &wrap.bucket().total();
+            }
+            BucketTotals { start, totals }
+        })
+    }
+
+    /// Where everything recorded is, as of now: recorded = in the window + expired + late.
+    pub fn account(&self) -> Account<MetricTotals> {
+        self.account_at(self.clock.now())
+    }
+
+    /// Where everything recorded is, as seen from `now`: recorded = in the window + expired +
+    /// late.
+    ///
+    /// One coherent look: each add is counted once. An add that returned before this began is
+    /// counted; one that runs meanwhile may be. From look to look the total only grows.
+    pub fn account_at(&self, now: Timestamp) -> Account<MetricTotals> {
+        self.array.account_over(&self.covered(now))
+    }
+
+    /// Everything that was recorded since the window was made, whatever has become of it. These
+    /// totals only grow.
+    ///
+    /// ```
+    /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// for second in 0..60 {
+    ///     window.add_at(Timestamp::from_secs(second), MetricEvent::Pass, 10);
+    /// }
+    /// assert_eq!(window.lifetime().sum(MetricEvent::Pass), 600);
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn lifetime(&self) -> MetricTotals {
+        self.account_at(Timestamp::MIN).recorded()
+    }
+
+    /// The array's buckets that this window covers at `now`, cut at the beginning of time.
+    fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
+        run(self.array.config().bucket_number(now), self.array_buckets())
+    }
+
+    /// How many of the array's buckets this window covers.
+    const fn array_buckets(&self) -> u64 {
+        self.config.sample_count() as u64 * self.buckets_per_sample
+    }
+
+    fn wraps(&self, now: Timestamp) -> impl Iterator<Item = WrapRef<MetricBucket>> {
+        self.array.wraps(self.covered(now))
+    }
+
+    /// The array's buckets of each of this window's, from the oldest to the newest.
+    fn samples(&self, now: Timestamp) -> impl Iterator<Item = RangeInclusive<u64>> {
+        let len = self.buckets_per_sample;
+        let newest = self.array.config().bucket_number(now);
+        let ages = (0..self.config.sample_count() as u64).rev();
+        ages.filter_map(move |age| Some(run(newest.checked_sub(age * len)?, len)))
+    }
+
+    fn sum_of(&self, numbers: RangeInclusive<u64>, event: MetricEvent) -> u64 {
+        self.array.wraps(numbers).map(|wrap| wrap.bucket().sum(event)).fold(0, u64::saturating_add)
+    }
+
+    /// For how long of the interval before the end of `now`'s bucket this window has been there.
+    /// A time before it was made is history that is played back: all of it.
+    fn observed(&self, now: Timestamp) -> Duration {
+        let all = self.array_buckets();
+        let newest = self.array.config().bucket_number(now);
+        let since_made = newest.checked_sub(self.first_bucket).map_or(all, |age| age + 1);
+        let len = u64::try_from(self.array.config().bucket_len().as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(len * since_made.min(all))
+    }
+}
+
+/// The `len` bucket numbers that end with `last`, cut at number 0.
+fn run(last: u64, len: u64) -> RangeInclusive<u64> {
+    last.saturating_sub(len - 1)..=last
+}
+
+/// A rate; its relative error is that of an `f64`, some 10⁻¹⁶.
+#[expect(clippy::cast_precision_loss, reason = "that is the error")]
+fn per_second(sum: u64, span: Duration) -> f64 {
+    sum as f64 / span.as_secs_f64()
+}

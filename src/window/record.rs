@@ -1,0 +1,86 @@
+//! Recording.
+
+use std::time::Duration;
+
+use super::SlidingWindow;
+use crate::clock::Clock;
+use crate::event::MetricEvent;
+use crate::timestamp::Timestamp;
+
+impl<C: Clock> SlidingWindow<C> {
+    /// Adds `count` of `event` now.
+    ///
+    /// Any count is in order: a bucket's counter saturates at
+    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING). A count of [`MetricEvent::Rt`] is
+    /// one response time of so many nanoseconds.
+    pub fn add(&self, event: MetricEvent, count: u64) {
+        self.add_at(self.clock.now(), event, count);
+    }
+
+    /// Adds `count` of `event` at `now`.
+    ///
+    /// ```
+    /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// let t = Timestamp::from_millis;
+    /// window.add_at(t(1_600), MetricEvent::Pass, 1);
+    /// // The bucket of 700 has been in the slot in which that of 1,700 is now: late.
+    /// window.add_at(t(700), MetricEvent::Pass, 1);
+    /// let account = window.account_at(t(1_600));
+    /// assert_eq!(account.in_window.sum(MetricEvent::Pass), 1);
+    /// assert_eq!(account.late.sum(MetricEvent::Pass), 1);
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn add_at(&self, now: Timestamp, event: MetricEvent, count: u64) {
+        self.array.current_bucket(now).add(event, count);
+    }
+
+    /// Records one response time now.
+    pub fn record_rt(&self, rt: Duration) {
+        self.record_rt_at(self.clock.now(), rt);
+    }
+
+    /// Records at `now` one response time: any, from zero to 146 years, at which it is cut.
+    pub fn record_rt_at(&self, now: Timestamp, rt: Duration) {
+        self.array.current_bucket(now).record_rt(rt);
+    }
+
+    /// Records one [`MetricEvent::Success`] and its response time now, in the same bucket.
+    pub fn record_success(&self, rt: Duration) {
+        self.record_success_at(self.clock.now(), rt);
+    }
+
+    /// Records at `now` one [`MetricEvent::Success`] and its response time, in the same bucket.
+    pub fn record_success_at(&self, now: Timestamp, rt: Duration) {
+        let bucket = self.array.current_bucket(now);
+        bucket.add(MetricEvent::Success, 1);
+        bucket.record_rt(rt);
+    }
+
+    /// Records one [`MetricEvent::Exception`] and its response time now, in the same bucket.
+    pub fn record_exception(&self, rt: Duration) {
+        self.record_exception_at(self.clock.now(), rt);
+    }
+
+    /// Records at `now` one [`MetricEvent::Exception`] and its response time, in the same bucket.
+    pub fn record_exception_at(&self, now: Timestamp, rt: Duration) {
+        let bucket = self.array.current_bucket(now);
+        bucket.add(MetricEvent::Exception, 1);
+        bucket.record_rt(rt);
+    }
+
+    /// Records one [`MetricEvent::Pass`] now and that it made `concurrency` requests under way.
+    pub fn record_pass(&self, concurrency: u64) {
+        self.record_pass_at(self.clock.now(), concurrency);
+    }
+
+    /// Records at `now` one [`MetricEvent::Pass`] and that it made `concurrency` requests under
+    /// way.
+    pub fn record_pass_at(&self, now: Timestamp, concurrency: u64) {
+        let bucket = self.array.current_bucket(now);
+        bucket.add(MetricEvent::Pass, 1);
+        bucket.record_concurrency(concurrency);
+    }
+}
