@@ -77,7 +77,7 @@ impl WindowConfig {
         if nanos < sample_count as u64 {
             return Err(ConfigError::BucketTooShort { sample_count, interval });
         }
-        if nanos % sample_count as u64 != 0 {
+        if !nanos.is_multiple_of(sample_count as u64) {
             return Err(ConfigError::Indivisible { sample_count, interval });
         }
         let bucket_nanos = nanos / sample_count as u64;
@@ -138,10 +138,10 @@ impl WindowConfig {
 
     /// How many of the buckets of `array` make one of this window's, if it is a view over it.
     pub(crate) const fn buckets_per_sample(&self, array: &Self) -> Result<u64, ViewError> {
-        if self.bucket_nanos % array.bucket_nanos != 0 {
+        if !self.bucket_nanos.is_multiple_of(array.bucket_nanos) {
             return Err(ViewError::BucketNotAMultiple { view: *self, array: *array });
         }
-        if array.interval().as_nanos() % self.interval().as_nanos() != 0 {
+        if !array.interval().as_nanos().is_multiple_of(self.interval().as_nanos()) {
             return Err(ViewError::IntervalNotADivisor { view: *self, array: *array });
         }
         Ok(self.bucket_nanos / array.bucket_nanos)

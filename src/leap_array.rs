@@ -2,15 +2,17 @@
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fmt;
-use std::ops::{Deref, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use crossbeam_utils::CachePadded;
 
-use crate::bucket::{Account, Bucket, BucketWrap};
+use crate::account::Account;
+use crate::bucket::Bucket;
 use crate::geometry::WindowConfig;
 use crate::retired::Retired;
 use crate::sync::{Arc, Held, Patience, Slot, TryLock};
 use crate::timestamp::Timestamp;
+use crate::wrap::{BucketWrap, CurrentBucket, WrapRef};
 
 /// A ring of buckets over time, after Sentinel's `LeapArray`; lock-free, and exact at rollover.
 ///
@@ -78,11 +80,11 @@ impl<B: Bucket> LeapArray<B> {
         loop {
             let observed = slot.load();
             match observed.get().map(|wrap| wrap.start().cmp(&start)) {
-                Some(Equal) => return CurrentBucket::InTime(WrapRef(observed)),
+                Some(Equal) => return CurrentBucket::InTime(WrapRef::new(observed)),
                 Some(Greater) => return CurrentBucket::Late(&self.late),
                 Some(Less) => self.reset(slot, &observed, start, &mut patience),
                 // Who loses finds the winner's at the next look.
-                None => self.put(slot, &observed, start),
+                None => Self::put(slot, &observed, start),
             }
         }
     }
@@ -103,11 +105,11 @@ impl<B: Bucket> LeapArray<B> {
         // is against the wrap that was observed: whoever held the lock may have stalled.
         if slot.load().same(observed) {
             self.retire(observed);
-            self.put(slot, observed, start);
+            Self::put(slot, observed, start);
         }
     }
 
-    fn put(&self, slot: &Slot<BucketWrap<B>>, observed: &Held<BucketWrap<B>>, start: Timestamp) {
+    fn put(slot: &Slot<BucketWrap<B>>, observed: &Held<BucketWrap<B>>, start: Timestamp) {
         let _ = slot.compare_and_swap(observed, Arc::new(BucketWrap::empty(start)));
     }
 
@@ -159,7 +161,7 @@ impl<B: Bucket> LeapArray<B> {
     fn wrap(&self, number: u64) -> Option<WrapRef<B>> {
         let held = self.slots[self.config.slot_of(number)].load();
         let is_it = held.get().is_some_and(|wrap| wrap.start() == self.config.start_of(number));
-        is_it.then_some(WrapRef(held))
+        is_it.then(|| WrapRef::new(held))
     }
 
     /// Where everything that was ever added is, as seen from `now`.
@@ -219,47 +221,24 @@ impl<B: Bucket> fmt::Debug for LeapArray<B> {
     }
 }
 
-/// Where to record at a given time: dereferences to the bucket.
-#[derive(Debug)]
-pub enum CurrentBucket<'a, B> {
-    /// The bucket of that time.
-    InTime(WrapRef<B>),
-    /// The bucket of all that comes too late: the slot of that time holds a newer bucket.
-    Late(&'a B),
-}
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
 
-impl<B> CurrentBucket<'_, B> {
-    /// The wrap of that time; `None` if it is late.
-    pub fn in_time(&self) -> Option<&BucketWrap<B>> {
-        match self {
-            Self::InTime(wrap) => Some(wrap),
-            Self::Late(_) => None,
-        }
-    }
-}
+    use super::*;
+    use crate::event::MetricEvent;
+    use crate::metric_bucket::MetricBucket;
 
-impl<B> Deref for CurrentBucket<'_, B> {
-    type Target = B;
-
-    fn deref(&self) -> &B {
-        match self {
-            Self::InTime(wrap) => wrap.bucket(),
-            Self::Late(bucket) => bucket,
-        }
-    }
-}
-
-/// A [`BucketWrap`] that is kept alive, whether it is still in the ring or not.
-///
-/// Cheap to get and meant to be held briefly: what is recorded through it after the wrap has left
-/// the window is counted as expired, and the array cannot settle a wrap that is held.
-#[derive(Debug)]
-pub struct WrapRef<B>(Held<BucketWrap<B>>);
-
-impl<B> Deref for WrapRef<B> {
-    type Target = BucketWrap<B>;
-
-    fn deref(&self) -> &BucketWrap<B> {
-        self.0.get().expect("a WrapRef is made of a slot that was found filled")
+    #[test]
+    fn who_stalls_with_the_reset_lock_stops_nobody() {
+        let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
+        let array = LeapArray::<MetricBucket>::new(config);
+        array.current_bucket(Timestamp::MIN).add(MetricEvent::Pass, 1);
+        let _stalled = array.reset.try_lock().unwrap();
+        let later = Timestamp::from_secs(1);
+        array.current_bucket(later).add(MetricEvent::Pass, 2);
+        let account = array.account(later);
+        assert_eq!(account.in_window.sum(MetricEvent::Pass), 2);
+        assert_eq!(account.expired.sum(MetricEvent::Pass), 1);
     }
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod account;
 mod bucket;
 mod cell;
 mod clock;
@@ -13,13 +14,16 @@ mod retired;
 mod sync;
 mod timestamp;
 mod window;
+mod wrap;
 
-pub use bucket::{Account, Bucket, BucketWrap};
+pub use account::Account;
+pub use bucket::Bucket;
 pub use clock::{CachedClock, Clock, ManualClock, MonotonicClock};
 pub use error::{ConfigError, ViewError};
 pub use event::MetricEvent;
 pub use geometry::WindowConfig;
-pub use leap_array::{CurrentBucket, LeapArray, WrapRef};
+pub use leap_array::LeapArray;
 pub use metric_bucket::{MetricBucket, MetricTotals};
 pub use timestamp::Timestamp;
 pub use window::{BucketTotals, SlidingWindow};
+pub use wrap::{BucketWrap, CurrentBucket, WrapRef};

@@ -1,8 +1,9 @@
 //! What the slots of an array have held before.
 
-use crate::bucket::{Bucket, BucketWrap};
+use crate::bucket::Bucket;
 use crate::sync::{Arc, Ordering, fence};
 use crate::timestamp::Timestamp;
+use crate::wrap::BucketWrap;
 
 /// The retired wraps of an array: an immutable value that is swapped as a whole.
 ///

@@ -7,3 +7,8 @@
 //! ```
 //!
 //! This is a crate of its own because `--cfg loom` reaches every crate that is compiled with it.
+
+#[cfg(loom)]
+mod ring;
+#[cfg(loom)]
+pub use ring::{LEN, Ring, Tally, explore, ring, start};

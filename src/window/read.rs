@@ -4,12 +4,13 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::SlidingWindow;
-use crate::bucket::{Account, Bucket};
+use crate::account::Account;
+use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::event::MetricEvent;
-use crate::leap_array::WrapRef;
 use crate::metric_bucket::{MetricBucket, MetricTotals, mean};
 use crate::timestamp::Timestamp;
+use crate::wrap::WrapRef;
 
 /// What one bucket of a [`SlidingWindow`] held when it was read: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]

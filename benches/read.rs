@@ -1,0 +1,139 @@
+//! What a read costs, of a window on its own and beside one thread that keeps recording in it.
+//!
+//! Measured: the sum, the rate, the mean response time and the account of 2 × 500 ms; the sum of a
+//! view of 2 × 500 ms over an array of 120; and sum and account over all of the 120. The time is
+//! given, except for `qps`, which reads the precise or the cached clock. Beside them: one
+//! `ArcSwapOption::load`, of which a read does one for each bucket.
+//!
+//! The writer records requests, one after the other without a pause, all in the newest bucket: the
+//! worst neighbour there can be for the cache line that the reader needs, and no rollover.
+//!
+//! ```console
+//! $ cargo bench --bench read
+//! ```
+
+mod common;
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use criterion::{BenchmarkId, Criterion};
+use leaparray::MetricEvent::Pass;
+use leaparray::{CachedClock, Clock, MonotonicClock, SlidingWindow, Timestamp};
+
+use common::Group;
+
+const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
+const RT: Duration = Duration::from_micros(250);
+
+/// Records one request, at `NOW`.
+fn request_at_now(window: &SlidingWindow) {
+    window.record_pass_at(NOW, 1);
+    window.record_success_at(NOW, RT);
+}
+
+/// Records one request, by the window's clock.
+fn request(window: &SlidingWindow<impl Clock>) {
+    window.record_pass(1);
+    window.record_success(RT);
+}
+
+/// A window each of whose buckets as of `NOW` has something in it.
+fn filled(sample_count: u32) -> SlidingWindow {
+    let window = common::window(sample_count);
+    for age in (0..sample_count).rev() {
+        let then = NOW.saturating_sub(common::BUCKET_LEN * age);
+        window.record_pass_at(then, 1);
+        window.record_success_at(then, RT);
+    }
+    window
+}
+
+/// Ends the writer when the reader is done, or panics.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does `work` beside a thread that does `write` all the time.
+fn beside_writer<R>(write: impl Fn() + Sync, work: impl FnOnce() -> R) -> R {
+    let (stop, started) = (AtomicBool::new(false), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            started.wait();
+            while !stop.load(Ordering::Relaxed) {
+                write();
+            }
+        });
+        started.wait();
+        let _stop = StopOnDrop(&stop);
+        work()
+    })
+}
+
+fn row<R>(group: &mut Group<'_>, name: &str, write: impl Fn() + Sync, read: impl Fn() -> R + Sync) {
+    let reads = |iters| common::on_threads(1, iters, |_| read());
+    group.bench_function(BenchmarkId::new(name, "idle"), |bencher| {
+        bencher.iter_custom(|iters| {
+            // A window that goes by the clock would be empty after a second of reading.
+            write();
+            reads(iters)
+        });
+    });
+    group.bench_function(BenchmarkId::new(name, "one writer"), |bencher| {
+        bencher.iter_custom(|iters| beside_writer(&write, || reads(iters)));
+    });
+}
+
+fn one_second(group: &mut Group<'_>) {
+    let window = filled(2);
+    let write = || request_at_now(&window);
+    row(group, "sum_at", write, || window.sum_at(black_box(NOW), Pass));
+    row(group, "qps_at", write, || window.qps_at(black_box(NOW), Pass));
+    row(group, "avg_rt_at", write, || window.avg_rt_at(black_box(NOW)));
+    row(group, "account_at", write, || window.account_at(black_box(NOW)));
+
+    let live = common::window(2);
+    row(group, "qps, precise", || request(&live), || live.qps(Pass));
+    let clock = CachedClock::start(MonotonicClock::new(), Duration::from_millis(1))
+        .expect("one more thread");
+    let live = SlidingWindow::with_clock(*common::window(2).config(), clock);
+    row(group, "qps, cached", || request(&live), || live.qps(Pass));
+}
+
+fn one_minute(group: &mut Group<'_>) {
+    let minute = filled(120);
+    let second = minute.view(*common::window(2).config()).expect("two buckets of 120");
+    let write = || request_at_now(&minute);
+    row(group, "sum_at, view of 2 in 120", write, || second.sum_at(black_box(NOW), Pass));
+    row(group, "sum_at, 120", write, || minute.sum_at(black_box(NOW), Pass));
+    row(group, "account_at, 120", write, || minute.account_at(black_box(NOW)));
+}
+
+fn to_compare_with(group: &mut Group<'_>) {
+    // The writer is at something else: what it costs the reader here is the machine's doing.
+    let elsewhere = filled(2);
+    let slot = ArcSwapOption::new(Some(Arc::new(0_u64)));
+    row(group, "ArcSwapOption::load", || request_at_now(&elsewhere), || slot.load());
+}
+
+fn read(criterion: &mut Criterion) {
+    let mut group = common::group(criterion, "read");
+    to_compare_with(&mut group);
+    one_second(&mut group);
+    one_minute(&mut group);
+    group.finish();
+}
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    read(&mut criterion);
+    criterion.final_summary();
+}

@@ -1,0 +1,109 @@
+//! What a rollover costs: every operation is the first in its bucket, so each one retires a stale
+//! bucket and puts a fresh one in.
+//!
+//! Measured: `add_at` with a time that moves on by one bucket with each operation, at 2 and at 120
+//! buckets, on one thread; and on two threads that meet before every operation and then record in
+//! the same new bucket, so that both cross each rollover. Beside them: an `add_at` without a
+//! rollover, the least that a rollover can do (a fresh bucket allocated and stored in an
+//! `ArcSwapOption`), and for two threads the meeting alone.
+//!
+//! The last part of each name is the number of threads. Two threads need two idle cores: where
+//! they have to share one, a meeting takes as long as the scheduler lets it.
+//!
+//! ```console
+//! $ cargo bench --bench rotate
+//! ```
+
+mod common;
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use criterion::{BenchmarkId, Criterion};
+use crossbeam_utils::{Backoff, CachePadded};
+use leaparray::MetricEvent::Pass;
+use leaparray::{MetricBucket, Timestamp};
+
+use common::Group;
+
+/// A place where all threads of a bench meet, round after round.
+struct Meeting {
+    threads: u32,
+    arrivals: CachePadded<AtomicU64>,
+}
+
+impl Meeting {
+    fn new(threads: u32) -> Self {
+        Self { threads, arrivals: CachePadded::default() }
+    }
+
+    /// Returns when every thread has come to `round`. Rounds are counted from 0; none is left out.
+    fn meet(&self, round: u64) {
+        let all = (round + 1) * u64::from(self.threads);
+        let backoff = Backoff::new();
+        let mut arrived = self.arrivals.fetch_add(1, Ordering::Relaxed) + 1;
+        while arrived < all {
+            backoff.snooze();
+            arrived = self.arrivals.load(Ordering::Relaxed);
+        }
+    }
+}
+
+/// Measures `op`, which gets a number that is never the same twice on a thread: the round.
+fn row<R>(group: &mut Group<'_>, name: &str, threads: u32, op: impl Fn(u64) -> R + Sync) {
+    let mut rounds = 0;
+    group.bench_function(BenchmarkId::new(name, threads), |bencher| {
+        bencher.iter_custom(|iters| {
+            let first = rounds;
+            rounds += iters;
+            common::on_threads(threads, iters, |i| op(first + i))
+        });
+    });
+}
+
+fn start_of(round: u64) -> Timestamp {
+    // The end of time is 3.7 · 10¹⁰ rounds away: hours of measuring.
+    Timestamp::from_millis(round * 500)
+}
+
+fn one_thread(group: &mut Group<'_>) {
+    let fixed = common::window(2);
+    row(group, "no rollover", 1, |_| fixed.add_at(black_box(Timestamp::MIN), Pass, black_box(1)));
+    let slot = ArcSwapOption::empty();
+    row(group, "bare store", 1, |_| slot.store(Some(Arc::new(MetricBucket::default()))));
+
+    for samples in [2, 120] {
+        let window = common::window(samples);
+        row(group, &format!("rollover, {samples}"), 1, |round| {
+            window.add_at(start_of(round), Pass, black_box(1));
+        });
+    }
+}
+
+fn two_threads(group: &mut Group<'_>) {
+    let meeting = Meeting::new(2);
+    row(group, "meeting alone", 2, |round| meeting.meet(round));
+
+    for samples in [2, 120] {
+        let (window, meeting) = (common::window(samples), Meeting::new(2));
+        row(group, &format!("rollover, {samples}"), 2, |round| {
+            meeting.meet(round);
+            window.add_at(start_of(round), Pass, black_box(1));
+        });
+    }
+}
+
+fn rotate(criterion: &mut Criterion) {
+    let mut group = common::group(criterion, "rotate");
+    one_thread(&mut group);
+    two_threads(&mut group);
+    group.finish();
+}
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    rotate(&mut criterion);
+    criterion.final_summary();
+}

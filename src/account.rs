@@ -1,0 +1,49 @@
+//! Where every count has gone.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// Where the counts of a [`LeapArray`](crate::LeapArray) are, as one look at it found them.
+///
+/// Every add is in exactly one of the three, so that
+/// recorded = in the window + expired + late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account<T> {
+    /// In the buckets that the window covers.
+    pub in_window: T,
+    /// In buckets outside of it: those that it has left behind, what was added to them after that
+    /// included. Read at a `now` that lies behind the newest record, also those yet to come.
+    pub expired: T,
+    /// Added when the slot of its time already held a newer bucket.
+    pub late: T,
+}
+
+impl<T: Clone + for<'a> AddAssign<&'a T>> Account<T> {
+    /// Everything that was ever added.
+    ///
+    /// ```
+    /// use leaparray::Account;
+    ///
+    /// let account = Account { in_window: 5_u64, expired: 2, late: 1 };
+    /// assert_eq!(account.recorded(), 8);
+    /// ```
+    #[must_use]
+    pub fn recorded(&self) -> T {
+        let mut sum = self.in_window.clone();
+        sum += &self.expired;
+        sum += &self.late;
+        sum
+    }
+}
+
+impl<T: fmt::Display + Clone + for<'a> AddAssign<&'a T>> fmt::Display for Account<T> {
+    /// `8 recorded = 5 in the window + 2 expired + 1 late`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { in_window, expired, late } = self;
+        let recorded = self.recorded();
+        write!(
+            f,
+            "{recorded} recorded = {in_window} in the window + {expired} expired + {late} late"
+        )
+    }
+}

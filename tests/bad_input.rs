@@ -1,0 +1,154 @@
+//! Input that is wrong, or at the edge of what there is: nothing panics, nothing wraps.
+
+use std::time::Duration;
+
+use leaparray::{
+    ConfigError, ManualClock, MetricBucket, MetricEvent, SlidingWindow, Timestamp, WindowConfig,
+};
+
+const PASS: MetricEvent = MetricEvent::Pass;
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_config_names_what_is_wrong_with_it() {
+    let too_long = WindowConfig::MAX_INTERVAL + Duration::from_nanos(1);
+    let too_many = WindowConfig::MAX_SAMPLE_COUNT + 1;
+    let (max, longest) = (WindowConfig::MAX_SAMPLE_COUNT, WindowConfig::MAX_INTERVAL);
+    let few = Duration::from_nanos(9);
+    for (sample_count, interval, error, text) in [
+        (
+            0,
+            SECOND,
+            ConfigError::ZeroSamples { interval: SECOND },
+            "a window of 1s needs at least one sample, not 0",
+        ),
+        (
+            10,
+            Duration::ZERO,
+            ConfigError::ZeroInterval { sample_count: 10 },
+            "a window of 10 samples needs an interval above 0 ns",
+        ),
+        (
+            too_many,
+            SECOND,
+            ConfigError::TooManySamples { sample_count: too_many, max },
+            "1048577 samples are more than the 1048576 a window can have",
+        ),
+        (
+            1,
+            too_long,
+            ConfigError::IntervalTooLong { interval: too_long, max: longest },
+            "an interval of 18446744073.709551616s is longer than the longest, \
+             18446744073.709551615s",
+        ),
+        (
+            10,
+            few,
+            ConfigError::BucketTooShort { sample_count: 10, interval: few },
+            "10 samples in 9ns are shorter than 1 ns each",
+        ),
+        (
+            3,
+            SECOND,
+            ConfigError::Indivisible { sample_count: 3, interval: SECOND },
+            "1s does not divide into 3 samples of whole nanoseconds",
+        ),
+    ] {
+        assert_eq!(WindowConfig::new(sample_count, interval), Err(error));
+        assert_eq!(error.to_string(), text);
+    }
+    let usize_max = WindowConfig::new(usize::MAX, Duration::MAX).unwrap_err();
+    assert!(matches!(usize_max, ConfigError::TooManySamples { .. }));
+}
+
+#[test]
+fn the_largest_and_the_smallest_config_work() {
+    let longest = WindowConfig::new(1, WindowConfig::MAX_INTERVAL).unwrap();
+    let most = WindowConfig::new(WindowConfig::MAX_SAMPLE_COUNT, Duration::from_nanos(1 << 20));
+    let shortest = WindowConfig::new(1, Duration::from_nanos(1)).unwrap();
+    for config in [longest, most.unwrap(), shortest] {
+        let window = SlidingWindow::with_clock(config, ManualClock::new(Timestamp::MAX));
+        for now in [Timestamp::MIN, Timestamp::from_nanos(1), Timestamp::MAX] {
+            window.add_at(now, PASS, 1);
+            assert_eq!(window.account_at(now).recorded(), window.lifetime());
+            window.sum_at(now, PASS);
+            assert!(window.qps_at(now, PASS).is_finite());
+        }
+        assert_eq!(window.lifetime().sum(PASS), 3);
+    }
+}
+
+/// A window of 10 × 100 ms.
+fn window() -> SlidingWindow<ManualClock> {
+    let config = WindowConfig::new(10, SECOND).unwrap();
+    SlidingWindow::with_clock(config, ManualClock::new(Timestamp::MIN))
+}
+
+#[test]
+fn both_ends_of_time_are_times_like_any_other() {
+    let window = window();
+    for now in [Timestamp::MIN, Timestamp::MAX] {
+        window.clock().set(now);
+        window.add(PASS, 5);
+        window.record_rt(SECOND);
+        assert_eq!(window.sum(PASS), 5);
+        assert_eq!(window.avg_rt(), Some(SECOND));
+        assert!(window.previous_qps(PASS).is_some());
+        assert!(window.buckets().count() >= 1);
+        window.clock().advance(Duration::MAX);
+    }
+    assert_eq!(window.lifetime().sum(PASS), 10);
+    // The end of time is a bucket too: nothing comes after it.
+    assert_eq!(window.sum_at(Timestamp::MAX, PASS), 5);
+    assert_eq!(window.sum_at(Timestamp::MIN, PASS), 5);
+}
+
+#[test]
+fn huge_counts_saturate_bucket_by_bucket() {
+    let window = window();
+    let full = MetricBucket::CEILING;
+    for millis in (0..500).step_by(100) {
+        for count in [u64::MAX, u64::MAX, 1, 0] {
+            window.add_at(Timestamp::from_millis(millis), PASS, count);
+        }
+        let buckets = millis / 100 + 1;
+        let sum = window.sum_at(Timestamp::from_millis(millis), PASS);
+        assert_eq!(sum, full.saturating_mul(buckets), "{buckets} full buckets");
+    }
+    assert_eq!(window.sum_at(Timestamp::from_millis(499), PASS), u64::MAX);
+    assert_eq!(window.max_of_single_bucket_at(Timestamp::from_millis(499), PASS), full);
+    assert_eq!(window.lifetime().sum(PASS), u64::MAX);
+}
+
+#[test]
+fn response_times_of_any_length_keep_an_exact_mean() {
+    let window = window();
+    let century = Duration::from_secs(100 * 365 * 86_400);
+    for millis in (0..1_000).step_by(100) {
+        window.record_rt_at(Timestamp::from_millis(millis), century);
+    }
+    let now = Timestamp::from_millis(999);
+    assert_eq!(window.avg_rt_at(now), Some(century), "summed without a bound");
+    assert_eq!(window.sum_at(now, MetricEvent::Rt), u64::MAX, "an event's sum is cut");
+    window.record_rt_at(now, Duration::MAX);
+    let cut = Duration::from_nanos(MetricBucket::CEILING);
+    assert_eq!(window.max_rt_at(now), Some(cut), "one response time is cut at 146 years");
+    assert_eq!(window.min_rt_at(now), Some(century));
+}
+
+#[test]
+fn a_clock_that_goes_back_makes_adds_late_and_reads_follow_it() {
+    let window = window();
+    window.clock().set(Timestamp::from_secs(100));
+    window.add(PASS, 1);
+    window.clock().set(Timestamp::from_secs(90));
+    assert_eq!(window.sum(PASS), 0, "what has not happened yet");
+    window.add(PASS, 10);
+    assert_eq!(window.account().late.sum(PASS), 10, "its slot holds the bucket of 100 s");
+    window.clock().set(Timestamp::from_millis(90_100));
+    window.add(PASS, 100);
+    assert_eq!(window.sum(PASS), 100, "another slot, never used by a newer bucket");
+    window.clock().set(Timestamp::from_secs(100));
+    assert_eq!(window.sum(PASS), 1);
+    assert_eq!(window.lifetime().sum(PASS), 111);
+}

@@ -1,0 +1,162 @@
+//! What a window reads, beyond the sums that the oracle checks.
+
+use std::time::Duration;
+
+use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+
+const PASS: MetricEvent = MetricEvent::Pass;
+
+fn t(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A window of so many buckets of 100 ms, made at 10 s.
+fn window(samples: usize) -> (SlidingWindow<ManualClock>, ManualClock) {
+    let clock = ManualClock::new(t(10_000));
+    let config = WindowConfig::new(samples, millis(100) * u32::try_from(samples).unwrap()).unwrap();
+    (SlidingWindow::with_clock(config, clock.clone()), clock)
+}
+
+#[test]
+#[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
+fn rates_divide_by_what_the_window_has_seen() {
+    let (window, clock) = window(10);
+    window.add(PASS, 10);
+    assert_eq!(window.qps(PASS), 100.0, "one bucket old");
+    clock.advance(millis(150));
+    assert_eq!(window.qps(PASS), 50.0, "two buckets old");
+    clock.advance(millis(800));
+    assert_eq!(window.qps(PASS), 10.0, "ten buckets old");
+    window.add(PASS, 5);
+    clock.advance(millis(100));
+    assert_eq!(window.qps(PASS), 5.0, "the first bucket has left");
+    // History that is played back into a window is divided by the whole interval.
+    window.add_at(t(500), PASS, 3);
+    assert_eq!(window.qps_at(t(500), PASS), 3.0, "before the window was made");
+}
+
+#[test]
+fn the_previous_rate_is_that_of_the_last_complete_bucket() {
+    let (window, clock) = window(4);
+    window.add(PASS, 5);
+    assert_eq!(window.previous_qps(PASS), Some(0.0));
+    clock.advance(millis(100));
+    window.add(PASS, 7);
+    assert_eq!(window.previous_qps(PASS), Some(50.0));
+    clock.advance(millis(100));
+    let view = window.view(WindowConfig::new(1, millis(200)).unwrap()).unwrap();
+    assert_eq!(view.previous_qps(PASS), Some(25.0), "the two buckets before the last two");
+    clock.advance(millis(100));
+    assert_eq!(view.previous_qps(PASS), Some(60.0));
+    let whole = window.view(WindowConfig::new(1, millis(400)).unwrap()).unwrap();
+    assert_eq!(whole.previous_qps(PASS), None, "the array is too short to keep it");
+    assert_eq!(window.previous_qps_at(Timestamp::MIN, PASS), Some(0.0));
+}
+
+#[test]
+fn response_times_are_optional_exact_and_unclamped() {
+    let (window, clock) = window(2);
+    assert_eq!((window.avg_rt(), window.min_rt(), window.max_rt()), (None, None, None));
+    window.record_rt(Duration::ZERO);
+    assert_eq!(window.min_rt(), Some(Duration::ZERO), "a zero is not nothing");
+    assert_eq!(window.max_rt(), Some(Duration::ZERO));
+    window.record_success(Duration::from_nanos(3));
+    clock.advance(millis(100));
+    window.record_exception(millis(10_000_000));
+    assert_eq!(window.max_rt(), Some(millis(10_000_000)), "hours are not cut");
+    let nanos = 10_000_000_000_003;
+    assert_eq!(window.avg_rt(), Some(Duration::from_nanos(nanos / 3)));
+    assert_eq!(window.sum(MetricEvent::Rt), nanos);
+    assert_eq!((window.sum(MetricEvent::Success), window.sum(MetricEvent::Exception)), (1, 1));
+    clock.advance(millis(100));
+    assert_eq!(window.min_rt(), Some(millis(10_000_000)), "the extremes expire with the bucket");
+    clock.advance(millis(100));
+    assert_eq!((window.avg_rt(), window.min_rt(), window.max_rt()), (None, None, None));
+}
+
+#[test]
+fn an_rt_that_is_added_as_an_event_counts_as_one() {
+    let (window, _) = window(2);
+    window.add(MetricEvent::Rt, 4);
+    window.add(MetricEvent::Rt, 8);
+    assert_eq!(window.avg_rt(), Some(Duration::from_nanos(6)));
+    assert_eq!(window.min_rt(), Some(Duration::from_nanos(4)));
+}
+
+#[test]
+fn concurrency_is_the_highest_of_the_window() {
+    let (window, clock) = window(2);
+    assert_eq!(window.max_concurrency(), None);
+    for concurrency in [1, 3, 2] {
+        window.record_pass(concurrency);
+    }
+    clock.advance(millis(100));
+    window.record_pass(2);
+    assert_eq!((window.max_concurrency(), window.sum(PASS)), (Some(3), 4));
+    clock.advance(millis(100));
+    assert_eq!(window.max_concurrency(), Some(2));
+}
+
+#[test]
+fn buckets_are_listed_from_the_oldest_an_untouched_one_as_empty() {
+    let (window, clock) = window(4);
+    window.add(PASS, 1);
+    clock.advance(millis(200));
+    window.add(PASS, 2);
+    let list = |window: &SlidingWindow<_>| -> Vec<_> {
+        window.buckets().map(|it| (it.start.as_millis(), it.totals.sum(PASS))).collect()
+    };
+    assert_eq!(list(&window), [(9_900, 0), (10_000, 1), (10_100, 0), (10_200, 2)]);
+    assert_eq!(window.max_of_single_bucket(PASS), 2);
+    let view = window.view(WindowConfig::new(2, millis(400)).unwrap()).unwrap();
+    assert_eq!(list(&view), [(9_900, 1), (10_100, 2)]);
+    window.add(PASS, 40);
+    clock.advance(millis(100));
+    assert_eq!(list(&view), [(10_000, 1), (10_200, 42)], "counted back from the newest");
+    assert_eq!(view.max_of_single_bucket(PASS), 42);
+}
+
+#[test]
+fn near_the_beginning_of_time_there_are_fewer_buckets() {
+    let (window, _) = window(4);
+    window.add_at(t(150), PASS, 1);
+    let starts: Vec<_> = window.buckets_at(t(150)).map(|it| it.start.as_millis()).collect();
+    assert_eq!(starts, [0, 100]);
+    assert_eq!(window.sum_at(t(150), PASS), 1);
+}
+
+#[test]
+fn one_array_has_many_handles() {
+    let (window, _) = window(4);
+    let clone = window.clone();
+    let view = window.view(WindowConfig::new(1, millis(100)).unwrap()).unwrap();
+    clone.add(PASS, 1);
+    view.add(PASS, 1);
+    assert_eq!((window.sum(PASS), clone.sum(PASS), view.sum(PASS)), (2, 2, 2));
+    assert_eq!(window.lifetime(), view.lifetime());
+}
+
+#[test]
+fn an_account_moves_counts_from_the_window_to_the_expired_and_loses_none() {
+    let (window, clock) = window(2);
+    let second = window.view(WindowConfig::new(1, millis(100)).unwrap()).unwrap();
+    window.add(PASS, 1);
+    clock.advance(millis(100));
+    window.add(PASS, 10);
+    clock.advance(millis(100));
+    window.add(PASS, 100);
+    window.add_at(t(10_000), PASS, 1_000);
+    let parts = |window: &SlidingWindow<_>| {
+        let account = window.account();
+        [account.in_window, account.expired, account.late].map(|totals| totals.sum(PASS))
+    };
+    assert_eq!(parts(&window), [110, 1, 1_000]);
+    assert_eq!(parts(&second), [100, 11, 1_000]);
+    clock.advance(Duration::from_secs(86_400));
+    assert_eq!(parts(&window), [0, 111, 1_000]);
+    assert_eq!(window.lifetime().sum(PASS), 1_111);
+}

@@ -1,0 +1,203 @@
+//! Worked examples with the numbers written out: index arithmetic, expiry, views.
+
+use std::time::Duration;
+
+use leaparray::{
+    LeapArray, ManualClock, MetricBucket, MetricEvent, SlidingWindow, Timestamp, ViewError,
+    WindowConfig,
+};
+
+const PASS: MetricEvent = MetricEvent::Pass;
+
+fn t(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn config(samples: u32, bucket_millis: u64) -> WindowConfig {
+    let interval = Duration::from_millis(bucket_millis) * samples;
+    WindowConfig::new(samples as usize, interval).unwrap()
+}
+
+fn array(samples: u32, bucket_millis: u64) -> LeapArray<MetricBucket> {
+    LeapArray::new(config(samples, bucket_millis))
+}
+
+fn window(samples: u32, bucket_millis: u64) -> SlidingWindow<ManualClock> {
+    SlidingWindow::with_clock(config(samples, bucket_millis), ManualClock::new(Timestamp::MIN))
+}
+
+fn starts(array: &LeapArray<MetricBucket>, now: Timestamp) -> Vec<u64> {
+    array.values(now).map(|wrap| wrap.start().as_millis()).collect()
+}
+
+#[test]
+fn index_and_start_of_two_buckets_of_500() {
+    let config = config(2, 500);
+    let base = 1_540_629_300_000;
+    for (offset, start, number, slot) in [
+        (34_619, 34_500, 3_081_258_669, 1),
+        (34_721, 34_500, 3_081_258_669, 1),
+        (34_924, 34_500, 3_081_258_669, 1),
+        (35_129, 35_000, 3_081_258_670, 0),
+        (35_633, 35_500, 3_081_258_671, 1),
+        (36_137, 36_000, 3_081_258_672, 0),
+        (36_641, 36_500, 3_081_258_673, 1),
+        (37_145, 37_000, 3_081_258_674, 0),
+        (37_649, 37_500, 3_081_258_675, 1),
+    ] {
+        let now = t(base + offset);
+        assert_eq!(config.bucket_start(now), t(base + start), "start of +{offset}");
+        assert_eq!(config.bucket_number(now), number, "number of +{offset}");
+        assert_eq!(config.slot(now), slot, "slot of +{offset}");
+    }
+}
+
+#[test]
+fn five_buckets_of_200_keep_the_last_second() {
+    let array = array(5, 200);
+    assert_eq!(array.config().slot(t(1_188)), 0);
+    assert_eq!(array.config().slot(t(888)), 4);
+    assert_eq!(array.config().bucket_start(t(1_188)), t(1_000));
+    assert_eq!(array.config().bucket_start(t(1_199)), t(1_000));
+    assert_eq!(array.config().bucket_start(t(1_200)), t(1_200));
+    for now in (200..=1_188).step_by(200) {
+        array.current_bucket(t(now)).add(PASS, 1);
+    }
+    // In the order of time; by slot that is 1000, 200, 400, 600, 800.
+    assert_eq!(starts(&array, t(1_188)), [200, 400, 600, 800, 1_000]);
+    let slots = [200, 400, 600, 800, 1_000].map(|start| array.config().slot(t(start)));
+    assert_eq!(slots, [1, 2, 3, 4, 0]);
+}
+
+#[test]
+fn two_buckets_of_500_swap_in_a_fresh_wrap_a_lap_later() {
+    let array = array(2, 500);
+    let first = array.current_bucket(t(700));
+    first.add(PASS, 1);
+    let first = first.in_time().unwrap();
+    assert_eq!((array.config().slot(t(700)), first.start()), (1, t(500)));
+
+    let same = array.current_bucket(t(750));
+    assert!(std::ptr::eq(first, same.in_time().unwrap()), "one wrap for a bucket");
+
+    let fresh = array.current_bucket(t(1_600));
+    assert_eq!((array.config().slot(t(1_600)), fresh.in_time().unwrap().start()), (1, t(1_500)));
+    for now in (0..3_000).step_by(100) {
+        let sum: u64 = array.values(t(now)).map(|wrap| wrap.bucket().sum(PASS)).sum();
+        assert_eq!(sum, 0, "the count of 500 is gone from the read at {now}");
+    }
+}
+
+#[test]
+fn seven_passes_are_read_for_one_interval_and_not_longer() {
+    let (window, t0) = (window(2, 500), 1_540_629_300_500);
+    window.add_at(t(t0), PASS, 7);
+    assert_eq!(window.sum_at(t(t0), PASS), 7);
+    assert_eq!(window.sum_at(t(t0 + 999), PASS), 7);
+    assert_eq!(window.sum_at(t(t0 + 1_000), PASS), 0);
+}
+
+#[test]
+fn previous_bucket_is_the_one_before_if_it_is_there() {
+    let array = array(2, 500);
+    assert!(array.previous_bucket(t(700)).is_none(), "nothing before the first");
+    array.current_bucket(t(700)).add(PASS, 3);
+    assert!(array.previous_bucket(t(700)).is_none(), "nothing before the first");
+    let previous = array.previous_bucket(t(1_200)).expect("one length later");
+    assert_eq!((previous.start(), previous.bucket().sum(PASS)), (t(500), 3));
+    assert!(array.previous_bucket(t(700 + 11 * 500)).is_none(), "after a gap");
+    assert!(array.previous_bucket(t(0)).is_none(), "at the beginning of time");
+}
+
+#[test]
+fn a_ring_of_one_bucket_has_no_previous_one() {
+    let array = array(1, 500);
+    array.current_bucket(t(700)).add(PASS, 3);
+    // The bucket of 500 is still in the only slot, and has left the window.
+    assert!(array.previous_bucket(t(1_200)).is_none());
+    let window = window(1, 500);
+    window.add_at(t(700), PASS, 3);
+    assert_eq!(window.previous_qps_at(t(1_200), PASS), None);
+}
+
+#[test]
+fn views_over_twenty_buckets_of_500() {
+    let window = window(20, 500);
+    for now in (0..10_000).step_by(500) {
+        window.add_at(t(now), PASS, 1);
+    }
+    let now = t(9_999);
+    assert_eq!(window.sum_at(now, PASS), 20);
+    assert_eq!(window.view(config(2, 500)).unwrap().sum_at(now, PASS), 2);
+    let second = window.view(config(1, 1_000)).unwrap();
+    assert_eq!(second.sum_at(now, PASS), 2);
+    assert_eq!(second.max_of_single_bucket_at(now, PASS), 2);
+    // A view moves on with every bucket of the array.
+    assert_eq!(second.sum_at(t(10_499), PASS), 1);
+}
+
+#[test]
+fn a_view_that_does_not_fit_is_refused_with_both_geometries() {
+    let window = window(20, 500);
+    let (array, uneven) = (*window.config(), config(2, 750));
+    assert_eq!(
+        window.view(uneven).unwrap_err(),
+        ViewError::BucketNotAMultiple { view: uneven, array }
+    );
+    let long = config(3, 1_000);
+    let error = window.view(long).unwrap_err();
+    assert_eq!(error, ViewError::IntervalNotADivisor { view: long, array });
+    assert_eq!(
+        error.to_string(),
+        "a view of 3 × 1s over an array of 20 × 500ms: 3s does not divide 10s"
+    );
+    let longer = config(40, 500);
+    assert!(window.view(longer).is_err(), "longer than the array");
+}
+
+/// Asks for `count` permits one after the other, with at most `limit` passes in the window; says
+/// how many were refused.
+fn refused(window: &SlidingWindow<ManualClock>, seconds: u64, count: u64, limit: u64) -> u64 {
+    let now = Timestamp::from_secs(seconds);
+    for _ in 0..count {
+        let event = if window.sum_at(now, PASS) < limit { PASS } else { MetricEvent::Block };
+        window.add_at(now, event, 1);
+    }
+    window.array().current_bucket(now).sum(MetricEvent::Block)
+}
+
+#[test]
+fn a_fixed_window_admits_a_double_burst_and_a_sliding_one_does_not() {
+    let (fixed, sliding) = (window(1, 60_000), window(6, 10_000));
+    for (seconds, count, refused_by_sliding) in [(5, 10, 0), (45, 90, 0), (65, 90, 80)] {
+        assert_eq!(refused(&fixed, seconds, count, 100), 0, "fixed, at {seconds} s");
+        assert_eq!(refused(&sliding, seconds, count, 100), refused_by_sliding, "at {seconds} s");
+    }
+    assert_eq!(refused(&fixed, 95, 10, 100), 0, "all 200 admitted by the fixed window");
+    assert_eq!(sliding.config().bucket_start(t(35_000)), t(30_000));
+}
+
+#[test]
+fn rolling_sums_of_three_buckets_of_50() {
+    let (window, t0) = (window(3, 50), 5_000);
+    let sums = |now| -> Vec<u64> {
+        window.buckets_at(t(now)).map(|bucket| bucket.totals.sum(PASS)).collect()
+    };
+    assert_eq!(sums(t0), [0, 0, 0]);
+    for (i, (counts, expected)) in [
+        (vec![1], [0, 0, 1]),
+        (vec![2, 3], [0, 1, 5]),
+        (vec![4, 5, 6], [1, 5, 15]),
+        (vec![7], [5, 15, 7]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let now = t0 + 50 * i as u64;
+        for count in counts {
+            window.add_at(t(now), PASS, count);
+        }
+        assert_eq!(sums(now), expected);
+    }
+    assert_eq!(sums(t0 + 150 + 150), [0, 0, 0], "after one idle lap");
+}
