@@ -1,5 +1,51 @@
-#![doc = include_str!("../README.md")]
+//! Lock-free sliding-window metrics: what happened in the last second, exactly.
+//!
+//! Request threads record into a [`SlidingWindow`]; monitors, limiters and breakers read rates,
+//! counts and response times of the last second, or of any other interval, from it. Both are
+//! lock-free, and every add is counted in the bucket of its time and in no other, whatever rotates
+//! or stalls meanwhile.
+//!
+//! ```
+//! use leaparray::{MetricEvent, SlidingWindow, WindowConfig};
+//! use std::time::Duration;
+//!
+//! let window = SlidingWindow::new(WindowConfig::new(10, Duration::from_secs(1))?);
+//! window.add(MetricEvent::Pass, 1);
+//! window.record_success(Duration::from_micros(250));
+//! assert!(window.qps(MetricEvent::Pass) >= 1.0);
+//! assert_eq!(window.account().recorded().sum(MetricEvent::Pass), 1);
+//! # Ok::<_, leaparray::ConfigError>(())
+//! ```
+//!
+//! | to | there is |
+//! |---|---|
+//! | count events and response times | [`SlidingWindow`], over a [`WindowConfig`] |
+//! | read another length of the same counts | [`SlidingWindow::view`] |
+//! | know where every count has gone | [`SlidingWindow::account`] |
+//! | choose where `now` comes from | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
+//! | count something of your own | [`LeapArray`], over any [`Bucket`] |
+//!
+//! The [`guide`] says how to choose a geometry and a clock, and what a reading means; [`design`]
+//! says how it works, and what is proved.
+
 #![forbid(unsafe_code)]
+
+/// How to choose a geometry and a clock, and what a reading means.
+#[cfg(any(doc, doctest))]
+pub mod guide {
+    #![doc = include_str!("../docs/guide.md")]
+}
+
+/// The shape, the interleavings, the memory orderings, and what is proved.
+#[cfg(any(doc, doctest))]
+pub mod design {
+    #![doc = include_str!("../docs/design.md")]
+}
+
+/// The README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod account;
 mod bucket;
