@@ -28,7 +28,7 @@ impl<T> Held<T> {
     }
 
     pub(crate) fn to_arc(&self) -> Option<Arc<T>> {
-        self.0.as_ref().map(Arc::clone)
+        self.0.clone()
     }
 
     pub(crate) fn same(&self, other: &Self) -> bool {
