@@ -36,6 +36,26 @@ impl<T: Clone + for<'a> AddAssign<&'a T>> Account<T> {
     }
 }
 
+impl<T> Account<T> {
+    /// The same account of something else, such as of one event out of all.
+    ///
+    /// ```
+    /// use leaparray::{Account, MetricEvent, MetricTotals};
+    ///
+    /// let account = Account::<MetricTotals>::default();
+    /// let passes = account.map(|totals| totals.sum(MetricEvent::Pass));
+    /// assert_eq!(passes.to_string(), "0 recorded = 0 in the window + 0 expired + 0 late");
+    /// ```
+    #[must_use]
+    pub fn map<U>(&self, part: impl Fn(&T) -> U) -> Account<U> {
+        Account {
+            in_window: part(&self.in_window),
+            expired: part(&self.expired),
+            late: part(&self.late),
+        }
+    }
+}
+
 impl<T: fmt::Display + Clone + for<'a> AddAssign<&'a T>> fmt::Display for Account<T> {
     /// `8 recorded = 5 in the window + 2 expired + 1 late`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
