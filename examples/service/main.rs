@@ -1,0 +1,149 @@
+//! A real HTTP service that records every request through `leaparray`, and at the end compares
+//! what it recorded, count by count, with what was counted without it.
+//!
+//! ```text
+//! cargo run --release --example service                # ten seconds of the bundled client
+//! cargo run --release --example service -- --no-load   # for wrk, ab or curl, until Ctrl-C
+//! ```
+//!
+//! Exit code 0: every count is equal; 1: not so; 2: it could not start.
+
+mod interrupt;
+mod load;
+mod metrics;
+mod monitor;
+mod reconcile;
+mod route;
+mod server;
+mod tally;
+
+use std::fmt::Display;
+use std::future;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use tokio::net::TcpListener;
+
+use crate::load::Load;
+use crate::metrics::Metrics;
+use crate::reconcile::reconcile;
+use crate::route::Route;
+use crate::server::Server;
+
+/// An HTTP service on loopback, its metrics once a second, and a reconciliation of every count.
+#[derive(Parser)]
+#[command(name = "service", version)]
+struct Args {
+    /// How long the bundled client sends
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// How many connections the bundled client sends over
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
+    connections: u16,
+    /// Passes per second from which on /limited refuses
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    threshold: u32,
+    /// The port to listen on; 0 takes any that is free
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Wait for load from outside, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["seconds", "connections"])]
+    no_load: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return explain(&error),
+    };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            complain(format_args!("error: cannot listen on {address}: {error}"));
+            return ExitCode::from(2);
+        }
+    };
+    match run(&args, listener).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(format_args!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every count was equal.
+async fn run(args: &Args, listener: TcpListener) -> io::Result<bool> {
+    let interrupted = interrupt::interrupted()?;
+    let address = listener.local_addr()?;
+    let metrics = Metrics::new();
+    let server = Server::start(listener, &metrics, args.threshold.into());
+    let mut printed = io::stdout().write_all(greeting(args, address).as_bytes());
+    let load = (!args.no_load).then(|| Load::start(address, args.connections));
+
+    // The table comes before the end of the time: the last second is shown too.
+    tokio::select! {
+        biased;
+        error = monitor::print_tables(&metrics) => printed = Err(error),
+        () = time_is_up(args) => {}
+        () = interrupted => {}
+    }
+
+    let client = match load {
+        Some(load) => Some(load.stop().await),
+        None => None,
+    };
+    let reckoning = reconcile(&metrics, &server.stop().await, client.as_ref());
+    let printed = printed.and_then(|()| io::stdout().write_all(reckoning.report.as_bytes()));
+    for difference in &reckoning.differences {
+        complain(format_args!("difference: {difference}"));
+    }
+    match printed {
+        // Whoever read the output has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(io::Error::other(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(reckoning.differences.is_empty()),
+    }
+}
+
+async fn time_is_up(args: &Args) {
+    if args.no_load {
+        future::pending::<()>().await;
+    }
+    tokio::time::sleep(Duration::from_secs(args.seconds.into())).await;
+}
+
+fn greeting(args: &Args, address: SocketAddr) -> String {
+    let urls = Route::ALL.map(|route| format!("  http://{address}{route}\n")).concat();
+    let end = if args.no_load {
+        "Ctrl-C ends it".to_owned()
+    } else {
+        format!("{} connections for {} s", args.connections, args.seconds)
+    };
+    format!("listening on {address}\n{urls}{end}\n")
+}
+
+/// Help and version as they are; what is wrong with the arguments, in one line.
+fn explain(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Nobody reads it: nothing to be done.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    let reason = text.lines().take_while(|line| !line.trim().is_empty());
+    complain(reason.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" "));
+    ExitCode::from(2)
+}
+
+fn complain(line: impl Display) {
+    // Where stderr is closed, the exit code has to do.
+    let _ = writeln!(io::stderr(), "{line}");
+}

@@ -1,0 +1,109 @@
+//! The reckoning: what the windows recorded against what was counted without them.
+
+use std::fmt::Write as _;
+
+use leaparray::{Clock, MetricEvent, MetricTotals, Timestamp};
+
+use crate::metrics::{Metrics, RouteMetrics};
+use crate::route::Route;
+use crate::tally::Tally;
+
+/// What was compared, ready to print, and every difference that was found, a line each.
+pub(crate) struct Reckoning {
+    pub(crate) report: String,
+    pub(crate) differences: Vec<String>,
+}
+
+/// Compares all counts. The service must have stopped: nothing is recorded meanwhile.
+pub(crate) fn reconcile(metrics: &Metrics, server: &Tally, client: Option<&Tally>) -> Reckoning {
+    let now = metrics.clock.now();
+    let mut reckoning = Reckoning { report: String::new(), differences: Vec::new() };
+    reckoning.line(&format!(
+        "\n{:9} {:9} {:>9} {:>9} {:>9}",
+        "route", "count", "client", "server", "window"
+    ));
+    for route in Route::ALL {
+        reckoning.compare_outside(route, &metrics.of(route).window.lifetime(), server, client);
+    }
+    reckoning.line("\nwhere every pass is");
+    for route in Route::ALL {
+        reckoning.compare_inside(route, metrics.of(route), now);
+    }
+    reckoning.refuse_unexpected("server", server);
+    if let Some(client) = client {
+        reckoning.refuse_unexpected("client", client);
+    }
+    if reckoning.differences.is_empty() {
+        reckoning.line("\nreconciled: every count is equal");
+    }
+    reckoning
+}
+
+impl Reckoning {
+    /// The window's counts against those taken outside of the crate.
+    fn compare_outside(
+        &mut self,
+        route: Route,
+        window: &MetricTotals,
+        server: &Tally,
+        client: Option<&Tally>,
+    ) {
+        type Count = fn(&Tally, Route) -> u64;
+        let rows: [(MetricEvent, Count); 4] = [
+            (MetricEvent::Pass, |tally, route| tally.succeeded(route) + tally.failed(route)),
+            (MetricEvent::Success, Tally::succeeded),
+            (MetricEvent::Exception, Tally::failed),
+            (MetricEvent::Block, Tally::refused),
+        ];
+        for (event, count) in rows {
+            let window = window.sum(event);
+            let server = count(server, route);
+            let client = client.map(|client| count(client, route));
+            let shown = client.map_or_else(|| "-".to_owned(), |client| client.to_string());
+            self.line(&format!("{route:9} {:9} {shown:>9} {server:>9} {window:>9}", event.name()));
+            self.expect(route, event.name(), ("server", server), ("window", window));
+            if let Some(client) = client {
+                self.expect(route, event.name(), ("client", client), ("window", window));
+            }
+        }
+    }
+
+    /// The window's counts against each other.
+    fn compare_inside(&mut self, route: Route, metrics: &RouteMetrics, now: Timestamp) {
+        let window = &metrics.window;
+        let lifetime = window.lifetime();
+        let ended = lifetime.sum(MetricEvent::Success) + lifetime.sum(MetricEvent::Exception);
+        let pass = ("pass", lifetime.sum(MetricEvent::Pass));
+        self.expect(route, "passes", pass, ("success + exception", ended));
+        let rts = ("response times", lifetime.rt_count());
+        self.expect(route, "ends", rts, ("success + exception", ended));
+        self.expect(route, "gauge", ("in flight", metrics.in_flight()), ("at rest", 0));
+
+        let account = window.account_at(now);
+        let recorded = account.recorded();
+        for event in MetricEvent::ALL {
+            let (name, all) = (event.name(), lifetime.sum(event));
+            self.expect(route, name, ("account", recorded.sum(event)), ("lifetime", all));
+            let (sum, in_window) = (window.sum_at(now, event), account.in_window.sum(event));
+            self.expect(route, name, ("sum", sum), ("account in the window", in_window));
+        }
+        self.line(&format!("{route:9} {}", account.map(|totals| totals.sum(MetricEvent::Pass))));
+    }
+
+    fn refuse_unexpected(&mut self, side: &str, tally: &Tally) {
+        for (route, ending, count) in tally.unexpected() {
+            self.differences.push(format!("{route} unexpected in the {side}: {count} × {ending}"));
+        }
+    }
+
+    fn expect(&mut self, route: Route, what: &str, left: (&str, u64), right: (&str, u64)) {
+        if left.1 != right.1 {
+            let ((left, a), (right, b)) = (left, right);
+            self.differences.push(format!("{route} {what}: {left} {a}, {right} {b}"));
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let _ = writeln!(self.report, "{line}");
+    }
+}

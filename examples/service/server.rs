@@ -1,0 +1,128 @@
+//! The service: four routes, and the two middlewares that see every request.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, any};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::metrics::{Metrics, RouteMetrics};
+use crate::route::Route;
+use crate::tally::{Ending, Tally};
+
+/// How long `/slow` takes.
+const SLOW: Duration = Duration::from_millis(4);
+
+/// How long a connection may take to end. An idle one is closed at once; one that has sent half
+/// a request could otherwise hold up the end for ever.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A running server.
+pub(crate) struct Server {
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<io::Result<()>>,
+    tally: Arc<Mutex<Tally>>,
+}
+
+impl Server {
+    pub(crate) fn start(listener: TcpListener, metrics: &Metrics, threshold: f64) -> Self {
+        let tally = Arc::default();
+        let router = router(metrics, threshold, Arc::clone(&tally));
+        let (stop, stopped) = oneshot::channel();
+        let server = axum::serve(listener, router).with_graceful_shutdown(async {
+            // Told to stop, or nobody is left to tell.
+            let _ = stopped.await;
+        });
+        Self { stop, running: tokio::spawn(server.into_future()), tally }
+    }
+
+    /// Takes no more requests, finishes those under way, and gives what it counted of all.
+    pub(crate) async fn stop(self) -> Tally {
+        // Nobody listens if the server has already ended.
+        let _ = self.stop.send(());
+        // What is open after the grace period is no request: it has not reached a route.
+        let _ = timeout(GRACE, self.running).await;
+        std::mem::take(&mut self.tally.lock().expect("a count does not panic"))
+    }
+}
+
+fn router(metrics: &Metrics, threshold: f64, tally: Arc<Mutex<Tally>>) -> Router {
+    let requests = Arc::new(AtomicU64::new(0));
+    let failing = move || {
+        let third = requests.fetch_add(1, Ordering::Relaxed) % 3 == 2;
+        async move { if third { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK } }
+    };
+    let recorded = |route: Route, handler: MethodRouter, limit| {
+        let gate = Gate { metrics: Arc::clone(metrics.of(route)), limit };
+        Router::new().route(route.path(), handler.layer(from_fn_with_state(gate, record)))
+    };
+    Router::new()
+        .merge(recorded(Route::Fast, any(fast), None))
+        .merge(recorded(Route::Slow, any(slow), None))
+        .merge(recorded(Route::Failing, any(failing), None))
+        .merge(recorded(Route::Limited, any(fast), Some(threshold)))
+        .layer(from_fn_with_state(tally, witness))
+}
+
+async fn fast() -> &'static str {
+    "done\n"
+}
+
+async fn slow() -> &'static str {
+    sleep(SLOW).await;
+    "done\n"
+}
+
+#[derive(Clone)]
+struct Gate {
+    metrics: Arc<RouteMetrics>,
+    /// Passes per second from which on a request is refused.
+    limit: Option<f64>,
+}
+
+/// Around one route: records every request through the crate.
+async fn record(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    let Some(in_flight) = gate.metrics.admit(gate.limit) else {
+        return StatusCode::TOO_MANY_REQUESTS.into_response();
+    };
+    let response = next.run(request).await;
+    if response.status().is_success() {
+        in_flight.succeed();
+    }
+    response
+}
+
+/// Around everything: counts every request to a route without the crate.
+async fn witness(State(tally): State<Arc<Mutex<Tally>>>, request: Request, next: Next) -> Response {
+    let Some(route) = Route::of_path(request.uri().path()) else {
+        return next.run(request).await;
+    };
+    let mut witness = Witness { tally, route, ending: Ending::Aborted };
+    let response = next.run(request).await;
+    witness.ending = Ending::Status(response.status().as_u16());
+    response
+}
+
+/// Counts how a request ended when it is dropped: aborted, if nothing else was seen.
+struct Witness {
+    tally: Arc<Mutex<Tally>>,
+    route: Route,
+    ending: Ending,
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let mut tally = self.tally.lock().expect("a count does not panic");
+        tally.count(self.route, self.ending.clone());
+    }
+}
