@@ -32,13 +32,13 @@ const RT: Duration = Duration::from_micros(250);
 
 /// Records one request, at `NOW`.
 fn request_at_now(window: &SlidingWindow) {
-    window.record_pass_at(NOW, 1);
+    window.add_at(NOW, Pass, 1);
     window.record_success_at(NOW, RT);
 }
 
 /// Records one request, by the window's clock.
 fn request(window: &SlidingWindow<impl Clock>) {
-    window.record_pass(1);
+    window.add(Pass, 1);
     window.record_success(RT);
 }
 
@@ -47,7 +47,7 @@ fn filled(sample_count: u32) -> SlidingWindow {
     let window = common::window(sample_count);
     for age in (0..sample_count).rev() {
         let then = NOW.saturating_sub(common::BUCKET_LEN * age);
-        window.record_pass_at(then, 1);
+        window.add_at(then, Pass, 1);
         window.record_success_at(then, RT);
     }
     window

@@ -32,7 +32,9 @@ use std::ops::AddAssign;
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
 pub trait Bucket: Default + Send + Sync {
-    /// What buckets add up to: plain data. Its `AddAssign` should saturate rather than overflow.
+    /// What buckets add up to: plain data. Its `AddAssign` should saturate, or have room enough:
+    /// where it panics, as a `u64` does in a debug build when it overflows, the thread that adds up
+    /// a retired bucket while it records in a new one panics.
     type Total: Default + Clone + Send + Sync + for<'a> AddAssign<&'a Self::Total>;
 
     /// What has been recorded in this bucket so far.

@@ -31,7 +31,7 @@ impl Counter {
     #[cold]
     fn saturate(&self, count: i64, order: Ordering) {
         let _ = self.0.fetch_update(order, Ordering::Relaxed, |value| {
-            Some(value.saturating_add(count).min(to_cell(CEILING)).max(value))
+            Some(value.saturating_add(count).min(to_cell(CEILING)))
         });
     }
 
@@ -121,6 +121,11 @@ mod tests {
         // What 2¹⁵ − 1 threads that looked together would add.
         for _ in 1..1_u32 << 15 {
             counter.0.fetch_add(to_cell(Counter::STEP - 1), Ordering::Relaxed);
+        }
+        assert_eq!(counter.get(Ordering::Relaxed), CEILING);
+        // And those who look after them, more than would fit.
+        for _ in 0..1_u32 << 17 {
+            counter.add(Counter::STEP - 1, Ordering::Relaxed);
         }
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
         counter.add(u64::MAX, Ordering::Relaxed);

@@ -120,6 +120,10 @@ impl WindowConfig {
         self.slot_of(self.bucket_number(now))
     }
 
+    pub(crate) const fn bucket_nanos(&self) -> u64 {
+        self.bucket_nanos
+    }
+
     /// The start of bucket `number`, which is that of some timestamp: the product fits.
     pub(crate) const fn start_of(&self, number: u64) -> Timestamp {
         Timestamp::from_nanos(number * self.bucket_nanos)
@@ -132,8 +136,7 @@ impl WindowConfig {
 
     /// The buckets that a read at `now` covers; cut at number 0, before which there is no time.
     pub(crate) const fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
-        let newest = self.bucket_number(now);
-        newest.saturating_sub(self.sample_count as u64 - 1)..=newest
+        run(self.bucket_number(now), self.sample_count as u64)
     }
 
     /// How many of the buckets of `array` make one of this window's, if it is a view over it.
@@ -146,6 +149,11 @@ impl WindowConfig {
         }
         Ok(self.bucket_nanos / array.bucket_nanos)
     }
+}
+
+/// The `len` bucket numbers that end with `last`, cut at number 0.
+pub(crate) const fn run(last: u64, len: u64) -> RangeInclusive<u64> {
+    last.saturating_sub(len - 1)..=last
 }
 
 impl fmt::Display for WindowConfig {

@@ -20,8 +20,8 @@ use crate::wrap::{BucketWrap, CurrentBucket, WrapRef};
 /// in place, this ring swaps a fresh [`BucketWrap`] in, whose start never changes: whoever still
 /// holds the old one adds to what has left the window, and never to another bucket.
 ///
-/// Every operation takes `now`; the ring has no clock. It never allocates on a read, and on a
-/// write only when a bucket is the first of its number.
+/// Every operation takes `now`; the ring has no clock. Recording allocates only where a bucket is
+/// new, and reading not at all, but for [`account`](Self::account).
 ///
 /// ```
 /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
@@ -83,7 +83,6 @@ impl<B: Bucket> LeapArray<B> {
                 Some(Equal) => return CurrentBucket::InTime(WrapRef::new(observed)),
                 Some(Greater) => return CurrentBucket::Late(&self.late),
                 Some(Less) => self.reset(slot, &observed, start, &mut patience),
-                // Who loses finds the winner's at the next look.
                 None => Self::put(slot, &observed, start),
             }
         }
@@ -110,6 +109,7 @@ impl<B: Bucket> LeapArray<B> {
     }
 
     fn put(slot: &Slot<BucketWrap<B>>, observed: &Held<BucketWrap<B>>, start: Timestamp) {
+        // Who loses finds the winner's wrap at the next look.
         let _ = slot.compare_and_swap(observed, Arc::new(BucketWrap::empty(start)));
     }
 
@@ -119,7 +119,7 @@ impl<B: Bucket> LeapArray<B> {
             let before = self.retired.load();
             let after = wrap.to_arc().and_then(|wrap| Retired::with(before.get(), wrap));
             let Some(after) = after else { return };
-            if self.retired.compare_and_swap(&before, Arc::new(after)).is_some() {
+            if self.retired.compare_and_swap(&before, Arc::new(after)) {
                 return;
             }
         }
@@ -167,48 +167,33 @@ impl<B: Bucket> LeapArray<B> {
     /// Where everything that was ever added is, as seen from `now`.
     ///
     /// One coherent look: each add is counted once. An add that returned before this began is
-    /// counted; one that runs meanwhile may be. From look to look each total only grows.
+    /// counted; one that runs meanwhile may be. From look to look what was recorded only grows.
+    ///
+    /// Takes one look at each slot, whatever others do meanwhile, and allocates a list of them.
     pub fn account(&self, now: Timestamp) -> Account<B::Total> {
         self.account_over(&self.config.covered(now))
     }
 
     pub(crate) fn account_over(&self, covered: &RangeInclusive<u64>) -> Account<B::Total> {
-        loop {
-            let retired = self.retired.load();
-            let account = self.account_given(retired.get(), covered);
-            // A wrap is retired before its slot is given away, and a slot's load acquires what
-            // was written before its swap: whoever took a wrap from under this look has changed
-            // `retired` before. Each retry means that somebody else got ahead.
-            if self.retired.load().same(&retired) {
-                return account;
-            }
-        }
-    }
+        // The slots first, and all of them held. A wrap that was missed because it had left its
+        // slot was retired before it left; one that is held here cannot be settled any more. So
+        // each is found once here or in `retired`, and if in both, then by its start.
+        let slots: Vec<_> = self.slots.iter().map(Slot::load).collect();
+        let retired = self.retired.load();
 
-    fn account_given(
-        &self,
-        retired: Option<&Retired<B>>,
-        covered: &RangeInclusive<u64>,
-    ) -> Account<B::Total> {
         let mut account = Account { late: self.late.total(), ..Account::default() };
-        if let Some(retired) = retired {
-            account.expired += retired.settled();
+        for wrap in slots.iter().filter_map(Held::get) {
+            let in_window = covered.contains(&self.config.bucket_number(wrap.start()));
+            let part = if in_window { &mut account.in_window } else { &mut account.expired };
+            *part += &wrap.bucket().total();
         }
-        for (index, slot) in self.slots.iter().enumerate() {
-            let held = slot.load();
-            let current = held.get();
-            // Retired wraps go with the look at their slot: one that is still there is counted
-            // there, so that it is in the window for as long as readers find it in the window.
-            for wrap in retired.into_iter().flat_map(Retired::open) {
-                let is_current = current.is_some_and(|current| current.start() == wrap.start());
-                if self.config.slot(wrap.start()) == index && !is_current {
+        if let Some(retired) = retired.get() {
+            account.expired += retired.settled();
+            for wrap in retired.open() {
+                let slot = slots[self.config.slot(wrap.start())].get();
+                if slot.is_none_or(|current| current.start() != wrap.start()) {
                     account.expired += &wrap.bucket().total();
                 }
-            }
-            if let Some(wrap) = current {
-                let in_window = covered.contains(&self.config.bucket_number(wrap.start()));
-                let part = if in_window { &mut account.in_window } else { &mut account.expired };
-                *part += &wrap.bucket().total();
             }
         }
         account
@@ -223,22 +208,72 @@ impl<B: Bucket> fmt::Debug for LeapArray<B> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
     use std::time::Duration;
 
     use super::*;
     use crate::event::MetricEvent;
     use crate::metric_bucket::MetricBucket;
 
+    const PASS: MetricEvent = MetricEvent::Pass;
+
+    /// A ring of so many buckets of a second.
+    fn array(samples: u32) -> LeapArray<MetricBucket> {
+        let interval = Duration::from_secs(samples.into());
+        LeapArray::new(WindowConfig::new(samples as usize, interval).unwrap())
+    }
+
     #[test]
     fn who_stalls_with_the_reset_lock_stops_nobody() {
-        let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
-        let array = LeapArray::<MetricBucket>::new(config);
-        array.current_bucket(Timestamp::MIN).add(MetricEvent::Pass, 1);
+        let array = array(2);
+        array.current_bucket(Timestamp::MIN).add(PASS, 1);
         let _stalled = array.reset.try_lock().unwrap();
-        let later = Timestamp::from_secs(1);
-        array.current_bucket(later).add(MetricEvent::Pass, 2);
-        let account = array.account(later);
-        assert_eq!(account.in_window.sum(MetricEvent::Pass), 2);
-        assert_eq!(account.expired.sum(MetricEvent::Pass), 1);
+        let later = Timestamp::from_secs(2);
+        array.current_bucket(later).add(PASS, 2);
+        let account = array.account(later).map(|totals| totals.sum(PASS));
+        assert_eq!((account.in_window, account.expired), (2, 1));
+    }
+
+    #[test]
+    fn nothing_is_lost_when_all_rotate_without_the_lock() {
+        const ROUNDS: u64 = 2_000;
+        let array = array(4);
+        let _stalled = array.reset.try_lock().unwrap();
+        let seconds = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        // Everybody is at another slot, and now and then at the same.
+                        let second = seconds.fetch_add(1, Ordering::Relaxed) / 2;
+                        array.current_bucket(Timestamp::from_secs(second)).add(PASS, 1);
+                    }
+                });
+            }
+        });
+        let account = array.account(Timestamp::MAX).map(|totals| totals.sum(PASS));
+        assert_eq!(account.recorded(), 4 * ROUNDS, "{account}");
+    }
+
+    #[test]
+    fn a_retired_wrap_is_settled_as_soon_as_nobody_holds_it() {
+        let array = array(1);
+        let open = || array.retired.load().get().map_or(0, |retired| retired.open().count());
+        let rotate = |seconds: std::ops::Range<u64>| {
+            for second in seconds {
+                array.current_bucket(Timestamp::from_secs(second)).add(PASS, 1);
+            }
+        };
+        rotate(0..1_000);
+        assert_eq!(open(), 1, "the last that was retired");
+        let held = array.current_bucket(Timestamp::from_secs(999));
+        rotate(1_000..2_000);
+        assert_eq!(open(), 2, "that, and the one that is held");
+        drop(held);
+        rotate(2_000..2_001);
+        assert_eq!(open(), 1);
+        let recorded = array.account(Timestamp::MIN).recorded();
+        assert_eq!(recorded.sum(PASS), 2_001);
     }
 }

@@ -65,6 +65,9 @@ mod wrap;
 pub use account::Account;
 pub use bucket::Bucket;
 pub use clock::{CachedClock, Clock, ManualClock, MonotonicClock};
+#[cfg(loom)]
+#[doc(hidden)]
+pub use clock::{Source, Steering};
 pub use error::{ConfigError, ViewError};
 pub use event::MetricEvent;
 pub use geometry::WindowConfig;

@@ -210,3 +210,38 @@ pub(crate) fn mean(nanos: u128, count: u64) -> Option<Duration> {
     let mean = nanos.checked_div(count.into())?;
     Some(Duration::from_nanos(mean.try_into().unwrap_or(u64::MAX)))
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn bucket(event: MetricEvent, rts: [u64; 2], concurrency: u64) -> MetricTotals {
+        let bucket = MetricBucket::default();
+        bucket.add(event, 5);
+        for rt in rts {
+            bucket.record_rt(Duration::from_nanos(rt));
+        }
+        bucket.record_concurrency(concurrency);
+        bucket.total()
+    }
+
+    #[test]
+    fn totals_add_up_and_keep_the_extremes_of_both() {
+        let low = bucket(MetricEvent::Pass, [1, 5], 9);
+        let high = bucket(MetricEvent::Block, [3, 7], 2);
+        for (mut sum, other) in [(low.clone(), &high), (high.clone(), &low)] {
+            sum += other;
+            assert_eq!(MetricEvent::ALL.map(|event| sum.sum(event)), [5, 5, 0, 0, 16, 0]);
+            assert_eq!((sum.rt_count(), sum.avg_rt()), (4, Some(Duration::from_nanos(4))));
+            assert_eq!(sum.min_rt(), Some(Duration::from_nanos(1)));
+            assert_eq!(sum.max_rt(), Some(Duration::from_nanos(7)));
+            assert_eq!(sum.max_concurrency(), Some(9));
+        }
+        let mut same = low.clone();
+        same += &MetricTotals::default();
+        assert_eq!(same, low, "nothing added");
+        let mut empty = MetricTotals::default();
+        empty += &low;
+        assert_eq!(empty, low, "added to nothing");
+    }
+}

@@ -40,11 +40,13 @@ impl<B: Bucket> Retired<B> {
         let mut settled = self.settled.clone();
         let mut open = Vec::with_capacity(self.open.len() + 1);
         for wrap in &self.open {
-            // A count of one is this list's own. It stays so: a wrap that has left its slot can
-            // be had from here alone, and nothing here is handed out.
+            // A count of one is this list's own. The slot has given the wrap up then, and turned
+            // what loads had lent of it into counts before it did. It stays so: a wrap that has
+            // left its slot can be had from here alone, and nothing here is handed out.
             if Arc::strong_count(wrap) == 1 {
-                // Acquire: pairs with the Release with which the last other holder dropped its
-                // count, so that its adds are in the total.
+                // Acquire: pairs with the Release of every count that was dropped. What was done
+                // through a loan that was returned before happens before the slot's own drop:
+                // arc-swap may free the value as soon as the other counts are gone, too.
                 fence(Ordering::Acquire);
                 settled += &wrap.bucket().total();
             } else {

@@ -32,6 +32,12 @@ impl Timestamp {
         Self(nanos)
     }
 
+    /// The instant `micros` microseconds after the Unix epoch, at most [`Timestamp::MAX`].
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros.saturating_mul(1_000))
+    }
+
     /// The instant `millis` milliseconds after the Unix epoch, at most [`Timestamp::MAX`].
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
@@ -48,6 +54,12 @@ impl Timestamp {
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
+    }
+
+    /// Whole microseconds since the Unix epoch, rounded down.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1_000
     }
 
     /// Whole milliseconds since the Unix epoch, rounded down.
@@ -102,6 +114,9 @@ mod tests {
     #[test]
     fn conversions_round_down_and_saturate() {
         assert_eq!(Timestamp::from_nanos(1_999_999).as_millis(), 1);
+        assert_eq!(Timestamp::from_micros(1_999).as_millis(), 1);
+        assert_eq!(Timestamp::from_nanos(1_999).as_micros(), 1);
+        assert_eq!(Timestamp::from_micros(u64::MAX), Timestamp::MAX);
         assert_eq!(Timestamp::from_millis(1_999).as_secs(), 1);
         assert_eq!(Timestamp::from_millis(u64::MAX), Timestamp::MAX);
         assert_eq!(Timestamp::from_secs(u64::MAX), Timestamp::MAX);

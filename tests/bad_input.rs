@@ -67,14 +67,16 @@ fn the_largest_and_the_smallest_config_work() {
     let most = WindowConfig::new(WindowConfig::MAX_SAMPLE_COUNT, Duration::from_nanos(1 << 20));
     let shortest = WindowConfig::new(1, Duration::from_nanos(1)).unwrap();
     for config in [longest, most.unwrap(), shortest] {
-        let window = SlidingWindow::with_clock(config, ManualClock::new(Timestamp::MAX));
-        for now in [Timestamp::MIN, Timestamp::from_nanos(1), Timestamp::MAX] {
-            window.add_at(now, PASS, 1);
-            assert_eq!(window.account_at(now).recorded(), window.lifetime());
-            window.sum_at(now, PASS);
-            assert!(window.qps_at(now, PASS).is_finite());
+        for made in [Timestamp::MIN, Timestamp::MAX] {
+            let window = SlidingWindow::with_clock(config, ManualClock::new(made));
+            for now in [Timestamp::MIN, Timestamp::from_nanos(1), Timestamp::MAX] {
+                window.add_at(now, PASS, 1);
+                assert_eq!(window.account_at(now).recorded(), window.lifetime());
+                assert!(window.sum_at(now, PASS) >= 1, "{config} at {now}");
+                assert!(window.qps_at(now, PASS).is_finite(), "{config} at {now}");
+            }
+            assert_eq!(window.lifetime().sum(PASS), 3);
         }
-        assert_eq!(window.lifetime().sum(PASS), 3);
     }
 }
 
@@ -121,19 +123,22 @@ fn huge_counts_saturate_bucket_by_bucket() {
 }
 
 #[test]
-fn response_times_of_any_length_keep_an_exact_mean() {
+fn response_times_of_any_length_keep_a_mean() {
     let window = window();
     let century = Duration::from_secs(100 * 365 * 86_400);
     for millis in (0..1_000).step_by(100) {
         window.record_rt_at(Timestamp::from_millis(millis), century);
     }
     let now = Timestamp::from_millis(999);
-    assert_eq!(window.avg_rt_at(now), Some(century), "summed without a bound");
+    assert_eq!(window.avg_rt_at(now), Some(century), "buckets are summed without a bound");
     assert_eq!(window.sum_at(now, MetricEvent::Rt), u64::MAX, "an event's sum is cut");
     window.record_rt_at(now, Duration::MAX);
     let cut = Duration::from_nanos(MetricBucket::CEILING);
     assert_eq!(window.max_rt_at(now), Some(cut), "one response time is cut at 146 years");
     assert_eq!(window.min_rt_at(now), Some(century));
+    // Two centuries are more than one bucket can sum: the mean is a lower bound from there on.
+    let bucket = window.buckets_at(now).last().unwrap().totals;
+    assert_eq!((bucket.rt_count(), bucket.avg_rt()), (2, Some(cut / 2)));
 }
 
 #[test]

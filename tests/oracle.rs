@@ -160,13 +160,28 @@ fn compare(window: &SlidingWindow<ManualClock>, oracle: &Oracle, now: u64) {
         assert_eq!(account.late.sum(event), oracle.late(event), "late {event}");
         assert_eq!(account.recorded().sum(event), oracle.total(event), "recorded {event}");
     }
-    let rts: Vec<u64> =
-        oracle.in_window(now, oracle.samples, MetricEvent::Rt).iter().map(|it| it.count).collect();
+    compare_rts(window, oracle, now);
+}
+
+fn compare_rts(window: &SlidingWindow<ManualClock>, oracle: &Oracle, now: u64) {
+    let of = |added: Vec<Added>| -> Vec<u64> { added.iter().map(|it| it.count).collect() };
+    let in_window = of(oracle.in_window(now, oracle.samples, MetricEvent::Rt));
     let nanos = |rt: Option<Duration>| rt.map(|rt| u64::try_from(rt.as_nanos()).unwrap());
-    assert_eq!(nanos(window.min_rt()), rts.iter().copied().min(), "min rt");
-    assert_eq!(nanos(window.max_rt()), rts.iter().copied().max(), "max rt");
-    let avg = rts.iter().sum::<u64>().checked_div(rts.len() as u64);
-    assert_eq!(nanos(window.avg_rt()), avg, "mean rt");
+    assert_eq!(nanos(window.min_rt()), in_window.iter().copied().min(), "min rt");
+    assert_eq!(nanos(window.max_rt()), in_window.iter().copied().max(), "max rt");
+    assert_eq!(nanos(window.avg_rt()), mean(&in_window), "mean rt");
+
+    let all = oracle.added.iter().filter(|it| it.event == MetricEvent::Rt).copied().collect();
+    for (totals, rts) in [(window.account().in_window, in_window), (window.lifetime(), of(all))] {
+        assert_eq!(totals.rt_count(), rts.len() as u64, "count of rts");
+        assert_eq!(nanos(totals.min_rt()), rts.iter().copied().min(), "min rt of the totals");
+        assert_eq!(nanos(totals.max_rt()), rts.iter().copied().max(), "max rt of the totals");
+        assert_eq!(nanos(totals.avg_rt()), mean(&rts), "mean rt of the totals");
+    }
+}
+
+fn mean(rts: &[u64]) -> Option<u64> {
+    rts.iter().sum::<u64>().checked_div(rts.len() as u64)
 }
 
 proptest! {
@@ -229,9 +244,18 @@ proptest! {
                 prop_assert_eq!(view.sum(event), in_view);
                 prop_assert_eq!(view.account().in_window.sum(event), in_view);
                 prop_assert_eq!(view.account().recorded().sum(event), oracle.total(event));
+                let found = oracle.in_window(now, length, event);
+                let newest = oracle.bucket(now);
+                // The view's own buckets, by their age: counted back from the newest.
+                let of_age = |age| {
+                    sum(found.iter().filter(|it| (newest - it.bucket) / buckets_per_sample == age))
+                };
+                let ages = (0..view_samples).rev();
+                let there = ages.filter(|age| age * buckets_per_sample <= newest);
+                let expected: Vec<_> = there.map(of_age).collect();
                 let buckets: Vec<_> = view.buckets().map(|it| it.totals.sum(event)).collect();
-                prop_assert_eq!(buckets.iter().sum::<u64>(), in_view);
-                let max = buckets.into_iter().max().unwrap();
+                prop_assert_eq!(&buckets, &expected);
+                let max = expected.into_iter().max().unwrap();
                 prop_assert_eq!(view.max_of_single_bucket(event), max);
             }
         }

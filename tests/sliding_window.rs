@@ -92,11 +92,11 @@ fn concurrency_is_the_highest_of_the_window() {
     let (window, clock) = window(2);
     assert_eq!(window.max_concurrency(), None);
     for concurrency in [1, 3, 2] {
-        window.record_pass(concurrency);
+        window.record_concurrency(concurrency);
     }
     clock.advance(millis(100));
-    window.record_pass(2);
-    assert_eq!((window.max_concurrency(), window.sum(PASS)), (Some(3), 4));
+    window.record_concurrency(2);
+    assert_eq!(window.max_concurrency(), Some(3));
     clock.advance(millis(100));
     assert_eq!(window.max_concurrency(), Some(2));
 }

@@ -110,6 +110,24 @@ fn previous_bucket_is_the_one_before_if_it_is_there() {
 }
 
 #[test]
+fn a_predicate_sees_the_starts_of_the_window_and_picks_buckets() {
+    let array = array(5, 200);
+    for now in (200..=1_188).step_by(200) {
+        array.current_bucket(t(now)).add(PASS, now);
+    }
+    let mut asked = Vec::new();
+    let picked: Vec<_> = array
+        .values_conditional(t(1_300), |start| {
+            asked.push(start.as_millis());
+            start.as_millis() % 400 == 0
+        })
+        .map(|wrap| (wrap.start().as_millis(), wrap.bucket().sum(PASS)))
+        .collect();
+    assert_eq!(asked, [400, 600, 800, 1_000, 1_200], "the untouched bucket of 1200 too");
+    assert_eq!(picked, [(400, 400), (800, 800)]);
+}
+
+#[test]
 fn a_ring_of_one_bucket_has_no_previous_one() {
     let array = array(1, 500);
     array.current_bucket(t(700)).add(PASS, 3);

@@ -60,7 +60,8 @@ impl RouteMetrics {
             return None;
         }
         let concurrency = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
-        self.window.record_pass_at(now, concurrency);
+        self.window.add_at(now, MetricEvent::Pass, 1);
+        self.window.record_concurrency_at(now, concurrency);
         Some(InFlight { metrics: Arc::clone(self), entered: now, succeeded: false })
     }
 }

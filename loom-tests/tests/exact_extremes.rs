@@ -1,5 +1,5 @@
 //! Exact extremes: min and max are those of the values recorded, under any interleaving, and no
-//! mean is outside of them.
+//! mean is above the maximum.
 #![cfg(loom)]
 
 use std::time::Duration;

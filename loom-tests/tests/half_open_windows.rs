@@ -35,14 +35,19 @@ fn the_predicate_beside_a_rollover() {
         let reader = {
             let ring = ring.clone();
             thread::spawn(move || {
-                ring.values_conditional(start(3), |bucket| bucket >= start(2))
-                    .map(|wrap| wrap.start())
-                    .collect::<Vec<_>>()
+                [1, 2, 3].map(|number| {
+                    ring.values_conditional(start(3), |bucket| bucket == start(number))
+                        .map(|wrap| wrap.start())
+                        .collect::<Vec<_>>()
+                })
             })
         };
         ring.add(3, 100);
-        let starts = reader.join().unwrap();
-        assert!(starts.is_empty() || starts == [start(3)], "bucket 2 was never used: {starts:?}");
+        let [first, second, third] = reader.join().unwrap();
+        assert!(first.is_empty(), "bucket 1 is not in the window: {first:?}");
+        assert!(second.is_empty(), "bucket 2 was never used: {second:?}");
+        assert!(third.is_empty() || third == [start(3)], "bucket 3 once it is there: {third:?}");
+        assert_eq!(ring.values_conditional(start(3), |bucket| bucket == start(3)).count(), 1);
     });
 }
 

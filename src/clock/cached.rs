@@ -18,7 +18,7 @@ use crate::timestamp::Timestamp;
 ///
 /// A reading is old by up to one period, plus what the scheduler adds. An event lands in the bucket
 /// of that reading, so keep the period well below the bucket length. The thread does not survive a
-/// `fork`: start one in the child.
+/// `fork`: start one in the child. If the source panics in that thread, the clock stands still.
 ///
 /// ```
 /// use leaparray::{CachedClock, Clock, ManualClock, Timestamp};

@@ -49,3 +49,21 @@ impl Clock for ManualClock {
         Timestamp::from_nanos(self.0.load(Ordering::Acquire))
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_advance_is_lost() {
+        let clock = ManualClock::new(Timestamp::MIN);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10_000).for_each(|_| clock.advance(Duration::from_nanos(1))));
+            }
+        });
+        assert_eq!(clock.now(), Timestamp::from_nanos(40_000));
+        clock.advance(Duration::MAX);
+        assert_eq!(clock.now(), Timestamp::MAX);
+    }
+}

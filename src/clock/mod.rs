@@ -8,6 +8,8 @@ mod steering;
 pub use cached::CachedClock;
 pub use manual::ManualClock;
 pub use monotonic::MonotonicClock;
+#[cfg(loom)]
+pub use steering::{Source, Steering};
 
 use crate::timestamp::Timestamp;
 

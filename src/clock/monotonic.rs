@@ -10,12 +10,13 @@ use crate::timestamp::{Timestamp, saturating_nanos};
 /// The precise clock and the default: the processor's time stamp counter through `quanta`, kept on
 /// the operating system's monotonic clock.
 ///
-/// It starts at the system's time of day and never follows its jumps. It does not go back, and it
-/// stays close behind the operating system's monotonic clock, for any run time: some 0.3 µs while
-/// it is being read, unless a reader is preempted in the middle of a correction, which
-/// the next one, at most 0.3 ms later, makes good. The reader that finds a correction due makes it;
-/// there is no background thread. Where there is no usable counter, `quanta` reads the operating
-/// system's clock instead.
+/// It starts at the system's time of day and never follows its jumps. It does not go back; from one
+/// thread to another by no more than the counters of their cores differ, which is nanoseconds where
+/// they are synchronised. It stays close behind the operating system's monotonic clock, for any run
+/// time: some 0.3 µs, unless a reader is preempted in the middle of a correction, which the next
+/// one, at most 0.3 ms later, makes good. The reader that finds a correction due makes it; there is
+/// no background thread. Where there is no usable counter, `quanta` reads the operating system's
+/// clock instead.
 ///
 /// Clones share one timeline. Two clocks made apart differ by what the time of day was set by in
 /// between: windows that are to agree take clones of one.
@@ -84,5 +85,24 @@ impl Source for Hardware {
 
     fn reference(&self) -> u64 {
         self.epoch_nanos.saturating_add(saturating_nanos(self.reference_start.elapsed()))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_at_the_time_of_day() {
+        let of_day = || {
+            let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            Timestamp::from_nanos(saturating_nanos(since_epoch))
+        };
+        let before = of_day();
+        let clock = MonotonicClock::new();
+        let now = clock.now();
+        // The time of day may be set meanwhile, but hardly by a minute.
+        let minute = std::time::Duration::from_secs(60);
+        assert!(now.saturating_add(minute) > before && now < of_day().saturating_add(minute));
     }
 }

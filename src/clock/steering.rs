@@ -3,7 +3,8 @@
 use crate::sync::{AtomicU64, Ordering};
 
 /// A fast counter and the slow clock that it is to follow.
-pub(super) trait Source {
+#[cfg_attr(not(loom), expect(unreachable_pub, reason = "the models reach it"))]
+pub trait Source {
     /// The counter, scaled to nanoseconds as well as it is known.
     fn counter(&self) -> u64;
     /// The operating system's monotonic clock, in nanoseconds.
@@ -31,31 +32,40 @@ const LEAD: u64 = 1_000;
 /// bound for any run time, with no background thread.
 ///
 /// What the slope does not allow for is a counter that runs ahead of the reference (by a jump, or
-/// by an error above 1,000 ppm). The next correction sees it, and from there on every reading is
-/// the reference's own, until that has caught up.
+/// by an error above 1,000 ppm) or that falls back (as one that starts anew after a suspend). The
+/// next correction sees the one and the next reading the other, and from there on every reading is
+/// the reference's own: until it has caught up with the counter, or for good.
 #[derive(Debug)]
-pub(super) struct Steering<S> {
+#[cfg_attr(not(loom), expect(unreachable_pub, reason = "the models reach it"))]
+pub struct Steering<S> {
     source: S,
     offset: AtomicU64,
     /// The slowed counter's value from which on a correction is due.
     due: AtomicU64,
 }
 
+#[cfg_attr(not(loom), expect(unreachable_pub, reason = "the models reach it"))]
 impl<S: Source> Steering<S> {
-    pub(super) fn new(source: S) -> Self {
+    /// Time by `source`, which is corrected at the first reading.
+    pub fn new(source: S) -> Self {
         Self { source, offset: AtomicU64::new(0), due: AtomicU64::new(0) }
     }
 
-    pub(super) fn nanos(&self) -> u64 {
+    /// The time.
+    pub fn nanos(&self) -> u64 {
+        // The offset first: it is good for every later counter, whereas a counter from before a
+        // stall, at worst from before it fell back, is not good for every later offset.
+        // Relaxed: a reading that happened before this one has its offset seen here, by coherence;
+        // and what a processor reorders is nanoseconds apart.
+        let offset = self.offset.load(Ordering::Relaxed);
+        // Relaxed: a stale one costs a correction and nothing else.
+        let due = self.due.load(Ordering::Relaxed);
         let counter = self.slowed_counter();
-        // Acquire: pairs with the Release in `corrected`, so that a later `due` comes with the
-        // offset that was corrected before it. A stale one costs a correction and nothing else.
-        let due = self.due.load(Ordering::Acquire);
-        if counter >= due {
+        // Below `due`, but not by more than can be: one comparison for both.
+        if due.wrapping_sub(counter).wrapping_sub(1) >= HOLD + LEAD {
             return self.corrected(due);
         }
-        // Relaxed: a reading that happened before this one has its offset seen here, by coherence.
-        self.offset.load(Ordering::Relaxed).saturating_add(counter)
+        offset.saturating_add(counter)
     }
 
     fn slowed_counter(&self) -> u64 {
@@ -72,18 +82,27 @@ impl<S: Source> Steering<S> {
         let reference = self.source.reference();
         let counter = self.slowed_counter();
 
-        let wanted = reference.saturating_sub(counter);
+        // Once fallen back, never trusted again. Readings from before were ahead by the lead at
+        // most.
+        let fallen_back = counter.saturating_add(HOLD + LEAD) < due;
+        let ahead = reference.saturating_add(LEAD);
+        let (target, next_due) = if fallen_back {
+            (ahead, u64::MAX)
+        } else {
+            // Not below this reading: who finds the counter ahead next must not go behind it.
+            (reference, before.saturating_add(HOLD).max(counter))
+        };
+        let wanted = target.saturating_sub(counter);
         let offset = self.offset.fetch_max(wanted, Ordering::Relaxed).max(wanted);
         let nanos = offset.saturating_add(counter);
-        if nanos <= reference.saturating_add(LEAD) {
-            // Release: pairs with the Acquire in `nanos`.
-            self.due.fetch_max(before.saturating_add(HOLD), Ordering::Release);
+        if nanos <= ahead {
+            self.due.fetch_max(next_due, Ordering::Relaxed);
             return nanos;
         }
-        // Ahead. Every reading from the counter alone was taken below `due`: do not go back
-        // behind the last of them. Those that come after this one have an offset that puts them
-        // at this reference at least.
-        reference.max(offset.saturating_add(due))
+        // Ahead. Every reading from the counter alone was taken below `due`: do not go behind the
+        // last of them. Those that come after find an offset that puts them at this reference at
+        // least.
+        reference.max(offset.saturating_add(due.min(counter)))
     }
 }
 

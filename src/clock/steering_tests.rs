@@ -16,8 +16,8 @@ struct Simulated {
     counter_ppm: Cell<i64>,
     /// The counter in millionths of a nanosecond, so that no rounding adds up.
     counter: Cell<u128>,
-    /// True time that passes with each look at the reference: being preempted in the middle.
-    stall: Cell<u64>,
+    /// True time that passes before and after each look at the reference: being preempted there.
+    stalls: Cell<[u64; 2]>,
 }
 
 impl Simulated {
@@ -26,8 +26,12 @@ impl Simulated {
             true_time: Cell::new(1_540_629_300 * SECOND),
             counter_ppm: Cell::new(counter_ppm),
             counter: Cell::new(0),
-            stall: Cell::new(0),
+            stalls: Cell::default(),
         }
+    }
+
+    fn jump_to(&self, counter: u64) {
+        self.counter.set(u128::from(counter) * 1_000_000);
     }
 
     fn pass(&self, nanos: u64) {
@@ -43,8 +47,10 @@ impl Source for Simulated {
     }
 
     fn reference(&self) -> u64 {
+        let [before, after] = self.stalls.get();
+        self.pass(before);
         let reference = self.true_time.get();
-        self.pass(self.stall.get());
+        self.pass(after);
         reference
     }
 }
@@ -56,7 +62,7 @@ fn read(steering: &Steering<Simulated>, last: u64, behind: u64, ahead: u64) -> u
     let after = steering.source.true_time.get();
     assert!(now >= last, "went back from {last} to {now}");
     assert!(now.saturating_add(behind) >= before, "{} ns behind", before - now);
-    assert!(now <= after + ahead, "{} ns ahead", now - after);
+    assert!(now <= after.saturating_add(ahead), "{} ns ahead", now - after);
     now
 }
 
@@ -115,27 +121,69 @@ fn a_counter_that_jumps_is_left_until_the_reference_has_caught_up() {
     let steering = Steering::new(Simulated::new(0));
     let last = read(&steering, 0, 0, 0);
     // An hour's suspend that the reference does not count.
-    let hour = 3_600 * 1_000_000 * u128::from(SECOND);
-    steering.source.counter.set(steering.source.counter.get() + hour);
+    steering.source.jump_to(3_600 * SECOND);
     let last = read(&steering, last, 0, HOLD);
     steering.source.pass(HOLD);
     read(&steering, last, 0, 0);
+}
+
+#[test]
+fn a_counter_that_falls_back_is_left_for_good() {
+    let steering = Steering::new(Simulated::new(0));
+    let mut last = read(&steering, 0, 0, 0);
+    steering.source.pass(3_600 * SECOND);
+    last = read(&steering, last, 0, 0);
+    steering.source.pass(HOLD / 2);
+    last = read(&steering, last, bound(0), 0);
+    steering.source.jump_to(0);
+    // It climbs through where it was, an hour later, and on.
+    for _ in 0..40 * 3_600 {
+        last = read(&steering, last, 0, LEAD);
+        steering.source.pass(SECOND / 20);
+    }
 }
 
 proptest! {
     #[test]
     fn never_back_and_never_far_off(
         rates in prop::collection::vec(-900_i64..970, 1..8),
-        steps in prop::collection::vec((0..2 * SECOND, 0..3_u64 * HOLD, any::<bool>()), 1..200),
+        steps in prop::collection::vec((0..2 * SECOND, stalls(), any::<bool>()), 1..200),
     ) {
         let steering = Steering::new(Simulated::new(0));
         let mut last = 0;
-        for (i, (step, stall, stalls)) in steps.into_iter().enumerate() {
+        for (i, (step, stalls, in_a_hold)) in steps.into_iter().enumerate() {
             steering.source.counter_ppm.set(rates[i % rates.len()]);
-            steering.source.stall.set(if stalls { stall } else { 0 });
-            // Who stalls is behind by that stall, for as long as one hold.
-            last = read(&steering, last, 4 * HOLD, 0);
-            steering.source.pass(if stalls { step % HOLD } else { step });
+            steering.source.stalls.set(stalls);
+            // Who is preempted in the middle of a correction is behind by that, for one hold.
+            last = read(&steering, last, 3 * HOLD, 1);
+            steering.source.pass(if in_a_hold { step % HOLD } else { step });
         }
     }
+
+    #[test]
+    fn never_back_however_far_the_counter_runs_ahead(
+        steps in prop::collection::vec((0..3 * HOLD, stalls(), -900_i64..5_000, jump()), 1..300),
+    ) {
+        let steering = Steering::new(Simulated::new(0));
+        let mut last = 0;
+        for (step, stalls, ppm, jump) in steps {
+            steering.source.counter_ppm.set(ppm);
+            steering.source.stalls.set(stalls);
+            steering.source.jump_to(steering.source.counter() + jump);
+            last = read(&steering, last, u64::MAX, u64::MAX / 2);
+            steering.source.pass(step);
+        }
+    }
+}
+
+fn stalls() -> impl Strategy<Value = [u64; 2]> {
+    prop_oneof![
+        4 => Just([0, 0]),
+        1 => [0..2 * HOLD, 0..2 * HOLD],
+        1 => [0..2 * LEAD, 0..2 * LEAD],
+    ]
+}
+
+fn jump() -> impl Strategy<Value = u64> {
+    prop_oneof![20 => Just(0), 1 => 0..20 * HOLD]
 }

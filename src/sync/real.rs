@@ -12,7 +12,8 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, f
 /// # Orderings
 ///
 /// A load acquires and a swap releases: who sees a value in the slot sees everything that was
-/// written before it was put there. `arc-swap` documents both as at least that.
+/// written before it was put there. `arc-swap` needs as much for the value itself, and says so
+/// where it describes its internals; what it documents is a `SeqCst` read-modify-write in each.
 pub(crate) struct Slot<T>(ArcSwapOption<T>);
 
 impl<T> Slot<T> {
@@ -24,13 +25,11 @@ impl<T> Slot<T> {
         Held(self.0.load())
     }
 
-    /// Puts `new` in if the slot still holds the very thing that was `observed`.
+    /// Puts `new` in if the slot still holds the very thing that was `observed`; says whether.
     ///
     /// There is no ABA: while `observed` is held, its address is not given to anything else.
-    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> Option<Held<T>> {
-        let put = Guard::from_inner(Some(Arc::clone(&new)));
-        let found = self.0.compare_and_swap(&observed.0, Some(new));
-        Held(found).same(observed).then_some(Held(put))
+    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> bool {
+        Held(self.0.compare_and_swap(&observed.0, Some(new))).same(observed)
     }
 }
 

@@ -29,3 +29,17 @@ impl Drop for TryLockGuard<'_> {
         self.0.store(false, Ordering::Release);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_owner_at_a_time() {
+        let lock = TryLock::new();
+        let owner = lock.try_lock();
+        assert!(owner.is_some() && lock.try_lock().is_none());
+        drop(owner);
+        assert!(lock.try_lock().is_some());
+    }
+}

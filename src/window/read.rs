@@ -8,6 +8,7 @@ use crate::account::Account;
 use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::event::MetricEvent;
+use crate::geometry::run;
 use crate::metric_bucket::{MetricBucket, MetricTotals, mean};
 use crate::timestamp::Timestamp;
 use crate::wrap::WrapRef;
@@ -42,7 +43,8 @@ impl<C: Clock> SlidingWindow<C> {
     /// The rate of `event` per second over the window at `now`.
     ///
     /// The divisor is the interval, or, while the window is younger than that, the length of the
-    /// array's buckets since it was made: a rate is not too low only because the window is new.
+    /// array's buckets since it was made: to within a bucket, a rate is not too low only because
+    /// the window is new.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -62,7 +64,8 @@ impl<C: Clock> SlidingWindow<C> {
         per_second(self.sum_at(now, event), self.observed(now))
     }
 
-    /// The rate of `event` per second over the bucket before the current one.
+    /// The rate of `event` per second over the bucket before the current one; `None` if the array is
+    /// too short to keep it.
     pub fn previous_qps(&self, event: MetricEvent) -> Option<f64> {
         self.previous_qps_at(self.clock.now(), event)
     }
@@ -107,6 +110,10 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The mean response time over the window at `now`, rounded down to the nanosecond; `None` if
     /// there was none.
+    ///
+    /// Read beside a recorder it is never above the maximum; it can be low by a response time that
+    /// is just being recorded. Once the response times of one bucket sum to more than
+    /// [`MetricBucket::CEILING`], it is a lower bound.
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
         let (nanos, count) = self.wraps(now).map(|wrap| wrap.bucket().rt()).fold(
             (0_u128, 0_u64),
@@ -228,15 +235,10 @@ impl<C: Clock> SlidingWindow<C> {
     fn observed(&self, now: Timestamp) -> Duration {
         let all = self.array_buckets();
         let newest = self.array.config().bucket_number(now);
-        let since_made = newest.checked_sub(self.first_bucket).map_or(all, |age| age + 1);
-        let len = u64::try_from(self.array.config().bucket_len().as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos(len * since_made.min(all))
+        let age = newest.checked_sub(self.first_bucket);
+        let since_made = age.map_or(all, |age| age.saturating_add(1));
+        Duration::from_nanos(self.array.config().bucket_nanos() * since_made.min(all))
     }
-}
-
-/// The `len` bucket numbers that end with `last`, cut at number 0.
-fn run(last: u64, len: u64) -> RangeInclusive<u64> {
-    last.saturating_sub(len - 1)..=last
 }
 
 /// A rate; its relative error is that of an `f64`, some 10⁻¹⁶.

@@ -71,16 +71,14 @@ impl<C: Clock> SlidingWindow<C> {
         bucket.record_rt(rt);
     }
 
-    /// Records one [`MetricEvent::Pass`] now and that it made `concurrency` requests under way.
-    pub fn record_pass(&self, concurrency: u64) {
-        self.record_pass_at(self.clock.now(), concurrency);
+    /// Records that `concurrency` requests are under way now.
+    pub fn record_concurrency(&self, concurrency: u64) {
+        self.record_concurrency_at(self.clock.now(), concurrency);
     }
 
-    /// Records at `now` one [`MetricEvent::Pass`] and that it made `concurrency` requests under
-    /// way.
-    pub fn record_pass_at(&self, now: Timestamp, concurrency: u64) {
-        let bucket = self.array.current_bucket(now);
-        bucket.add(MetricEvent::Pass, 1);
-        bucket.record_concurrency(concurrency);
+    /// Records that `concurrency` requests were under way at `now`: the highest of the window is
+    /// its [`max_concurrency`](Self::max_concurrency).
+    pub fn record_concurrency_at(&self, now: Timestamp, concurrency: u64) {
+        self.array.current_bucket(now).record_concurrency(concurrency);
     }
 }

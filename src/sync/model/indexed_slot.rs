@@ -39,8 +39,7 @@ impl<T> Slot<T> {
         }
     }
 
-    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> Option<Held<T>> {
-        let put = Held(Some(Arc::clone(&new)));
+    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> bool {
         let (old_index, new_index) = self.with_values(|values| {
             values.push(Some(Invisible::new(new)));
             (Self::index_of(values, observed), values.len() - 1)
@@ -51,7 +50,7 @@ impl<T> Slot<T> {
         let gone = if swapped { old_index.unwrap_or(0) } else { new_index };
         let value = self.with_values(|values| values[gone].take());
         drop(value);
-        swapped.then_some(put)
+        swapped
     }
 
     /// Where `observed` lies: nowhere if it was let go of.

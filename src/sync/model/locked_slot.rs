@@ -15,12 +15,12 @@ impl<T> Slot<T> {
         Held(self.0.lock().expect("no model panics with a slot locked").clone())
     }
 
-    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> Option<Held<T>> {
+    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> bool {
         let mut value = self.0.lock().expect("no model panics with a slot locked");
         if value.as_ref().map(|arc| std::ptr::from_ref(&**arc)) != observed.address() {
-            return None;
+            return false;
         }
-        *value = Some(new.clone());
-        Some(Held(Some(new)))
+        *value = Some(new);
+        true
     }
 }
