@@ -4,9 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::geometry::WindowConfig;
-
-/// Why a sample count and an interval do not make a [`WindowConfig`].
+/// Why a sample count and an interval do not make a [`WindowConfig`](crate::WindowConfig).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -15,7 +13,8 @@ pub enum ConfigError {
         /// The interval that was asked for.
         interval: Duration,
     },
-    /// The sample count is above [`WindowConfig::MAX_SAMPLE_COUNT`].
+    /// The sample count is above
+    /// [`WindowConfig::MAX_SAMPLE_COUNT`](crate::WindowConfig::MAX_SAMPLE_COUNT).
     TooManySamples {
         /// The sample count that was asked for.
         sample_count: usize,
@@ -84,35 +83,29 @@ impl Error for ConfigError {}
 pub enum ViewError {
     /// The view's bucket length is not a multiple of the array's.
     BucketNotAMultiple {
-        /// The geometry that was asked for.
-        view: WindowConfig,
-        /// The geometry of the array.
-        array: WindowConfig,
+        /// The bucket length of the view.
+        view: Duration,
+        /// The bucket length of the array.
+        array: Duration,
     },
     /// The view's interval does not divide the array's.
     IntervalNotADivisor {
-        /// The geometry that was asked for.
-        view: WindowConfig,
-        /// The geometry of the array.
-        array: WindowConfig,
+        /// The interval of the view.
+        view: Duration,
+        /// The interval of the array.
+        array: Duration,
     },
 }
 
 impl fmt::Display for ViewError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BucketNotAMultiple { view, array } => write!(
-                f,
-                "a view of {view} over an array of {array}: buckets of {:?} are not a multiple of {:?}",
-                view.bucket_len(),
-                array.bucket_len()
-            ),
-            Self::IntervalNotADivisor { view, array } => write!(
-                f,
-                "a view of {view} over an array of {array}: {:?} does not divide {:?}",
-                view.interval(),
-                array.interval()
-            ),
+            Self::BucketNotAMultiple { view, array } => {
+                write!(f, "a view's buckets of {view:?} are no multiple of the array's, {array:?}")
+            }
+            Self::IntervalNotADivisor { view, array } => {
+                write!(f, "a view's interval of {view:?} does not divide the array's, {array:?}")
+            }
         }
     }
 }

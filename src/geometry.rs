@@ -142,10 +142,12 @@ impl WindowConfig {
     /// How many of the buckets of `array` make one of this window's, if it is a view over it.
     pub(crate) const fn buckets_per_sample(&self, array: &Self) -> Result<u64, ViewError> {
         if !self.bucket_nanos.is_multiple_of(array.bucket_nanos) {
-            return Err(ViewError::BucketNotAMultiple { view: *self, array: *array });
+            let (view, array) = (self.bucket_len(), array.bucket_len());
+            return Err(ViewError::BucketNotAMultiple { view, array });
         }
         if !array.interval().as_nanos().is_multiple_of(self.interval().as_nanos()) {
-            return Err(ViewError::IntervalNotADivisor { view: *self, array: *array });
+            let (view, array) = (self.interval(), array.interval());
+            return Err(ViewError::IntervalNotADivisor { view, array });
         }
         Ok(self.bucket_nanos / array.bucket_nanos)
     }

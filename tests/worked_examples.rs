@@ -155,20 +155,20 @@ fn views_over_twenty_buckets_of_500() {
 }
 
 #[test]
-fn a_view_that_does_not_fit_is_refused_with_both_geometries() {
+fn a_view_that_does_not_fit_is_refused_with_both_lengths() {
     let window = window(20, 500);
-    let (array, uneven) = (*window.config(), config(2, 750));
-    assert_eq!(
-        window.view(uneven).unwrap_err(),
-        ViewError::BucketNotAMultiple { view: uneven, array }
-    );
-    let long = config(3, 1_000);
-    let error = window.view(long).unwrap_err();
-    assert_eq!(error, ViewError::IntervalNotADivisor { view: long, array });
+    let millis = Duration::from_millis;
+    let error = window.view(config(2, 750)).unwrap_err();
+    let expected = ViewError::BucketNotAMultiple { view: millis(750), array: millis(500) };
+    assert_eq!(error, expected);
     assert_eq!(
         error.to_string(),
-        "a view of 3 × 1s over an array of 20 × 500ms: 3s does not divide 10s"
+        "a view's buckets of 750ms are no multiple of the array's, 500ms"
     );
+    let error = window.view(config(3, 1_000)).unwrap_err();
+    let expected = ViewError::IntervalNotADivisor { view: millis(3_000), array: millis(10_000) };
+    assert_eq!(error, expected);
+    assert_eq!(error.to_string(), "a view's interval of 3s does not divide the array's, 10s");
     let longer = config(40, 500);
     assert!(window.view(longer).is_err(), "longer than the array");
 }
