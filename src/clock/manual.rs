@@ -56,13 +56,17 @@ mod tests {
 
     #[test]
     fn no_advance_is_lost() {
-        let clock = ManualClock::new(Timestamp::MIN);
+        const ADVANCES: u64 = 100_000;
+        let (clock, start) = (ManualClock::new(Timestamp::MIN), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| (0..10_000).for_each(|_| clock.advance(Duration::from_nanos(1))));
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    start.wait();
+                    (0..ADVANCES).for_each(|_| clock.advance(Duration::from_nanos(1)));
+                });
             }
         });
-        assert_eq!(clock.now(), Timestamp::from_nanos(40_000));
+        assert_eq!(clock.now(), Timestamp::from_nanos(2 * ADVANCES));
         clock.advance(Duration::MAX);
         assert_eq!(clock.now(), Timestamp::MAX);
     }
