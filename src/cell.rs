@@ -1,4 +1,7 @@
 //! The three kinds of number a bucket is made of. None of them wraps.
+//!
+//! Each is written by the one thread that owns it, with a plain load and store, or else shared, with
+//! a read-modify-write. Never both: that is for [`crate::metric_bucket`] to see to.
 
 use crate::sync::{AtomicI64, Ordering};
 
@@ -18,8 +21,15 @@ impl Counter {
         Self(AtomicI64::new(0))
     }
 
-    /// Adds `count`, at most up to the ceiling.
-    pub(crate) fn add(&self, count: u64, order: Ordering) {
+    /// Adds `count`, at most up to the ceiling, as the only thread that writes.
+    #[inline]
+    pub(crate) fn add_owned(&self, count: u64, order: Ordering) {
+        let value = self.0.load(Ordering::Relaxed);
+        self.0.store(value.saturating_add(to_cell(count)).min(to_cell(CEILING)), order);
+    }
+
+    /// Adds `count`, at most up to the ceiling, as one of many.
+    pub(crate) fn add_shared(&self, count: u64, order: Ordering) {
         // Relaxed: a stale look errs by what others are adding now, which `STEP` allows for.
         if count < Self::STEP && self.0.load(Ordering::Relaxed) < to_cell(CEILING) {
             self.0.fetch_add(to_cell(count), order);
@@ -51,7 +61,15 @@ impl Minimum {
         Self(AtomicI64::new(Self::NONE))
     }
 
-    pub(crate) fn record(&self, value: u64) {
+    #[inline]
+    pub(crate) fn record_owned(&self, value: u64) {
+        let value = to_cell(value);
+        if value < self.0.load(Ordering::Relaxed) {
+            self.0.store(value, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn record_shared(&self, value: u64) {
         let value = to_cell(value);
         // Looking first keeps the common case, no new extreme, free of a read-modify-write. A
         // stale look is too large, never too small: it can only cost one.
@@ -77,7 +95,15 @@ impl Maximum {
         Self(AtomicI64::new(Self::NONE))
     }
 
-    pub(crate) fn record(&self, value: u64) {
+    #[inline]
+    pub(crate) fn record_owned(&self, value: u64) {
+        let value = to_cell(value);
+        if value > self.0.load(Ordering::Relaxed) {
+            self.0.store(value, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn record_shared(&self, value: u64) {
         let value = to_cell(value);
         if value > self.0.load(Ordering::Relaxed) {
             self.0.fetch_max(value, Ordering::Relaxed);
@@ -90,11 +116,13 @@ impl Maximum {
     }
 }
 
+#[inline]
 fn to_cell(value: u64) -> i64 {
     value.min(CEILING).cast_signed()
 }
 
 /// No cell that has a value is negative.
+#[inline]
 fn from_cell(value: i64) -> u64 {
     value.cast_unsigned()
 }
@@ -106,11 +134,11 @@ mod tests {
     #[test]
     fn a_counter_saturates_whatever_the_order_of_small_and_huge() {
         let counter = Counter::new();
-        counter.add(7, Ordering::Relaxed);
-        counter.add(u64::MAX, Ordering::Relaxed);
+        counter.add_shared(7, Ordering::Relaxed);
+        counter.add_shared(u64::MAX, Ordering::Relaxed);
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
-        counter.add(1, Ordering::Relaxed);
-        counter.add(Counter::STEP, Ordering::Relaxed);
+        counter.add_shared(1, Ordering::Relaxed);
+        counter.add_shared(Counter::STEP, Ordering::Relaxed);
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
     }
 
@@ -125,10 +153,20 @@ mod tests {
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
         // And those who look after them, more than would fit.
         for _ in 0..1_u32 << 17 {
-            counter.add(Counter::STEP - 1, Ordering::Relaxed);
+            counter.add_shared(Counter::STEP - 1, Ordering::Relaxed);
+            assert_eq!(counter.get(Ordering::Relaxed), CEILING);
         }
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
-        counter.add(u64::MAX, Ordering::Relaxed);
+        counter.add_shared(u64::MAX, Ordering::Relaxed);
+        assert_eq!(counter.get(Ordering::Relaxed), CEILING);
+    }
+
+    #[test]
+    fn an_owned_counter_saturates() {
+        let counter = Counter::new();
+        for count in [7, u64::MAX, u64::MAX, 1] {
+            counter.add_owned(count, Ordering::Relaxed);
+        }
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
     }
 
@@ -136,11 +174,11 @@ mod tests {
     fn extremes_know_zero_from_nothing() {
         let (min, max) = (Minimum::new(), Maximum::new());
         assert_eq!((min.get(), max.get()), (None, None));
-        min.record(5);
-        max.record(0);
+        min.record_shared(5);
+        max.record_owned(0);
         assert_eq!((min.get(), max.get()), (Some(5), Some(0)));
-        min.record(0);
-        max.record(u64::MAX);
+        min.record_owned(0);
+        max.record_shared(u64::MAX);
         assert_eq!((min.get(), max.get()), (Some(0), Some(CEILING)));
     }
 }

@@ -120,6 +120,7 @@ impl WindowConfig {
         self.slot_of(self.bucket_number(now))
     }
 
+    #[inline]
     pub(crate) const fn bucket_nanos(&self) -> u64 {
         self.bucket_nanos
     }

@@ -10,7 +10,7 @@ use crate::account::Account;
 use crate::bucket::Bucket;
 use crate::geometry::WindowConfig;
 use crate::retired::Retired;
-use crate::sync::{Arc, Held, Patience, Slot, TryLock};
+use crate::sync::{Arc, Held, Patience, Slot, TryLock, unique};
 use crate::timestamp::Timestamp;
 use crate::wrap::{BucketWrap, CurrentBucket, WrapRef};
 
@@ -39,6 +39,8 @@ use crate::wrap::{BucketWrap, CurrentBucket, WrapRef};
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
 pub struct LeapArray<B: Bucket> {
+    /// Which array this is, of all there ever were in this process.
+    id: u64,
     config: WindowConfig,
     slots: Box<[Slot<BucketWrap<B>>]>,
     retired: Slot<Retired<B>>,
@@ -52,6 +54,7 @@ impl<B: Bucket> LeapArray<B> {
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         Self {
+            id: unique(),
             config,
             slots: (0..config.sample_count()).map(|_| Slot::empty()).collect(),
             retired: Slot::empty(),
@@ -62,8 +65,14 @@ impl<B: Bucket> LeapArray<B> {
 
     /// The geometry.
     #[must_use]
+    #[inline]
     pub const fn config(&self) -> &WindowConfig {
         &self.config
+    }
+
+    #[inline]
+    pub(crate) const fn id(&self) -> u64 {
+        self.id
     }
 
     /// The bucket to record in at `now`: that of `now`'s number, made if it is not there yet.

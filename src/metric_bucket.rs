@@ -1,12 +1,13 @@
-//! The counters of one bucket, and what they read.
+//! The counters of one bucket.
 
-use std::ops::AddAssign;
 use std::time::Duration;
 
 use crate::bucket::Bucket;
-use crate::cell::{CEILING, Counter, Maximum, Minimum};
+use crate::cell::CEILING;
 use crate::event::MetricEvent;
-use crate::sync::Ordering;
+use crate::metric_cell::{CellWriter, MetricCell};
+use crate::metric_totals::MetricTotals;
+use crate::sync::{Arc, AtomicBool, AtomicU64, Held, Ordering, Slot, ThreadToken, cell_limit};
 use crate::timestamp::saturating_nanos;
 
 /// One counter for each [`MetricEvent`], the extremes of the response time, and the highest
@@ -31,11 +32,7 @@ use crate::timestamp::saturating_nanos;
 /// ```
 #[derive(Debug)]
 pub struct MetricBucket {
-    events: [Counter; MetricEvent::COUNT],
-    rt_count: Counter,
-    min_rt: Minimum,
-    max_rt: Maximum,
-    max_concurrency: Maximum,
+    first: Node,
 }
 
 impl MetricBucket {
@@ -46,75 +43,97 @@ impl MetricBucket {
     ///
     /// A count of [`MetricEvent::Rt`] is one response time of so many nanoseconds.
     pub fn add(&self, event: MetricEvent, count: u64) {
-        if let MetricEvent::Rt = event {
-            self.record_rt_nanos(count);
-        } else {
-            // Relaxed: a counter orders nothing else. Who must see it is ordered by what told
-            // them that the add has returned.
-            self.events[event as usize].add(count, Ordering::Relaxed);
-        }
+        self.write(|cell| cell.add(event, count));
     }
 
     /// Records one response time, at most [`Self::CEILING`] nanoseconds.
     pub fn record_rt(&self, rt: Duration) {
-        self.record_rt_nanos(saturating_nanos(rt));
-    }
-
-    fn record_rt_nanos(&self, nanos: u64) {
-        self.min_rt.record(nanos);
-        self.max_rt.record(nanos);
-        self.rt_count.add(1, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `rt`. Whose sum has this response time has its count
-        // and its extremes too, so that no mean is above the maximum.
-        self.events[MetricEvent::Rt as usize].add(nanos, Ordering::Release);
+        self.write(|cell| cell.record_rt(saturating_nanos(rt)));
     }
 
     /// Records that `concurrency` requests were under way at once.
     pub fn record_concurrency(&self, concurrency: u64) {
-        self.max_concurrency.record(concurrency);
+        self.write(|cell| cell.record_concurrency(concurrency));
+    }
+
+    fn write(&self, op: impl FnOnce(CellWriter<'_>)) {
+        op(self.writer(&self.place(ThreadToken::current())));
+    }
+
+    /// The cell that the thread of that token is to write: its own, or the one that is shared by
+    /// all for whom there is none.
+    ///
+    /// The first thread takes the cell that is part of the bucket. For each further one a cell is
+    /// appended to it, as a list, up to a limit; the last one is shared. A cell goes with its
+    /// token, to the next thread that has it.
+    pub(crate) fn place(&self, token: ThreadToken) -> Place {
+        let mut node: Option<Arc<Node>> = None;
+        for depth in 1.. {
+            let here = node.as_deref().unwrap_or(&self.first);
+            if here.admits(token) {
+                let owned = token != ThreadToken::SHARED && here.owner() == token;
+                return Place { node, owned };
+            }
+            let owner = if depth < cell_limit() { token } else { ThreadToken::SHARED };
+            node = Some(here.next_or_append(owner));
+        }
+        unreachable!("a list of cells ends with one that admits everybody")
+    }
+
+    #[inline]
+    pub(crate) fn writer<'a>(&'a self, place: &'a Place) -> CellWriter<'a> {
+        let node = place.node.as_deref().unwrap_or(&self.first);
+        CellWriter { cell: &node.cell, owned: place.owned }
     }
 
     /// The sum of what was added of `event`: for [`MetricEvent::Rt`] in nanoseconds.
     #[must_use]
     pub fn sum(&self, event: MetricEvent) -> u64 {
-        self.events[event as usize].get(Ordering::Relaxed)
+        let sum = self.fold(0_u64, |sum, cell| sum.saturating_add(cell.sum(event)));
+        sum.min(CEILING)
     }
 
     /// The sum of the response times in nanoseconds, and how many there were.
-    pub(crate) fn rt(&self) -> (u64, u64) {
-        // Acquire: pairs with the Release in `record_rt_nanos`. The sum is read first.
-        let nanos = self.events[MetricEvent::Rt as usize].get(Ordering::Acquire);
-        (nanos, self.rt_count.get(Ordering::Relaxed))
+    pub(crate) fn rt(&self) -> (u128, u64) {
+        self.fold((0, 0), |(nanos, count), cell| {
+            let (more_nanos, more_count) = cell.rt();
+            (nanos + u128::from(more_nanos), count + more_count)
+        })
     }
 
     /// The shortest response time recorded.
     #[must_use]
     pub fn min_rt(&self) -> Option<Duration> {
-        self.min_rt.get().map(Duration::from_nanos)
+        self.fold(None, |min: Option<_>, cell| min.into_iter().chain(cell.min_rt()).min())
     }
 
     /// The longest response time recorded.
     #[must_use]
     pub fn max_rt(&self) -> Option<Duration> {
-        self.max_rt.get().map(Duration::from_nanos)
+        self.fold(None, |max: Option<_>, cell| max.max(cell.max_rt()))
     }
 
     /// The highest concurrency recorded.
     #[must_use]
     pub fn max_concurrency(&self) -> Option<u64> {
-        self.max_concurrency.get()
+        self.fold(None, |max: Option<_>, cell| max.max(cell.max_concurrency()))
+    }
+
+    fn fold<T>(&self, init: T, mut add: impl FnMut(T, &MetricCell) -> T) -> T {
+        let mut folded = add(init, &self.first.cell);
+        let mut next = self.first.next();
+        while let Some(node) = next.as_ref().and_then(Held::get) {
+            folded = add(folded, &node.cell);
+            let after = node.next();
+            next = after;
+        }
+        folded
     }
 }
 
 impl Default for MetricBucket {
     fn default() -> Self {
-        Self {
-            events: std::array::from_fn(|_| Counter::new()),
-            rt_count: Counter::new(),
-            min_rt: Minimum::new(),
-            max_rt: Maximum::new(),
-            max_concurrency: Maximum::new(),
-        }
+        Self { first: Node::new(ThreadToken::NONE) }
     }
 }
 
@@ -122,126 +141,75 @@ impl Bucket for MetricBucket {
     type Total = MetricTotals;
 
     fn total(&self) -> MetricTotals {
-        let (rt_nanos, rt_count) = self.rt();
-        MetricTotals {
-            events: MetricEvent::ALL.map(|event| self.sum(event)),
-            rt_nanos: rt_nanos.into(),
-            rt_count,
-            min_rt: self.min_rt(),
-            max_rt: self.max_rt(),
-            max_concurrency: self.max_concurrency(),
-        }
+        self.fold(MetricTotals::default(), |mut totals, cell| {
+            totals += &cell.total();
+            totals
+        })
     }
 }
 
-/// What one or many [`MetricBucket`]s add up to: plain data.
-///
-/// Sums saturate at `u64::MAX`; response times are summed without any bound.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MetricTotals {
-    /// The slot of `Rt` is not read: `rt_nanos` has it without a bound.
-    events: [u64; MetricEvent::COUNT],
-    rt_nanos: u128,
-    rt_count: u64,
-    min_rt: Option<Duration>,
-    max_rt: Option<Duration>,
-    max_concurrency: Option<u64>,
+/// Where in a bucket a thread writes. It goes with that bucket and that thread.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The node of the cell; `None` for the bucket's first.
+    node: Option<Arc<Node>>,
+    owned: bool,
 }
 
-impl MetricTotals {
-    /// The sum of what was added of `event`: for [`MetricEvent::Rt`] in nanoseconds, cut at
-    /// `u64::MAX`.
-    #[must_use]
-    pub fn sum(&self, event: MetricEvent) -> u64 {
-        match event {
-            MetricEvent::Rt => self.rt_nanos.try_into().unwrap_or(u64::MAX),
-            _ => self.events[event as usize],
+/// A cell, whose it is, and the list of those after it.
+#[derive(Debug)]
+pub(crate) struct Node {
+    owner: AtomicU64,
+    cell: MetricCell,
+    /// Whether `next` is worth a look: a look at an empty slot costs as much as one at a full one.
+    has_next: AtomicBool,
+    next: Slot<Node>,
+}
+
+impl Node {
+    fn new(owner: ThreadToken) -> Self {
+        Self {
+            owner: AtomicU64::new(owner.0),
+            cell: MetricCell::new(),
+            has_next: AtomicBool::new(false),
+            next: Slot::empty(),
         }
     }
 
-    /// How many response times were recorded.
-    #[must_use]
-    pub const fn rt_count(&self) -> u64 {
-        self.rt_count
+    fn owner(&self) -> ThreadToken {
+        ThreadToken(self.owner.load(Ordering::Relaxed))
     }
 
-    /// The mean of the response times, rounded down to the nanosecond; `None` if there was none.
-    #[must_use]
-    pub fn avg_rt(&self) -> Option<Duration> {
-        mean(self.rt_nanos, self.rt_count)
+    /// Whether that thread may write here: it is the owner, or becomes it, or nobody is.
+    fn admits(&self, token: ThreadToken) -> bool {
+        let owner = self.owner();
+        owner == token
+            || owner == ThreadToken::SHARED
+            || (owner == ThreadToken::NONE && self.claim(token))
     }
 
-    /// The shortest response time; `None` if there was none.
-    #[must_use]
-    pub const fn min_rt(&self) -> Option<Duration> {
-        self.min_rt
+    fn claim(&self, token: ThreadToken) -> bool {
+        // Relaxed: an unclaimed cell has no counts that its owner would have to see.
+        self.owner
+            .compare_exchange(ThreadToken::NONE.0, token.0, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 
-    /// The longest response time; `None` if there was none.
-    #[must_use]
-    pub const fn max_rt(&self) -> Option<Duration> {
-        self.max_rt
+    fn next(&self) -> Option<Held<Self>> {
+        // Relaxed: whoever recorded in the next cell has set this before.
+        self.has_next.load(Ordering::Relaxed).then(|| self.next.load())
     }
 
-    /// The highest concurrency; `None` if none was recorded.
-    #[must_use]
-    pub const fn max_concurrency(&self) -> Option<u64> {
-        self.max_concurrency
-    }
-}
-
-impl AddAssign<&Self> for MetricTotals {
-    fn add_assign(&mut self, other: &Self) {
-        for (sum, count) in self.events.iter_mut().zip(other.events) {
-            *sum = sum.saturating_add(count);
+    /// The node after this one: the one that is there, or a new one of that owner.
+    fn next_or_append(&self, owner: ThreadToken) -> Arc<Self> {
+        loop {
+            let held = self.next.load();
+            if let Some(next) = held.to_arc() {
+                return next;
+            }
+            self.has_next.store(true, Ordering::Relaxed);
+            // Who loses finds the winner's at the next look.
+            let _ = self.next.compare_and_swap(&held, Arc::new(Self::new(owner)));
         }
-        self.rt_nanos = self.rt_nanos.saturating_add(other.rt_nanos);
-        self.rt_count = self.rt_count.saturating_add(other.rt_count);
-        self.min_rt = self.min_rt.into_iter().chain(other.min_rt).min();
-        self.max_rt = self.max_rt.max(other.max_rt);
-        self.max_concurrency = self.max_concurrency.max(other.max_concurrency);
-    }
-}
-
-/// The mean of response times that sum to `nanos`.
-///
-/// A mean of 2⁶² ns at most per response time fits a `u64`; the cut is for totals made by hand.
-pub(crate) fn mean(nanos: u128, count: u64) -> Option<Duration> {
-    let mean = nanos.checked_div(count.into())?;
-    Some(Duration::from_nanos(mean.try_into().unwrap_or(u64::MAX)))
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    fn bucket(event: MetricEvent, rts: [u64; 2], concurrency: u64) -> MetricTotals {
-        let bucket = MetricBucket::default();
-        bucket.add(event, 5);
-        for rt in rts {
-            bucket.record_rt(Duration::from_nanos(rt));
-        }
-        bucket.record_concurrency(concurrency);
-        bucket.total()
-    }
-
-    #[test]
-    fn totals_add_up_and_keep_the_extremes_of_both() {
-        let low = bucket(MetricEvent::Pass, [1, 5], 9);
-        let high = bucket(MetricEvent::Block, [3, 7], 2);
-        for (mut sum, other) in [(low.clone(), &high), (high.clone(), &low)] {
-            sum += other;
-            assert_eq!(MetricEvent::ALL.map(|event| sum.sum(event)), [5, 5, 0, 0, 16, 0]);
-            assert_eq!((sum.rt_count(), sum.avg_rt()), (4, Some(Duration::from_nanos(4))));
-            assert_eq!(sum.min_rt(), Some(Duration::from_nanos(1)));
-            assert_eq!(sum.max_rt(), Some(Duration::from_nanos(7)));
-            assert_eq!(sum.max_concurrency(), Some(9));
-        }
-        let mut same = low.clone();
-        same += &MetricTotals::default();
-        assert_eq!(same, low, "nothing added");
-        let mut empty = MetricTotals::default();
-        empty += &low;
-        assert_eq!(empty, low, "added to nothing");
     }
 }

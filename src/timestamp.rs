@@ -28,66 +28,77 @@ impl Timestamp {
 
     /// The instant `nanos` nanoseconds after the Unix epoch.
     #[must_use]
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// The instant `micros` microseconds after the Unix epoch, at most [`Timestamp::MAX`].
     #[must_use]
+    #[inline]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros.saturating_mul(1_000))
     }
 
     /// The instant `millis` milliseconds after the Unix epoch, at most [`Timestamp::MAX`].
     #[must_use]
+    #[inline]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
     /// The instant `secs` seconds after the Unix epoch, at most [`Timestamp::MAX`].
     #[must_use]
+    #[inline]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
     /// Nanoseconds since the Unix epoch.
     #[must_use]
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Whole microseconds since the Unix epoch, rounded down.
     #[must_use]
+    #[inline]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
     /// Whole milliseconds since the Unix epoch, rounded down.
     #[must_use]
+    #[inline]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
     /// Whole seconds since the Unix epoch, rounded down.
     #[must_use]
+    #[inline]
     pub const fn as_secs(self) -> u64 {
         self.0 / 1_000_000_000
     }
 
     /// The instant `span` later, at most [`Timestamp::MAX`].
     #[must_use]
+    #[inline]
     pub const fn saturating_add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(saturating_nanos(span)))
     }
 
     /// The instant `span` earlier, at least [`Timestamp::MIN`].
     #[must_use]
+    #[inline]
     pub const fn saturating_sub(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(saturating_nanos(span)))
     }
 
     /// The time that passed from `earlier` to `self`; zero if `earlier` is the later one.
     #[must_use]
+    #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -102,6 +113,7 @@ impl fmt::Display for Timestamp {
 
 /// A span in nanoseconds, cut at `u64::MAX` (584 years).
 #[expect(clippy::cast_possible_truncation, reason = "cut at u64::MAX before")]
+#[inline]
 pub(crate) const fn saturating_nanos(span: Duration) -> u64 {
     let nanos = span.as_nanos();
     if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }

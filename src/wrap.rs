@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use crate::bucket::Bucket;
-use crate::sync::Held;
+use crate::sync::{Arc, Held};
 use crate::timestamp::Timestamp;
 
 /// A bucket and the start of its span, which never changes.
@@ -18,12 +18,14 @@ pub struct BucketWrap<B> {
 impl<B> BucketWrap<B> {
     /// Where the bucket's span begins: a multiple of the bucket length.
     #[must_use]
+    #[inline]
     pub const fn start(&self) -> Timestamp {
         self.start
     }
 
     /// The bucket itself.
     #[must_use]
+    #[inline]
     pub const fn bucket(&self) -> &B {
         &self.bucket
     }
@@ -73,10 +75,16 @@ impl<B> Deref for CurrentBucket<'_, B> {
 #[derive(Debug)]
 pub struct WrapRef<B>(Held<BucketWrap<B>>);
 
+const FILLED: &str = "a WrapRef is made of a slot that was found filled";
+
 impl<B> WrapRef<B> {
     /// Of a slot that was found filled.
     pub(crate) const fn new(held: Held<BucketWrap<B>>) -> Self {
         Self(held)
+    }
+
+    pub(crate) fn to_arc(&self) -> Arc<BucketWrap<B>> {
+        self.0.to_arc().expect(FILLED)
     }
 }
 
@@ -84,6 +92,6 @@ impl<B> Deref for WrapRef<B> {
     type Target = BucketWrap<B>;
 
     fn deref(&self) -> &BucketWrap<B> {
-        self.0.get().expect("a WrapRef is made of a slot that was found filled")
+        self.0.get().expect(FILLED)
     }
 }

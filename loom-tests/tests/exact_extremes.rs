@@ -14,19 +14,21 @@ fn millis(millis: u64) -> Duration {
 }
 
 #[test]
-fn of_two_recorders() {
-    explore(None, || {
+fn of_two_that_share_a_cell() {
+    explore(Some(2), || {
         let bucket = Arc::new(MetricBucket::default());
-        let other = {
+        // Takes the cell that has an owner.
+        bucket.record_rt(millis(5));
+        let others = [(7, 1), (3, 2)].map(|(rt, concurrency)| {
             let bucket = bucket.clone();
             thread::spawn(move || {
-                bucket.record_rt(millis(7));
-                bucket.record_concurrency(2);
+                bucket.record_rt(millis(rt));
+                bucket.record_concurrency(concurrency);
             })
-        };
-        bucket.record_rt(millis(3));
-        bucket.record_concurrency(1);
-        other.join().unwrap();
+        });
+        for other in others {
+            other.join().unwrap();
+        }
         assert_eq!((bucket.min_rt(), bucket.max_rt()), (Some(millis(3)), Some(millis(7))));
         assert_eq!(bucket.max_concurrency(), Some(2));
         assert_eq!(bucket.total().avg_rt(), Some(millis(5)));

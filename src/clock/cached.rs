@@ -79,6 +79,7 @@ impl<C: Clock + Send + Sync + 'static> CachedClock<C> {
 }
 
 impl<C: Clock> Clock for CachedClock<C> {
+    #[inline]
     fn now(&self) -> Timestamp {
         // Relaxed: the time orders nothing.
         Timestamp::from_nanos(self.cache.nanos.load(Ordering::Relaxed))

@@ -48,6 +48,7 @@ impl Default for MonotonicClock {
 }
 
 impl Clock for MonotonicClock {
+    #[inline]
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.0.nanos())
     }
@@ -79,6 +80,7 @@ impl Hardware {
 }
 
 impl Source for Hardware {
+    #[inline]
     fn counter(&self) -> u64 {
         self.quanta.delta_as_nanos(self.counter_start, self.quanta.raw())
     }

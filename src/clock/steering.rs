@@ -52,6 +52,7 @@ impl<S: Source> Steering<S> {
     }
 
     /// The time.
+    #[inline]
     pub fn nanos(&self) -> u64 {
         // The offset first: it is good for every later counter, whereas a counter from before a
         // stall, at worst from before it fell back, is not good for every later offset.
@@ -68,6 +69,7 @@ impl<S: Source> Steering<S> {
         offset.saturating_add(counter)
     }
 
+    #[inline]
     fn slowed_counter(&self) -> u64 {
         let counter = self.source.counter();
         counter - (counter >> SLOWDOWN)

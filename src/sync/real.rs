@@ -1,11 +1,31 @@
 //! The real thing: the standard library's atomics, and the one type that holds `arc-swap`.
 
 use std::fmt;
+use std::sync::{Mutex, OnceLock};
+use std::thread;
 
 use arc_swap::{ArcSwapOption, Guard};
 
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+
+pub(crate) use std::thread_local;
+
+use super::FreeTokens;
+
+pub(crate) type FreeTokensRef = &'static Mutex<FreeTokens>;
+
+pub(crate) fn free_tokens() -> FreeTokensRef {
+    static FREE: Mutex<FreeTokens> = Mutex::new(FreeTokens::new());
+    &FREE
+}
+
+/// How many cells one bucket may have: twice as many as threads can run at once, so that a pool of
+/// workers and a few others have one each.
+pub(crate) fn cell_limit() -> usize {
+    static LIMIT: OnceLock<usize> = OnceLock::new();
+    *LIMIT.get_or_init(|| 2 * thread::available_parallelism().map_or(4, usize::from))
+}
 
 /// An atomically swapped `Option<Arc<T>>`.
 ///
@@ -52,8 +72,32 @@ impl<T> Held<T> {
     }
 }
 
+impl<T> fmt::Debug for Slot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").finish_non_exhaustive()
+    }
+}
+
 impl<T: fmt::Debug> fmt::Debug for Held<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_swap_is_against_the_very_thing_that_was_observed() {
+        let slot = Slot::empty();
+        let empty = slot.load();
+        assert!(slot.compare_and_swap(&empty, Arc::new(1)));
+        assert!(!slot.compare_and_swap(&empty, Arc::new(2)), "not empty any more");
+        let one = slot.load();
+        assert_eq!(one.get(), Some(&1));
+        assert!(slot.compare_and_swap(&one, Arc::new(1)));
+        assert!(!slot.compare_and_swap(&one, Arc::new(3)), "equal, but not the same");
+        assert!(slot.load().same(&slot.load()) && !slot.load().same(&one));
     }
 }

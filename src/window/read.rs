@@ -9,7 +9,8 @@ use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::event::MetricEvent;
 use crate::geometry::run;
-use crate::metric_bucket::{MetricBucket, MetricTotals, mean};
+use crate::metric_bucket::MetricBucket;
+use crate::metric_totals::{MetricTotals, mean};
 use crate::timestamp::Timestamp;
 use crate::wrap::WrapRef;
 
@@ -118,7 +119,7 @@ impl<C: Clock> SlidingWindow<C> {
         let (nanos, count) = self.wraps(now).map(|wrap| wrap.bucket().rt()).fold(
             (0_u128, 0_u64),
             |(nanos, count), (more_nanos, more_count)| {
-                (nanos + u128::from(more_nanos), count.saturating_add(more_count))
+                (nanos + more_nanos, count.saturating_add(more_count))
             },
         );
         mean(nanos, count)

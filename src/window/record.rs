@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::SlidingWindow;
 use crate::clock::Clock;
 use crate::event::MetricEvent;
-use crate::timestamp::Timestamp;
+use crate::hand;
+use crate::timestamp::{Timestamp, saturating_nanos};
 
 impl<C: Clock> SlidingWindow<C> {
     /// Adds `count` of `event` now.
@@ -13,6 +14,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// Any count is in order: a bucket's counter saturates at
     /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING). A count of [`MetricEvent::Rt`] is
     /// one response time of so many nanoseconds.
+    #[inline]
     pub fn add(&self, event: MetricEvent, count: u64) {
         self.add_at(self.clock.now(), event, count);
     }
@@ -33,52 +35,67 @@ impl<C: Clock> SlidingWindow<C> {
     /// assert_eq!(account.late.sum(MetricEvent::Pass), 1);
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
+    #[inline]
     pub fn add_at(&self, now: Timestamp, event: MetricEvent, count: u64) {
-        self.array.current_bucket(now).add(event, count);
+        hand::record(&self.array, now, |cell| cell.add(event, count));
     }
 
     /// Records one response time now.
+    #[inline]
     pub fn record_rt(&self, rt: Duration) {
         self.record_rt_at(self.clock.now(), rt);
     }
 
     /// Records at `now` one response time: any, from zero to 146 years, at which it is cut.
+    #[inline]
     pub fn record_rt_at(&self, now: Timestamp, rt: Duration) {
-        self.array.current_bucket(now).record_rt(rt);
+        let nanos = saturating_nanos(rt);
+        hand::record(&self.array, now, |cell| cell.record_rt(nanos));
     }
 
     /// Records one [`MetricEvent::Success`] and its response time now, in the same bucket.
+    #[inline]
     pub fn record_success(&self, rt: Duration) {
         self.record_success_at(self.clock.now(), rt);
     }
 
     /// Records at `now` one [`MetricEvent::Success`] and its response time, in the same bucket.
+    #[inline]
     pub fn record_success_at(&self, now: Timestamp, rt: Duration) {
-        let bucket = self.array.current_bucket(now);
-        bucket.add(MetricEvent::Success, 1);
-        bucket.record_rt(rt);
+        self.record_end_at(now, MetricEvent::Success, rt);
     }
 
     /// Records one [`MetricEvent::Exception`] and its response time now, in the same bucket.
+    #[inline]
     pub fn record_exception(&self, rt: Duration) {
         self.record_exception_at(self.clock.now(), rt);
     }
 
     /// Records at `now` one [`MetricEvent::Exception`] and its response time, in the same bucket.
+    #[inline]
     pub fn record_exception_at(&self, now: Timestamp, rt: Duration) {
-        let bucket = self.array.current_bucket(now);
-        bucket.add(MetricEvent::Exception, 1);
-        bucket.record_rt(rt);
+        self.record_end_at(now, MetricEvent::Exception, rt);
     }
 
     /// Records that `concurrency` requests are under way now.
+    #[inline]
     pub fn record_concurrency(&self, concurrency: u64) {
         self.record_concurrency_at(self.clock.now(), concurrency);
     }
 
     /// Records that `concurrency` requests were under way at `now`: the highest of the window is
     /// its [`max_concurrency`](Self::max_concurrency).
+    #[inline]
     pub fn record_concurrency_at(&self, now: Timestamp, concurrency: u64) {
-        self.array.current_bucket(now).record_concurrency(concurrency);
+        hand::record(&self.array, now, |cell| cell.record_concurrency(concurrency));
+    }
+
+    #[inline]
+    fn record_end_at(&self, now: Timestamp, event: MetricEvent, rt: Duration) {
+        let nanos = saturating_nanos(rt);
+        hand::record(&self.array, now, |cell| {
+            cell.add(event, 1);
+            cell.record_rt(nanos);
+        });
     }
 }

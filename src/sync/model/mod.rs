@@ -17,7 +17,37 @@ pub(crate) use locked_slot::Slot;
 pub(crate) use loom::sync::Arc;
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 
+/// Counted: loom drops its statics before the last threads' locals.
+pub(crate) type FreeTokensRef = Arc<Mutex<FreeTokens>>;
+
+pub(crate) fn free_tokens() -> FreeTokensRef {
+    loom::lazy_static! {
+        static ref FREE: FreeTokensRef = Arc::new(Mutex::new(FreeTokens::new()));
+    }
+    FREE.clone()
+}
+
+/// Loom's has no form for a constant initial value.
+macro_rules! modelled_thread_local {
+    (static $name:ident: $type:ty = const $init:block;) => {
+        loom::thread_local! { static $name: $type = $init; }
+    };
+    (static $name:ident: $type:ty = $init:expr;) => {
+        loom::thread_local! { static $name: $type = $init; }
+    };
+}
+pub(crate) use modelled_thread_local as thread_local;
+
 use std::fmt;
+
+use loom::sync::Mutex;
+
+use super::FreeTokens;
+
+/// How many cells one bucket may have: one that is owned, and one that is shared.
+pub(crate) const fn cell_limit() -> usize {
+    1
+}
 
 /// What a slot held when it was loaded, kept alive.
 pub(crate) struct Held<T>(Option<Arc<T>>);
@@ -37,6 +67,12 @@ impl<T> Held<T> {
 
     fn address(&self) -> Option<*const T> {
         self.get().map(std::ptr::from_ref)
+    }
+}
+
+impl<T> fmt::Debug for Slot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,114 @@
+//! Threads that come and go, more of them than a bucket has cells, and more windows than a thread
+//! has hands: each add is counted.
+
+use std::cell::RefCell;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+
+const PASS: MetricEvent = MetricEvent::Pass;
+
+fn window() -> SlidingWindow<ManualClock> {
+    let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
+    SlidingWindow::with_clock(config, ManualClock::new(Timestamp::from_secs(10)))
+}
+
+#[test]
+fn more_threads_than_cells_at_once() {
+    let threads = 4 * thread::available_parallelism().unwrap().get() + 3;
+    let adds = 2_000;
+    let (window, start) = (window(), Barrier::new(threads));
+    thread::scope(|scope| {
+        for number in 0..threads {
+            let (window, start) = (&window, &start);
+            scope.spawn(move || {
+                start.wait();
+                for _ in 0..adds {
+                    window.record_success(Duration::from_nanos(number as u64));
+                }
+            });
+        }
+    });
+    let count = threads as u64;
+    assert_eq!(window.sum(MetricEvent::Success), count * adds);
+    assert_eq!(window.sum(MetricEvent::Rt), adds * count * (count - 1) / 2);
+    assert_eq!(window.min_rt(), Some(Duration::ZERO));
+    assert_eq!(window.max_rt(), Some(Duration::from_nanos(count - 1)));
+}
+
+#[test]
+fn one_thread_after_the_other() {
+    let window = window();
+    for number in 1..=100 {
+        thread::scope(|scope| {
+            scope.spawn(|| window.add(PASS, 1));
+        });
+        assert_eq!(window.sum(PASS), number);
+        if number % 10 == 0 {
+            window.clock().advance(Duration::from_nanos(1));
+        }
+    }
+}
+
+#[test]
+fn more_windows_than_hands() {
+    let windows: Vec<_> = (0..3_000).map(|_| window()).collect();
+    for round in 1..=3 {
+        for window in &windows {
+            window.add(PASS, 1);
+            assert_eq!(window.sum(PASS), round);
+        }
+    }
+    for window in &windows {
+        window.clock().advance(Duration::from_secs(1));
+        window.add(PASS, 10);
+        let account = window.account().map(|totals| totals.sum(PASS));
+        assert_eq!((account.in_window, account.expired), (10, 3));
+    }
+}
+
+#[test]
+fn windows_that_are_dropped_while_in_hand() {
+    for round in 0..3_000 {
+        let window = window();
+        window.add(PASS, round);
+        assert_eq!(window.sum(PASS), round);
+    }
+}
+
+/// Records when the thread that has it ends.
+struct RecordsAtTheEnd(SlidingWindow<ManualClock>);
+
+impl Drop for RecordsAtTheEnd {
+    fn drop(&mut self) {
+        self.0.add(PASS, 100);
+    }
+}
+
+#[test]
+fn a_thread_that_records_while_it_ends() {
+    thread_local! {
+        static AT_THE_END: RefCell<Option<RecordsAtTheEnd>> = const { RefCell::new(None) };
+    }
+    let keep = |window: &SlidingWindow<_>| {
+        AT_THE_END.with(|it| *it.borrow_mut() = Some(RecordsAtTheEnd(window.clone())));
+    };
+    // Thread locals end in the order in which they began, or in the reverse: try both.
+    for hands_first in [false, true] {
+        let window = window();
+        let recorder = window.clone();
+        let ending = thread::spawn(move || {
+            if hands_first {
+                recorder.add(PASS, 1);
+                keep(&recorder);
+            } else {
+                keep(&recorder);
+                recorder.add(PASS, 1);
+            }
+        });
+        ending.join().unwrap();
+        assert_eq!(window.sum(PASS), 101, "hands first: {hands_first}");
+    }
+}
