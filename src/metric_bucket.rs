@@ -213,3 +213,37 @@ impl Node {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const PASS: MetricEvent = MetricEvent::Pass;
+
+    #[test]
+    fn threads_have_a_cell_each_up_to_the_limit_and_then_share_one() {
+        let bucket = MetricBucket::default();
+        let places: Vec<_> = (2..1_000).map(|token| bucket.place(ThreadToken(token))).collect();
+        let owned = places.iter().take_while(|place| place.owned).count();
+        assert_eq!(owned, cell_limit());
+        assert!(places[owned..].iter().all(|place| !place.owned));
+        for place in &places {
+            bucket.writer(place).add(PASS, 1);
+        }
+        assert_eq!(bucket.sum(PASS), 998);
+        assert_eq!(bucket.fold(0, |cells, _| cells + 1), cell_limit() + 1);
+        let again = bucket.place(ThreadToken(3));
+        assert!(std::ptr::eq(bucket.writer(&again).cell, bucket.writer(&places[1]).cell));
+    }
+
+    #[test]
+    fn a_thread_without_a_token_shares() {
+        let bucket = MetricBucket::default();
+        assert!(!bucket.place(ThreadToken::SHARED).owned);
+        assert!(!bucket.place(ThreadToken(2)).owned, "the first cell is shared now");
+        let bucket = MetricBucket::default();
+        assert!(bucket.place(ThreadToken(2)).owned);
+        assert!(!bucket.place(ThreadToken::SHARED).owned);
+        assert!(bucket.place(ThreadToken(2)).owned);
+    }
+}
