@@ -5,8 +5,8 @@ use std::ops::AddAssign;
 /// What one bucket of a [`LeapArray`](crate::LeapArray) counts.
 ///
 /// Recording happens through `&self`, from any number of threads at once, so a bucket is made of
-/// atomics. `Default` is an empty one: a stale bucket is never reset field by field, a fresh one
-/// takes its place.
+/// atomics. `Default` is an empty one. Nobody ever sees a bucket being reset: a stale one gives way
+/// to a fresh one as a whole, and is used again when nobody else has it any more.
 ///
 /// ```
 /// use leaparray::{Bucket, LeapArray, Timestamp, WindowConfig};
@@ -39,4 +39,10 @@ pub trait Bucket: Default + Send + Sync {
 
     /// What has been recorded in this bucket so far.
     fn total(&self) -> Self::Total;
+
+    /// Empties a bucket that nobody else has, for its next use. By default a new one takes its
+    /// place; a bucket with memory of its own can keep that.
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
 }

@@ -49,6 +49,8 @@ fn take_up(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWrit
     if let (CurrentBucket::InTime(wrap), Some(lease)) = (bucket, lease) {
         let (array, start) = (array.id(), wrap.start());
         let hand = Hand { array, start, wrap: wrap.to_arc(), place, _lease: lease };
+        // Given back first, so that the wrap is this hand's and the array's alone.
+        drop(wrap);
         // A thread that is ending has no hands any more.
         let _ = HANDS.try_with(|hands| hands.keep(hand));
     }
@@ -101,7 +103,16 @@ impl Hands {
 
     fn keep(&self, hand: Hand) {
         let table = self.0.get_or_init(|| (0..Self::LEN).map(|_| Cell::new(None)).collect());
-        table[Self::index(hand.array)].set(Some(Box::new(hand)));
+        let place = &table[Self::index(hand.array)];
+        let kept = match place.take() {
+            // The same memory, so that a rotation need not allocate.
+            Some(mut box_of_hand) => {
+                *box_of_hand = hand;
+                box_of_hand
+            }
+            None => Box::new(hand),
+        };
+        place.set(Some(kept));
     }
 
     #[inline]

@@ -3,14 +3,13 @@
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fmt;
 use std::ops::RangeInclusive;
-
-use crossbeam_utils::CachePadded;
+use std::sync::TryLockError;
 
 use crate::account::Account;
 use crate::bucket::Bucket;
 use crate::geometry::WindowConfig;
-use crate::retired::Retired;
-use crate::sync::{Arc, Held, Patience, Slot, TryLock, unique};
+use crate::retired::{Retired, Spare};
+use crate::sync::{Arc, Held, Lazy, Mutex, Patience, Slot, unique};
 use crate::timestamp::Timestamp;
 use crate::wrap::{BucketWrap, CurrentBucket, WrapRef};
 
@@ -42,25 +41,31 @@ pub struct LeapArray<B: Bucket> {
     /// Which array this is, of all there ever were in this process.
     id: u64,
     config: WindowConfig,
-    slots: Box<[Slot<BucketWrap<B>>]>,
+    slots: Lazy<Slots<B>>,
     retired: Slot<Retired<B>>,
-    /// Written by who is late while the fields above are read by everybody.
-    late: CachePadded<B>,
-    reset: CachePadded<TryLock>,
+    late: Lazy<B>,
+    /// The reset try-lock, around what only its owner may use.
+    reset: Mutex<Spare<B>>,
 }
 
+type Slots<B> = Box<[Slot<BucketWrap<B>>]>;
+
 impl<B: Bucket> LeapArray<B> {
-    /// An array in which nothing has been recorded. The slots are filled when they are first used.
+    /// An array in which nothing has been recorded. It takes memory when it is first used.
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         Self {
             id: unique(),
             config,
-            slots: (0..config.sample_count()).map(|_| Slot::empty()).collect(),
+            slots: Lazy::new(|| Self::empty_slots(config)),
             retired: Slot::empty(),
-            late: CachePadded::default(),
-            reset: CachePadded::new(TryLock::new()),
+            late: Lazy::new(B::default),
+            reset: Mutex::new(Spare::none()),
         }
+    }
+
+    fn empty_slots(config: WindowConfig) -> Slots<B> {
+        (0..config.sample_count()).map(|_| Slot::empty()).collect()
     }
 
     /// The geometry.
@@ -84,15 +89,17 @@ impl<B: Bucket> LeapArray<B> {
     /// bounded number of times, so that no stalled thread can hold them up.
     pub fn current_bucket(&self, now: Timestamp) -> CurrentBucket<'_, B> {
         let start = self.config.bucket_start(now);
-        let slot = &self.slots[self.config.slot(now)];
+        let slots = self.slots.get_or_make(|| Self::empty_slots(self.config));
+        let slot = &slots[self.config.slot(now)];
         let mut patience = Patience::new();
         loop {
             let observed = slot.load();
             match observed.get().map(|wrap| wrap.start().cmp(&start)) {
                 Some(Equal) => return CurrentBucket::InTime(WrapRef::new(observed)),
-                Some(Greater) => return CurrentBucket::Late(&self.late),
+                Some(Greater) => return CurrentBucket::Late(self.late.get_or_make(B::default)),
                 Some(Less) => self.reset(slot, &observed, start, &mut patience),
-                None => Self::put(slot, &observed, start),
+                // Who loses finds the winner's wrap at the next look.
+                None => drop(slot.compare_and_swap(&observed, Arc::new(BucketWrap::empty(start)))),
             }
         }
     }
@@ -105,31 +112,44 @@ impl<B: Bucket> LeapArray<B> {
         start: Timestamp,
         patience: &mut Patience,
     ) {
-        let lock = self.reset.try_lock();
+        let mut lock = match self.reset.try_lock() {
+            Ok(lock) => Some(lock),
+            // Of a bucket that panicked when it was made. The spare memory is none the worse.
+            Err(TryLockError::Poisoned(lock)) => Some(lock.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
         if lock.is_none() && patience.wait() {
             return;
         }
+        // Whoever has the lock may have stalled: without it, and without its spare memory.
+        let mut none = Spare::none();
+        let spare = lock.as_deref_mut().unwrap_or(&mut none);
         // The lock only spares a herd its allocations. What keeps a second swap out is that each
-        // is against the wrap that was observed: whoever held the lock may have stalled.
+        // is against the wrap that was observed.
         if slot.load().same(observed) {
-            self.retire(observed);
-            Self::put(slot, observed, start);
+            self.retire(observed, spare);
+            // Who loses finds the winner's wrap at the next look.
+            if let Err(unused) = slot.compare_and_swap(observed, spare.wrap(start)) {
+                spare.keep_wrap(unused);
+            }
         }
     }
 
-    fn put(slot: &Slot<BucketWrap<B>>, observed: &Held<BucketWrap<B>>, start: Timestamp) {
-        // Who loses finds the winner's wrap at the next look.
-        let _ = slot.compare_and_swap(observed, Arc::new(BucketWrap::empty(start)));
-    }
-
     /// Adds `wrap` to the retired ones, unless another thread has.
-    fn retire(&self, wrap: &Held<BucketWrap<B>>) {
+    fn retire(&self, wrap: &Held<BucketWrap<B>>, spare: &mut Spare<B>) {
+        let mut after = spare.retired();
         loop {
             let before = self.retired.load();
-            let after = wrap.to_arc().and_then(|wrap| Retired::with(before.get(), wrap));
-            let Some(after) = after else { return };
-            if self.retired.compare_and_swap(&before, Arc::new(after)) {
+            let list = Arc::get_mut(&mut after).expect("a spare list is nobody else's");
+            if !list.follow(before.get(), wrap) {
                 return;
+            }
+            match self.retired.compare_and_swap(&before, after) {
+                Ok(replaced) => {
+                    drop(before);
+                    return replaced.into_iter().for_each(|list| spare.keep_retired(list));
+                }
+                Err(unused) => after = unused,
             }
         }
     }
@@ -168,7 +188,7 @@ impl<B: Bucket> LeapArray<B> {
     }
 
     fn wrap(&self, number: u64) -> Option<WrapRef<B>> {
-        let held = self.slots[self.config.slot_of(number)].load();
+        let held = self.slots.get()?[self.config.slot_of(number)].load();
         let is_it = held.get().is_some_and(|wrap| wrap.start() == self.config.start_of(number));
         is_it.then(|| WrapRef::new(held))
     }
@@ -187,10 +207,11 @@ impl<B: Bucket> LeapArray<B> {
         // The slots first, and all of them held. A wrap that was missed because it had left its
         // slot was retired before it left; one that is held here cannot be settled any more. So
         // each is found once here or in `retired`, and if in both, then by its start.
-        let slots: Vec<_> = self.slots.iter().map(Slot::load).collect();
+        let slots: Vec<_> = self.slots.get().into_iter().flatten().map(Slot::load).collect();
         let retired = self.retired.load();
 
-        let mut account = Account { late: self.late.total(), ..Account::default() };
+        let late = self.late.get().map(B::total).unwrap_or_default();
+        let mut account = Account { late, ..Account::default() };
         for wrap in slots.iter().filter_map(Held::get) {
             let in_window = covered.contains(&self.config.bucket_number(wrap.start()));
             let part = if in_window { &mut account.in_window } else { &mut account.expired };

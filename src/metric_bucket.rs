@@ -140,6 +140,10 @@ impl Default for MetricBucket {
 impl Bucket for MetricBucket {
     type Total = MetricTotals;
 
+    fn reset(&mut self) {
+        self.first.reset();
+    }
+
     fn total(&self) -> MetricTotals {
         self.fold(MetricTotals::default(), |mut totals, cell| {
             totals += &cell.total();
@@ -176,6 +180,24 @@ impl Node {
         }
     }
 
+    /// Empties this cell and those after it, and frees them for whoever comes first.
+    fn reset(&mut self) {
+        self.cell = MetricCell::new();
+        if self.owner() != ThreadToken::SHARED {
+            self.owner = AtomicU64::new(ThreadToken::NONE.0);
+        }
+        let next = self.next.take();
+        self.has_next = AtomicBool::new(false);
+        // A hand that lets go of its wrap may have its node for a moment longer.
+        if let Some(mut next) = next
+            && let Some(node) = Arc::get_mut(&mut next)
+        {
+            node.reset();
+            self.has_next = AtomicBool::new(true);
+            self.next.fill(next);
+        }
+    }
+
     fn owner(&self) -> ThreadToken {
         ThreadToken(self.owner.load(Ordering::Relaxed))
     }
@@ -209,7 +231,7 @@ impl Node {
             }
             self.has_next.store(true, Ordering::Relaxed);
             // Who loses finds the winner's at the next look.
-            let _ = self.next.compare_and_swap(&held, Arc::new(Self::new(owner)));
+            drop(self.next.compare_and_swap(&held, Arc::new(Self::new(owner))));
         }
     }
 }

@@ -1,17 +1,16 @@
 //! What the slots of an array have held before.
 
 use crate::bucket::Bucket;
-use crate::sync::{Arc, Ordering, fence};
+use crate::sync::{Arc, Held, Ordering, fence};
 use crate::timestamp::Timestamp;
 use crate::wrap::BucketWrap;
 
 /// The retired wraps of an array: an immutable value that is swapped as a whole.
 ///
 /// A wrap is retired *before* another one takes its slot, so that at every moment each wrap is in
-/// a slot, or here, or both, and a reader that sees this value unchanged around its look at the
-/// slots has missed nothing. Who stalled while recording may still add to a retired wrap, so it
-/// stays readable until nobody else holds it, and only then is it added up.
-#[derive(Debug)]
+/// a slot, or here, or both, and a reader that looks at the slots first and here last has missed
+/// nothing. Who stalled while recording may still add to a retired wrap, so it stays readable until
+/// nobody else holds it, and only then is it added up.
 pub(crate) struct Retired<B: Bucket> {
     /// The final counts of the wraps that nobody can add to any more.
     settled: B::Total,
@@ -20,40 +19,42 @@ pub(crate) struct Retired<B: Bucket> {
 }
 
 impl<B: Bucket> Retired<B> {
-    /// What `before` becomes when `wrap` is retired; `None` if it is already there.
-    ///
-    /// The caller holds `wrap`, so it has not been settled: it is in `before.open` or not retired.
-    pub(crate) fn with(before: Option<&Self>, wrap: Arc<BucketWrap<B>>) -> Option<Self> {
-        let Some(before) = before else {
-            return Some(Self { settled: B::Total::default(), open: vec![wrap] });
-        };
-        if before.is_open(wrap.start()) {
-            return None;
-        }
-        let (settled, mut open) = before.settle();
-        open.push(wrap);
-        Some(Self { settled, open })
+    pub(crate) fn empty() -> Self {
+        Self { settled: B::Total::default(), open: Vec::new() }
     }
 
-    /// Adds up the open wraps that nobody else holds.
-    fn settle(&self) -> (B::Total, Vec<Arc<BucketWrap<B>>>) {
-        let mut settled = self.settled.clone();
-        let mut open = Vec::with_capacity(self.open.len() + 1);
-        for wrap in &self.open {
-            // A count of one is this list's own. The slot has given the wrap up then, and turned
-            // what loads had lent of it into counts before it did. It stays so: a wrap that has
-            // left its slot can be had from here alone, and nothing here is handed out.
-            if Arc::strong_count(wrap) == 1 {
-                // Acquire: pairs with the Release of every count that was dropped. What was done
-                // through a loan that was returned before happens before the slot's own drop:
-                // arc-swap may free the value as soon as the other counts are gone, too.
-                fence(Ordering::Acquire);
-                settled += &wrap.bucket().total();
-            } else {
-                open.push(Arc::clone(wrap));
+    /// Makes this what `before` becomes when `wrap` is retired; `false` if that is there already.
+    ///
+    /// The caller holds `wrap`, so it has not been settled: it is in `before.open` or not retired.
+    pub(crate) fn follow(&mut self, before: Option<&Self>, wrap: &Held<BucketWrap<B>>) -> bool {
+        let Some(wrap) = wrap.to_arc() else { return false };
+        self.settled = B::Total::default();
+        self.open.clear();
+        if let Some(before) = before {
+            if before.is_open(wrap.start()) {
+                return false;
             }
+            self.settled.clone_from(&before.settled);
+            before.open.iter().for_each(|wrap| self.settle_or_keep(wrap));
         }
-        (settled, open)
+        self.open.push(wrap);
+        true
+    }
+
+    /// Adds a wrap up if nobody else holds it.
+    fn settle_or_keep(&mut self, wrap: &Arc<BucketWrap<B>>) {
+        // A count of one is the list's own. The slot has given the wrap up then, and turned what
+        // loads had lent of it into counts before it did. It stays so: a wrap that has left its
+        // slot can be had from the list alone, and nothing in there is handed out.
+        if Arc::strong_count(wrap) == 1 {
+            // Acquire: pairs with the Release of every count that was dropped. What was done
+            // through a loan that was returned before happens before the slot's own drop: arc-swap
+            // may free the value as soon as the other counts are gone, too.
+            fence(Ordering::Acquire);
+            self.settled += &wrap.bucket().total();
+        } else {
+            self.open.push(Arc::clone(wrap));
+        }
     }
 
     /// Whether the wrap of that start is retired and open. Starts identify wraps: each bucket
@@ -68,5 +69,50 @@ impl<B: Bucket> Retired<B> {
 
     pub(crate) fn open(&self) -> impl Iterator<Item = &BucketWrap<B>> {
         self.open.iter().map(|wrap| &**wrap)
+    }
+}
+
+/// Memory that has been used and is nobody's: what a rotation needs, so that it need not allocate.
+pub(crate) struct Spare<B: Bucket> {
+    retired: Option<Arc<Retired<B>>>,
+    wrap: Option<Arc<BucketWrap<B>>>,
+}
+
+impl<B: Bucket> Spare<B> {
+    pub(crate) const fn none() -> Self {
+        Self { retired: None, wrap: None }
+    }
+
+    /// A fresh wrap of that start.
+    pub(crate) fn wrap(&mut self, start: Timestamp) -> Arc<BucketWrap<B>> {
+        if let Some(mut spare) = self.wrap.take()
+            && let Some(wrap) = Arc::get_mut(&mut spare)
+        {
+            wrap.recycle(start);
+            return spare;
+        }
+        Arc::new(BucketWrap::empty(start))
+    }
+
+    /// A list to [fill](Retired::follow), which nobody else has.
+    pub(crate) fn retired(&mut self) -> Arc<Retired<B>> {
+        self.retired.take().unwrap_or_else(|| Arc::new(Retired::empty()))
+    }
+
+    pub(crate) fn keep_wrap(&mut self, wrap: Arc<BucketWrap<B>>) {
+        self.wrap = Some(wrap);
+    }
+
+    /// Keeps a list that another one has taken the place of, and of the wraps in it one that was
+    /// settled there. Whoever else has either keeps it from being used again.
+    pub(crate) fn keep_retired(&mut self, mut replaced: Arc<Retired<B>>) {
+        let Some(retired) = Arc::get_mut(&mut replaced) else { return };
+        for mut wrap in retired.open.drain(..) {
+            // Alone: not even the next list has it, and that takes over all but the settled.
+            if Arc::get_mut(&mut wrap).is_some() {
+                self.wrap = Some(wrap);
+            }
+        }
+        self.retired = Some(replaced);
     }
 }

@@ -35,6 +35,12 @@ impl<B: Bucket> BucketWrap<B> {
     pub(crate) fn empty(start: Timestamp) -> Self {
         Self { start, bucket: B::default() }
     }
+
+    /// The same memory as a fresh wrap of another start.
+    pub(crate) fn recycle(&mut self, start: Timestamp) {
+        self.start = start;
+        self.bucket.reset();
+    }
 }
 
 /// Where to record at a given time: dereferences to the bucket.

@@ -2,7 +2,7 @@
 //! whoever rotates, a ring of one bucket included.
 #![cfg(loom)]
 
-use leaparray_loom_tests::{explore, ring};
+use leaparray_loom_tests::{explore, ring, start};
 use loom::thread;
 
 #[test]
@@ -49,5 +49,24 @@ fn rotators_of_different_laps() {
         other.join().unwrap();
         assert_eq!(ring.sum(2), 10, "bucket 2 has what was added in its time");
         assert_eq!(ring.sum(1), 0, "bucket 1 has been overtaken");
+    });
+}
+
+#[test]
+fn an_add_that_stalls_while_wraps_are_used_again() {
+    explore(Some(3), || {
+        let ring = ring(1);
+        let staller = {
+            let ring = ring.clone();
+            thread::spawn(move || ring.add(0, 1))
+        };
+        // Bucket 2 settles bucket 0, unless that is held, and 3 and 4 are in memory used before.
+        for number in 1..5 {
+            ring.add(number, 10_u64.pow(number));
+        }
+        staller.join().unwrap();
+        let account = ring.account(start(4));
+        assert_eq!(account.in_window, 10_000, "{account}");
+        assert_eq!(account.recorded(), 11_111, "{account}");
     });
 }

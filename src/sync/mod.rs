@@ -9,19 +9,17 @@ mod patience;
 #[cfg(not(loom))]
 mod real;
 mod thread_token;
-mod try_lock;
 
 #[cfg(loom)]
 pub(crate) use model::{
-    Arc, AtomicBool, AtomicI64, AtomicU64, FreeTokensRef, Held, Ordering, Slot, cell_limit, fence,
-    free_tokens, thread_local,
+    Arc, AtomicBool, AtomicI64, AtomicU64, FreeTokensRef, Held, Lazy, Mutex, Ordering, Slot,
+    cell_limit, fence, free_tokens, thread_local,
 };
 #[cfg(not(loom))]
 pub(crate) use real::{
-    Arc, AtomicBool, AtomicI64, AtomicU64, FreeTokensRef, Held, Ordering, Slot, cell_limit, fence,
-    free_tokens, thread_local,
+    Arc, AtomicBool, AtomicI64, AtomicU64, FreeTokensRef, Held, Lazy, Mutex, Ordering, Slot,
+    cell_limit, fence, free_tokens, thread_local,
 };
 
 pub(crate) use patience::Patience;
 pub(crate) use thread_token::{FreeTokens, ThreadLease, ThreadToken, unique};
-pub(crate) use try_lock::TryLock;

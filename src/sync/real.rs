@@ -1,13 +1,14 @@
 //! The real thing: the standard library's atomics, and the one type that holds `arc-swap`.
 
 use std::fmt;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 use std::thread;
 
 use arc_swap::{ArcSwapOption, Guard};
+use once_cell::race::OnceBox;
 
-pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::{Arc, Mutex};
 
 pub(crate) use std::thread_local;
 
@@ -45,11 +46,48 @@ impl<T> Slot<T> {
         Held(self.0.load())
     }
 
-    /// Puts `new` in if the slot still holds the very thing that was `observed`; says whether.
+    /// Puts `new` in if the slot still holds the very thing that was `observed`, and returns that;
+    /// returns `new` if not.
     ///
     /// There is no ABA: while `observed` is held, its address is not given to anything else.
-    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> bool {
-        Held(self.0.compare_and_swap(&observed.0, Some(new))).same(observed)
+    pub(crate) fn compare_and_swap(
+        &self,
+        observed: &Held<T>,
+        new: Arc<T>,
+    ) -> Result<Option<Arc<T>>, Arc<T>> {
+        let found = Held(self.0.compare_and_swap(&observed.0, Some(Arc::clone(&new))));
+        if found.same(observed) { Ok(Guard::into_inner(found.0)) } else { Err(new) }
+    }
+
+    /// Empties the slot of somebody who has it alone.
+    pub(crate) fn take(&mut self) -> Option<Arc<T>> {
+        std::mem::take(&mut self.0).into_inner()
+    }
+
+    /// Fills the slot of somebody who has it alone.
+    pub(crate) fn fill(&mut self, value: Arc<T>) {
+        self.0 = ArcSwapOption::new(Some(value));
+    }
+}
+
+/// What is made when it is first needed. Who comes second while it is being made does not wait: each
+/// makes one, and one of them stays.
+#[derive(Debug)]
+pub(crate) struct Lazy<T>(OnceBox<T>);
+
+impl<T> Lazy<T> {
+    /// The closure is for the models, which have everything made at once.
+    pub(crate) fn new(_: impl FnOnce() -> T) -> Self {
+        Self(OnceBox::new())
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.0.get()
+    }
+
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+        self.0.get_or_init(|| Box::new(make()))
     }
 }
 
@@ -92,12 +130,14 @@ mod tests {
     fn a_swap_is_against_the_very_thing_that_was_observed() {
         let slot = Slot::empty();
         let empty = slot.load();
-        assert!(slot.compare_and_swap(&empty, Arc::new(1)));
-        assert!(!slot.compare_and_swap(&empty, Arc::new(2)), "not empty any more");
+        assert_eq!(slot.compare_and_swap(&empty, Arc::new(1)), Ok(None));
+        let refused = slot.compare_and_swap(&empty, Arc::new(2));
+        assert_eq!(refused, Err(Arc::new(2)), "not empty any more");
         let one = slot.load();
         assert_eq!(one.get(), Some(&1));
-        assert!(slot.compare_and_swap(&one, Arc::new(1)));
-        assert!(!slot.compare_and_swap(&one, Arc::new(3)), "equal, but not the same");
+        assert_eq!(slot.compare_and_swap(&one, Arc::new(1)), Ok(Some(Arc::new(1))));
+        let refused = slot.compare_and_swap(&one, Arc::new(3));
+        assert_eq!(refused, Err(Arc::new(3)), "equal, but not the same");
         assert!(slot.load().same(&slot.load()) && !slot.load().same(&one));
     }
 }

@@ -39,18 +39,42 @@ impl<T> Slot<T> {
         }
     }
 
-    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> bool {
-        let (old_index, new_index) = self.with_values(|values| {
+    pub(crate) fn compare_and_swap(
+        &self,
+        observed: &Held<T>,
+        new: Arc<T>,
+    ) -> Result<Option<Arc<T>>, Arc<T>> {
+        let (old, put) = self.with_values(|values| {
             values.push(Some(Invisible::new(new)));
             (Self::index_of(values, observed), values.len() - 1)
         });
-        let swapped = old_index.is_some_and(|old| {
-            self.index.compare_exchange(old, new_index, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        let swapped = old.filter(|&old| {
+            self.index.compare_exchange(old, put, Ordering::AcqRel, Ordering::Acquire).is_ok()
         });
-        let gone = if swapped { old_index.unwrap_or(0) } else { new_index };
-        let value = self.with_values(|values| values[gone].take());
-        drop(value);
-        swapped
+        match swapped {
+            Some(old) => Ok(self.let_go(old)),
+            None => Err(self.let_go(put).expect("nobody has seen it")),
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Arc<T>> {
+        let index = self.index.load(Ordering::Relaxed);
+        self.index = AtomicUsize::new(0);
+        self.let_go(index)
+    }
+
+    pub(crate) fn fill(&mut self, value: Arc<T>) {
+        let put = self.with_values(|values| {
+            values.push(Some(Invisible::new(value)));
+            values.len() - 1
+        });
+        self.index = AtomicUsize::new(put);
+    }
+
+    fn let_go(&self, index: usize) -> Option<Arc<T>> {
+        let value = self.with_values(|values| values[index].take())?;
+        // Who is loading it at this moment has the outer one too.
+        Some(Invisible::try_unwrap(value).unwrap_or_else(|value| Arc::clone(&value)))
     }
 
     /// Where `observed` lies: nowhere if it was let go of.

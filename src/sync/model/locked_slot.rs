@@ -15,12 +15,22 @@ impl<T> Slot<T> {
         Held(self.0.lock().expect("no model panics with a slot locked").clone())
     }
 
-    pub(crate) fn compare_and_swap(&self, observed: &Held<T>, new: Arc<T>) -> bool {
+    pub(crate) fn compare_and_swap(
+        &self,
+        observed: &Held<T>,
+        new: Arc<T>,
+    ) -> Result<Option<Arc<T>>, Arc<T>> {
         let mut value = self.0.lock().expect("no model panics with a slot locked");
         if value.as_ref().map(|arc| std::ptr::from_ref(&**arc)) != observed.address() {
-            return false;
+            return Err(new);
         }
-        *value = Some(new);
-        true
+        Ok(value.replace(new))
+    }
+    pub(crate) fn take(&mut self) -> Option<Arc<T>> {
+        self.0.get_mut().expect("no model panics with a slot locked").take()
+    }
+
+    pub(crate) fn fill(&mut self, value: Arc<T>) {
+        self.0 = Mutex::new(Some(value));
     }
 }

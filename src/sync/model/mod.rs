@@ -40,13 +40,32 @@ pub(crate) use modelled_thread_local as thread_local;
 
 use std::fmt;
 
-use loom::sync::Mutex;
+pub(crate) use loom::sync::Mutex;
 
 use super::FreeTokens;
 
 /// How many cells one bucket may have: one that is owned, and one that is shared.
 pub(crate) const fn cell_limit() -> usize {
     1
+}
+
+/// What is made when it is first needed. Here it is made at once: a model is about what happens to
+/// it, and the real one is not loom's.
+#[derive(Debug)]
+pub(crate) struct Lazy<T>(T);
+
+impl<T> Lazy<T> {
+    pub(crate) fn new(make: impl FnOnce() -> T) -> Self {
+        Self(make())
+    }
+
+    pub(crate) const fn get(&self) -> Option<&T> {
+        Some(&self.0)
+    }
+
+    pub(crate) fn get_or_make(&self, _: impl FnOnce() -> T) -> &T {
+        &self.0
+    }
 }
 
 /// What a slot held when it was loaded, kept alive.

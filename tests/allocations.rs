@@ -1,0 +1,77 @@
+//! A busy window allocates nothing in steady state, whatever rotates.
+//!
+//! A file of its own: the profiler counts what the whole process allocates.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+
+#[global_allocator]
+static ALLOCATOR: dhat::Alloc = dhat::Alloc;
+
+const BUCKET: Duration = Duration::from_millis(1);
+
+fn window(samples: u32) -> SlidingWindow<ManualClock> {
+    let config = WindowConfig::new(samples as usize, BUCKET * samples).unwrap();
+    SlidingWindow::with_clock(config, ManualClock::new(Timestamp::MIN))
+}
+
+/// Records in `buckets` new buckets, one after the other, and reads.
+fn rotate(window: &SlidingWindow<ManualClock>, buckets: u64) {
+    for _ in 0..buckets {
+        window.clock().advance(BUCKET);
+        window.add(MetricEvent::Pass, 1);
+        window.record_success(Duration::from_micros(3));
+        assert_eq!(window.sum(MetricEvent::Pass), window.sum(MetricEvent::Success));
+        assert!(window.qps(MetricEvent::Pass) > 0.0 && window.avg_rt().is_some());
+    }
+}
+
+/// Two threads that record in every bucket, the one after the other: both have a cell there, and
+/// each rotation is the first one's.
+fn rotate_on_two_threads(window: &SlidingWindow<ManualClock>, measure: impl Fn() -> u64) -> u64 {
+    let turn = Barrier::new(2);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            for _ in 0..200 {
+                turn.wait();
+                window.add(MetricEvent::Pass, 1);
+                turn.wait();
+            }
+        });
+        let mut before = 0;
+        for round in 0..200 {
+            if round == 100 {
+                before = measure();
+            }
+            rotate(window, 1);
+            turn.wait();
+            turn.wait();
+            window.record_success(Duration::ZERO);
+        }
+        let allocated = measure() - before;
+        other.join().unwrap();
+        allocated
+    })
+}
+
+#[test]
+fn nothing_in_steady_state() {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    let blocks = || dhat::HeapStats::get().total_blocks;
+    for samples in [1, 2, 10, 120] {
+        let window = window(samples);
+        // Every slot is filled, and the memory of two rotations is spare.
+        rotate(&window, 2 * u64::from(samples) + 2);
+        let before = blocks();
+        rotate(&window, 1_000);
+        assert_eq!(blocks() - before, 0, "blocks allocated with {samples} buckets");
+    }
+    for samples in [1, 2, 10] {
+        let window = window(samples);
+        let allocated = rotate_on_two_threads(&window, blocks);
+        assert_eq!(allocated, 0, "blocks allocated with {samples} buckets and two threads");
+    }
+}
