@@ -45,6 +45,7 @@ impl Counter {
         });
     }
 
+    #[inline]
     pub(crate) fn get(&self, order: Ordering) -> u64 {
         from_cell(self.0.load(order)).min(CEILING)
     }
@@ -78,6 +79,7 @@ impl Minimum {
         }
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> Option<u64> {
         let value = self.0.load(Ordering::Relaxed);
         (value != Self::NONE).then(|| from_cell(value))
@@ -110,6 +112,7 @@ impl Maximum {
         }
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> Option<u64> {
         let value = self.0.load(Ordering::Relaxed);
         (value != Self::NONE).then(|| from_cell(value))

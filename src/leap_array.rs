@@ -7,7 +7,7 @@ use std::sync::TryLockError;
 
 use crate::account::Account;
 use crate::bucket::Bucket;
-use crate::geometry::WindowConfig;
+use crate::geometry::{WindowConfig, run};
 use crate::retired::{Retired, Spare};
 use crate::sync::{Arc, Held, Lazy, Mutex, Patience, Slot, unique};
 use crate::timestamp::Timestamp;
@@ -128,6 +128,7 @@ impl<B: Bucket> LeapArray<B> {
         // is against the wrap that was observed.
         if slot.load().same(observed) {
             self.retire(observed, spare);
+            observed.get().into_iter().for_each(BucketWrap::retire);
             // Who loses finds the winner's wrap at the next look.
             if let Err(unused) = slot.compare_and_swap(observed, spare.wrap(start)) {
                 spare.keep_wrap(unused);
@@ -182,14 +183,24 @@ impl<B: Bucket> LeapArray<B> {
             .filter_map(|number| self.wrap(number))
     }
 
+    /// The last `len` wraps as of `now` that are there.
+    pub(crate) fn last(&self, now: Timestamp, len: usize) -> impl Iterator<Item = WrapRef<B>> {
+        self.wraps(run(self.config.bucket_number(now), len as u64))
+    }
+
     /// The wraps of the given bucket numbers that are there.
     pub(crate) fn wraps(&self, numbers: RangeInclusive<u64>) -> impl Iterator<Item = WrapRef<B>> {
         numbers.filter_map(|number| self.wrap(number))
     }
 
     fn wrap(&self, number: u64) -> Option<WrapRef<B>> {
-        let held = self.slots.get()?[self.config.slot_of(number)].load();
-        let is_it = held.get().is_some_and(|wrap| wrap.start() == self.config.start_of(number));
+        self.wrap_at(self.config.slot_of(number), self.config.start_of(number))
+    }
+
+    /// The wrap in that slot, if it has that start.
+    pub(crate) fn wrap_at(&self, slot: usize, start: Timestamp) -> Option<WrapRef<B>> {
+        let held = self.slots.get()?[slot].load();
+        let is_it = held.get().is_some_and(|wrap| wrap.start() == start);
         is_it.then(|| WrapRef::new(held))
     }
 
@@ -220,7 +231,8 @@ impl<B: Bucket> LeapArray<B> {
         if let Some(retired) = retired.get() {
             account.expired += retired.settled();
             for wrap in retired.open() {
-                let slot = slots[self.config.slot(wrap.start())].get();
+                // The slots may have been made since.
+                let slot = slots.get(self.config.slot(wrap.start())).and_then(Held::get);
                 if slot.is_none_or(|current| current.start() != wrap.start()) {
                     account.expired += &wrap.bucket().total();
                 }

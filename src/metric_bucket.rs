@@ -7,7 +7,7 @@ use crate::cell::CEILING;
 use crate::event::MetricEvent;
 use crate::metric_cell::{CellWriter, MetricCell};
 use crate::metric_totals::MetricTotals;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Held, Ordering, Slot, ThreadToken, cell_limit};
+use crate::sync::{Arc, AtomicBool, AtomicU32, Held, Ordering, Slot, ThreadToken, cell_limit};
 use crate::timestamp::saturating_nanos;
 
 /// One counter for each [`MetricEvent`], the extremes of the response time, and the highest
@@ -88,12 +88,14 @@ impl MetricBucket {
 
     /// The sum of what was added of `event`: for [`MetricEvent::Rt`] in nanoseconds.
     #[must_use]
+    #[inline]
     pub fn sum(&self, event: MetricEvent) -> u64 {
         let sum = self.fold(0_u64, |sum, cell| sum.saturating_add(cell.sum(event)));
         sum.min(CEILING)
     }
 
     /// The sum of the response times in nanoseconds, and how many there were.
+    #[inline]
     pub(crate) fn rt(&self) -> (u128, u64) {
         self.fold((0, 0), |(nanos, count), cell| {
             let (more_nanos, more_count) = cell.rt();
@@ -119,6 +121,7 @@ impl MetricBucket {
         self.fold(None, |max: Option<_>, cell| max.max(cell.max_concurrency()))
     }
 
+    #[inline]
     fn fold<T>(&self, init: T, mut add: impl FnMut(T, &MetricCell) -> T) -> T {
         let mut folded = add(init, &self.first.cell);
         let mut next = self.first.next();
@@ -163,7 +166,7 @@ pub(crate) struct Place {
 /// A cell, whose it is, and the list of those after it.
 #[derive(Debug)]
 pub(crate) struct Node {
-    owner: AtomicU64,
+    owner: AtomicU32,
     cell: MetricCell,
     /// Whether `next` is worth a look: a look at an empty slot costs as much as one at a full one.
     has_next: AtomicBool,
@@ -173,7 +176,7 @@ pub(crate) struct Node {
 impl Node {
     fn new(owner: ThreadToken) -> Self {
         Self {
-            owner: AtomicU64::new(owner.0),
+            owner: AtomicU32::new(owner.0),
             cell: MetricCell::new(),
             has_next: AtomicBool::new(false),
             next: Slot::empty(),
@@ -184,7 +187,7 @@ impl Node {
     fn reset(&mut self) {
         self.cell = MetricCell::new();
         if self.owner() != ThreadToken::SHARED {
-            self.owner = AtomicU64::new(ThreadToken::NONE.0);
+            self.owner = AtomicU32::new(ThreadToken::NONE.0);
         }
         let next = self.next.take();
         self.has_next = AtomicBool::new(false);
@@ -217,6 +220,7 @@ impl Node {
             .is_ok()
     }
 
+    #[inline]
     fn next(&self) -> Option<Held<Self>> {
         // Relaxed: whoever recorded in the next cell has set this before.
         self.has_next.load(Ordering::Relaxed).then(|| self.next.load())

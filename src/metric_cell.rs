@@ -31,21 +31,25 @@ impl MetricCell {
         }
     }
 
+    #[inline]
     pub(crate) fn sum(&self, event: MetricEvent) -> u64 {
         self.events[event as usize].get(Ordering::Relaxed)
     }
 
     /// The sum of the response times in nanoseconds, and how many there were.
+    #[inline]
     pub(crate) fn rt(&self) -> (u64, u64) {
         // Acquire: pairs with the Release in `CellWriter::record_rt`. The sum is read first.
         let nanos = self.events[MetricEvent::Rt as usize].get(Ordering::Acquire);
         (nanos, self.rt_count.get(Ordering::Relaxed))
     }
 
+    #[inline]
     pub(crate) fn min_rt(&self) -> Option<Duration> {
         self.min_rt.get().map(Duration::from_nanos)
     }
 
+    #[inline]
     pub(crate) fn max_rt(&self) -> Option<Duration> {
         self.max_rt.get().map(Duration::from_nanos)
     }

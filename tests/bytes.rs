@@ -30,12 +30,14 @@ fn record(window: &SlidingWindow<ManualClock>) {
 /// A second thread in every bucket.
 fn on_another_thread(window: &SlidingWindow<ManualClock>) {
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let other = scope.spawn(|| {
             for number in 0..120 {
                 let then = Timestamp::MIN.saturating_add(BUCKET * number);
                 window.add_at(then, MetricEvent::Pass, 1);
             }
         });
+        // Unlike the end of the scope, this waits until its thread locals are gone.
+        other.join().unwrap();
     });
 }
 

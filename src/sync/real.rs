@@ -7,7 +7,7 @@ use std::thread;
 use arc_swap::{ArcSwapOption, Guard};
 use once_cell::race::OnceBox;
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Arc, Mutex};
 
 pub(crate) use std::thread_local;

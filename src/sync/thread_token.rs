@@ -3,18 +3,18 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::{FreeTokensRef, free_tokens, thread_local};
 
 /// The numbers that ended threads have given back.
-pub(crate) type FreeTokens = BinaryHeap<Reverse<u64>>;
+pub(crate) type FreeTokens = BinaryHeap<Reverse<u32>>;
 
 /// A number that one thread has at a time: the lowest that was free.
 ///
 /// It is handed on when the thread ends, so that threads that come and go write the same cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ThreadToken(pub(crate) u64);
+pub(crate) struct ThreadToken(pub(crate) u32);
 
 impl ThreadToken {
     /// Nobody yet.
@@ -63,13 +63,24 @@ impl Leased {
         // Its edge is what the next owner of a cell builds on: the counts of the one before.
         let free = free_tokens();
         let lowest = free.try_lock().ok().and_then(|mut free| free.pop());
-        let number = lowest.map_or_else(unique, |Reverse(number)| number);
+        let number = lowest.map_or_else(Self::next, |Reverse(number)| number);
         Self { token: ThreadToken(number), free }
+    }
+
+    /// A number that no thread has had, above those with a meaning. Where there are no more, and
+    /// that takes 2³² threads that could not give theirs back, all others share.
+    fn next() -> u32 {
+        static NEXT: AtomicU32 = AtomicU32::new(ThreadToken::SHARED.0 + 1);
+        let next = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_add(1));
+        next.unwrap_or(ThreadToken::SHARED.0)
     }
 }
 
 impl Drop for Leased {
     fn drop(&mut self) {
+        if self.token == ThreadToken::SHARED {
+            return;
+        }
         // A number that cannot be given back is never used again: there are enough.
         if let Ok(mut free) = self.free.try_lock() {
             free.push(Reverse(self.token.0));
@@ -77,10 +88,10 @@ impl Drop for Leased {
     }
 }
 
-/// A number that was never returned before, above those with a meaning.
+/// A number that was never returned before.
 ///
 /// Under loom too it comes from the standard library: that no two are equal is all there is to it.
 pub(crate) fn unique() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(2);
+    static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -11,6 +11,7 @@ use crate::geometry::WindowConfig;
 use crate::leap_array::LeapArray;
 use crate::metric_bucket::MetricBucket;
 use crate::sync::Arc;
+use crate::timestamp::Timestamp;
 
 /// What happened in the last second, or in any other interval: the metrics of one resource.
 ///
@@ -47,8 +48,13 @@ pub struct SlidingWindow<C = MonotonicClock> {
     config: WindowConfig,
     /// How many of the array's buckets make one of this window's.
     buckets_per_sample: u64,
-    /// The array's bucket in which the window was made.
-    first_bucket: u64,
+    /// How many of the array's buckets this window covers.
+    array_len: usize,
+    interval_secs: f64,
+    /// The start of the array's bucket in which the window was made.
+    made: Timestamp,
+    /// From when on the window has been there for a whole interval.
+    whole_from: Timestamp,
 }
 
 impl SlidingWindow {
@@ -78,9 +84,24 @@ impl<C: Clock> SlidingWindow<C> {
     /// ```
     #[must_use]
     pub fn with_clock(config: WindowConfig, clock: C) -> Self {
-        let first_bucket = config.bucket_number(clock.now());
+        let made = config.bucket_start(clock.now());
         let array = Arc::new(LeapArray::new(config));
-        Self { array, clock, config, buckets_per_sample: 1, first_bucket }
+        Self {
+            array,
+            clock,
+            config,
+            buckets_per_sample: 1,
+            array_len: config.sample_count(),
+            interval_secs: config.interval().as_secs_f64(),
+            made,
+            whole_from: Self::whole_from(&config, &config, made),
+        }
+    }
+
+    /// When a window of that interval over that array has been there for all of it, which is when
+    /// its last bucket begins.
+    fn whole_from(config: &WindowConfig, array: &WindowConfig, made: Timestamp) -> Timestamp {
+        made.saturating_add(config.interval().saturating_sub(array.bucket_len()))
     }
 
     /// A window of another length over the same array: what one records, both read.
@@ -113,7 +134,12 @@ impl<C: Clock> SlidingWindow<C> {
         C: Clone,
     {
         let buckets_per_sample = config.buckets_per_sample(self.array.config())?;
-        Ok(Self { config, buckets_per_sample, ..self.clone() })
+        // Fits: it divides the array's sample count.
+        let array_len = config.sample_count() * usize::try_from(buckets_per_sample).unwrap_or(1);
+        let interval_secs = config.interval().as_secs_f64();
+        let whole_from = Self::whole_from(&config, self.array.config(), self.made);
+        let view = self.clone();
+        Ok(Self { config, buckets_per_sample, array_len, interval_secs, whole_from, ..view })
     }
 
     /// The geometry that this window reads.

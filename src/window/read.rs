@@ -11,8 +11,8 @@ use crate::event::MetricEvent;
 use crate::geometry::run;
 use crate::metric_bucket::MetricBucket;
 use crate::metric_totals::{MetricTotals, mean};
+use crate::seen;
 use crate::timestamp::Timestamp;
-use crate::wrap::WrapRef;
 
 /// What one bucket of a [`SlidingWindow`] held when it was read: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,17 +26,20 @@ pub struct BucketTotals {
 
 impl<C: Clock> SlidingWindow<C> {
     /// The sum of `event` over the window now.
+    #[inline]
     pub fn sum(&self, event: MetricEvent) -> u64 {
         self.sum_at(self.clock.now(), event)
     }
 
     /// The sum of `event` over the window at `now`: for [`MetricEvent::Rt`] in nanoseconds. It
     /// saturates at `u64::MAX`.
+    #[inline]
     pub fn sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
-        self.sum_of(self.covered(now), event)
+        self.fold(now, 0_u64, |sum, bucket| sum.saturating_add(bucket.sum(event)))
     }
 
     /// The rate of `event` per second over the window now.
+    #[inline]
     pub fn qps(&self, event: MetricEvent) -> f64 {
         self.qps_at(self.clock.now(), event)
     }
@@ -61,8 +64,9 @@ impl<C: Clock> SlidingWindow<C> {
     /// }
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
+    #[inline]
     pub fn qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
-        per_second(self.sum_at(now, event), self.observed(now))
+        per_second(self.sum_at(now, event), self.observed_secs(now))
     }
 
     /// The rate of `event` per second over the bucket before the current one; `None` if the array is
@@ -91,7 +95,7 @@ impl<C: Clock> SlidingWindow<C> {
         }
         let newest = self.array.config().bucket_number(now);
         let sum = newest.checked_sub(len).map_or(0, |last| self.sum_of(run(last, len), event));
-        Some(per_second(sum, self.config.bucket_len()))
+        Some(per_second(sum, self.config.bucket_len().as_secs_f64()))
     }
 
     /// The largest sum of `event` in any one bucket of the window now.
@@ -105,6 +109,7 @@ impl<C: Clock> SlidingWindow<C> {
     }
 
     /// The mean response time over the window now; `None` if there was none.
+    #[inline]
     pub fn avg_rt(&self) -> Option<Duration> {
         self.avg_rt_at(self.clock.now())
     }
@@ -115,13 +120,12 @@ impl<C: Clock> SlidingWindow<C> {
     /// Read beside a recorder it is never above the maximum; it can be low by a response time that
     /// is just being recorded. Once the response times of one bucket sum to more than
     /// [`MetricBucket::CEILING`], it is a lower bound.
+    #[inline]
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        let (nanos, count) = self.wraps(now).map(|wrap| wrap.bucket().rt()).fold(
-            (0_u128, 0_u64),
-            |(nanos, count), (more_nanos, more_count)| {
-                (nanos + more_nanos, count.saturating_add(more_count))
-            },
-        );
+        let (nanos, count) = self.fold(now, (0_u128, 0_u64), |(nanos, count), bucket| {
+            let (more_nanos, more_count) = bucket.rt();
+            (nanos + more_nanos, count.saturating_add(more_count))
+        });
         mean(nanos, count)
     }
 
@@ -132,7 +136,7 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The shortest response time over the window at `now`; `None` if there was none.
     pub fn min_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        self.wraps(now).filter_map(|wrap| wrap.bucket().min_rt()).min()
+        self.fold(now, None, |min: Option<_>, bucket| min.into_iter().chain(bucket.min_rt()).min())
     }
 
     /// The longest response time over the window now; `None` if there was none.
@@ -142,7 +146,7 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The longest response time over the window at `now`; `None` if there was none.
     pub fn max_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        self.wraps(now).filter_map(|wrap| wrap.bucket().max_rt()).max()
+        self.fold(now, None, |max: Option<_>, bucket| max.max(bucket.max_rt()))
     }
 
     /// The highest concurrency that was recorded in the window now; `None` if none was.
@@ -152,7 +156,7 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The highest concurrency that was recorded in the window at `now`; `None` if none was.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
-        self.wraps(now).filter_map(|wrap| wrap.bucket().max_concurrency()).max()
+        self.fold(now, None, |max: Option<_>, bucket| max.max(bucket.max_concurrency()))
     }
 
     /// The buckets of the window now, from the oldest to the newest.
@@ -207,16 +211,13 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The array's buckets that this window covers at `now`, cut at the beginning of time.
     fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
-        run(self.array.config().bucket_number(now), self.array_buckets())
+        run(self.array.config().bucket_number(now), self.array_len as u64)
     }
 
-    /// How many of the array's buckets this window covers.
-    const fn array_buckets(&self) -> u64 {
-        self.config.sample_count() as u64 * self.buckets_per_sample
-    }
-
-    fn wraps(&self, now: Timestamp) -> impl Iterator<Item = WrapRef<MetricBucket>> {
-        self.array.wraps(self.covered(now))
+    /// Folds the buckets of the window at `now`, in no order.
+    #[inline]
+    fn fold<T: Copy>(&self, now: Timestamp, init: T, add: impl Fn(T, &MetricBucket) -> T) -> T {
+        seen::fold(&self.array, now, self.array_len, init, add)
     }
 
     /// The array's buckets of each of this window's, from the oldest to the newest.
@@ -231,19 +232,24 @@ impl<C: Clock> SlidingWindow<C> {
         self.array.wraps(numbers).map(|wrap| wrap.bucket().sum(event)).fold(0, u64::saturating_add)
     }
 
-    /// For how long of the interval before the end of `now`'s bucket this window has been there.
-    /// A time before it was made is history that is played back: all of it.
-    fn observed(&self, now: Timestamp) -> Duration {
-        let all = self.array_buckets();
-        let newest = self.array.config().bucket_number(now);
-        let age = newest.checked_sub(self.first_bucket);
-        let since_made = age.map_or(all, |age| age.saturating_add(1));
-        Duration::from_nanos(self.array.config().bucket_nanos() * since_made.min(all))
+    /// For how many seconds of the interval before the end of `now`'s bucket this window has been
+    /// there. A time before it was made is history that is played back: all of it.
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "buckets of a window, at most 2²⁰")]
+    fn observed_secs(&self, now: Timestamp) -> f64 {
+        if now >= self.whole_from || now < self.made {
+            return self.interval_secs;
+        }
+        let age = now.saturating_since(self.made);
+        let len = self.array.config().bucket_len();
+        let buckets = 1 + age.as_nanos() / len.as_nanos();
+        len.as_secs_f64() * buckets as f64
     }
 }
 
 /// A rate; its relative error is that of an `f64`, some 10⁻¹⁶.
+#[inline]
 #[expect(clippy::cast_precision_loss, reason = "that is the error")]
-fn per_second(sum: u64, span: Duration) -> f64 {
-    sum as f64 / span.as_secs_f64()
+fn per_second(sum: u64, secs: f64) -> f64 {
+    sum as f64 / secs
 }

@@ -15,7 +15,7 @@ pub(crate) use indexed_slot::Slot;
 pub(crate) use locked_slot::Slot;
 
 pub(crate) use loom::sync::Arc;
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 
 /// Counted: loom drops its statics before the last threads' locals.
 pub(crate) type FreeTokensRef = Arc<Mutex<FreeTokens>>;
@@ -59,6 +59,7 @@ impl<T> Lazy<T> {
         Self(make())
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "the real one may not be made yet")]
     pub(crate) const fn get(&self) -> Option<&T> {
         Some(&self.0)
     }
