@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 
 use crate::leap_array::LeapArray;
 use crate::metric_bucket::{MetricBucket, Place};
-use crate::metric_cell::CellWriter;
+use crate::metric_cell::{CellWriter, MetricCell};
 use crate::sync::{Arc, ThreadLease, ThreadToken, thread_local};
 use crate::timestamp::Timestamp;
 use crate::wrap::{BucketWrap, CurrentBucket};
@@ -18,28 +18,52 @@ thread_local! {
 /// While `now` lies in the span of the wrap in hand, no shared memory is read: a bucket number has
 /// one wrap only, so this is it. Should it have been retired meanwhile, the add is expired, as if
 /// the thread had stalled between looking the wrap up and adding to it.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a quarter of what is left beside the clock read")]
 pub(crate) fn record(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
-    let recorded = HANDS.try_with(|hands| {
-        let Some(place) = hands.place_of(array.id()) else { return false };
-        // Taken out meanwhile, which spares a borrow flag: whoever records in the middle of this,
-        // as an allocator might, finds an empty hand.
-        let Some(hand) = place.take() else { return false };
-        let is_it = hand.is_of(array, now);
-        if is_it {
-            op(hand.writer());
+    let own = |hand: &Hand| {
+        if hand.owned {
+            op(CellWriter { cell: hand.cell(), owned: true });
         }
-        place.set(Some(hand));
-        is_it
-    });
-    if !recorded.unwrap_or(false) {
+        hand.owned
+    };
+    if !with_hand(array, now, own) {
+        record_otherwise(array, now, op);
+    }
+}
+
+/// Records in a cell that is shared, or in a bucket that is not in hand.
+#[inline(never)]
+fn record_otherwise(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
+    let any = |hand: &Hand| {
+        op(CellWriter { cell: hand.cell(), owned: hand.owned });
+        true
+    };
+    if !with_hand(array, now, any) {
         take_up(array, now, op);
     }
 }
 
+/// Whether there is a hand of that array with `now` in the span of its wrap, and `act` has done
+/// with it what there is to be done.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "part of `record`")]
+fn with_hand(array: &LeapArray<MetricBucket>, now: Timestamp, act: impl Fn(&Hand) -> bool) -> bool {
+    let acted = HANDS.try_with(|hands| {
+        let Some(place) = hands.place_of(array.id()) else { return false };
+        // Taken out meanwhile, which spares a borrow flag: whoever records in the middle of this,
+        // as an allocator might, finds an empty hand.
+        let Some(hand) = place.take() else { return false };
+        let acted = hand.is_of(array, now) && act(&hand);
+        place.set(Some(hand));
+        acted
+    });
+    // A thread that is ending has no hands any more.
+    acted.unwrap_or(false)
+}
+
 /// Looks the bucket up, records in it, and keeps it in hand.
 #[cold]
-#[inline(never)]
 fn take_up(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
     let lease = ThreadLease::current();
     let token = lease.as_ref().map_or(ThreadToken::SHARED, ThreadLease::token);
@@ -47,11 +71,10 @@ fn take_up(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWrit
     let place = bucket.place(token);
     op(bucket.writer(&place));
     if let (CurrentBucket::InTime(wrap), Some(lease)) = (bucket, lease) {
-        let (array, start) = (array.id(), wrap.start());
-        let hand = Hand { array, start, wrap: wrap.to_arc(), place, _lease: lease };
+        let (array, start, owned) = (array.id(), wrap.start(), place.is_owned());
+        let hand = Hand { array, start, owned, wrap: wrap.to_arc(), place, _lease: lease };
         // Given back first, so that the wrap is this hand's and the array's alone.
         drop(wrap);
-        // A thread that is ending has no hands any more.
         let _ = HANDS.try_with(|hands| hands.keep(hand));
     }
 }
@@ -63,6 +86,8 @@ struct Hand {
     array: u64,
     /// The wrap's, where nobody writes: beside the wrap's own, another thread counts.
     start: Timestamp,
+    /// Whether the cell is this thread's own.
+    owned: bool,
     wrap: Arc<BucketWrap<MetricBucket>>,
     place: Place,
     /// The place may be this thread's own: so must its token be, for as long.
@@ -77,32 +102,32 @@ impl Hand {
     }
 
     #[inline]
-    fn writer(&self) -> CellWriter<'_> {
-        self.wrap.bucket().writer(&self.place)
+    fn cell(&self) -> &MetricCell {
+        self.wrap.bucket().cell(&self.place)
     }
 }
 
 /// The hands of one thread: a table by the array's number, in which each array has one place.
-struct Hands(OnceCell<Box<[HandCell]>>);
+struct Hands(OnceCell<Box<[HandCell; HANDS_LEN]>>);
+
+/// 8 KiB a thread, made when it first records. Of arrays that meet in one place, the last one is in
+/// hand.
+const HANDS_LEN: usize = 1_024;
 
 type HandCell = Cell<Option<Box<Hand>>>;
 
 impl Hands {
-    /// 8 KiB a thread, made when it first records. Of arrays that meet in one place, the last one
-    /// is in hand.
-    const LEN: usize = 1_024;
-
     const fn new() -> Self {
         Self(OnceCell::new())
     }
 
     #[inline]
     fn place_of(&self, array: u64) -> Option<&HandCell> {
-        self.0.get().and_then(|table| table.get(Self::index(array)))
+        self.0.get().map(|table| &table[Self::index(array)])
     }
 
     fn keep(&self, hand: Hand) {
-        let table = self.0.get_or_init(|| (0..Self::LEN).map(|_| Cell::new(None)).collect());
+        let table = self.0.get_or_init(|| Box::new([const { Cell::new(None) }; HANDS_LEN]));
         let place = &table[Self::index(hand.array)];
         let kept = match place.take() {
             // The same memory, so that a rotation need not allocate.
@@ -118,6 +143,6 @@ impl Hands {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the remainder is below the length")]
     const fn index(array: u64) -> usize {
-        (array % Self::LEN as u64) as usize
+        (array % HANDS_LEN as u64) as usize
     }
 }

@@ -81,9 +81,12 @@ impl MetricBucket {
     }
 
     #[inline]
+    pub(crate) fn cell<'a>(&'a self, place: &'a Place) -> &'a MetricCell {
+        &place.node.as_deref().unwrap_or(&self.first).cell
+    }
+
     pub(crate) fn writer<'a>(&'a self, place: &'a Place) -> CellWriter<'a> {
-        let node = place.node.as_deref().unwrap_or(&self.first);
-        CellWriter { cell: &node.cell, owned: place.owned }
+        CellWriter { cell: self.cell(place), owned: place.owned }
     }
 
     /// The sum of what was added of `event`: for [`MetricEvent::Rt`] in nanoseconds.
@@ -161,6 +164,13 @@ pub(crate) struct Place {
     /// The node of the cell; `None` for the bucket's first.
     node: Option<Arc<Node>>,
     owned: bool,
+}
+
+impl Place {
+    /// Whether the cell is one thread's own.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.owned
+    }
 }
 
 /// A cell, whose it is, and the list of those after it.

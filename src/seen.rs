@@ -135,12 +135,12 @@ impl Place {
 }
 
 /// The sights of one thread: a table by the array's number, in which each array has one place.
-struct Sights(OnceCell<Box<[Place]>>);
+struct Sights(OnceCell<Box<[Place; SIGHTS_LEN]>>);
+
+/// 16 KiB a thread, made when it first reads.
+const SIGHTS_LEN: usize = 1_024;
 
 impl Sights {
-    /// 16 KiB a thread, made when it first reads.
-    const LEN: usize = 1_024;
-
     const fn new() -> Self {
         Self(OnceCell::new())
     }
@@ -148,7 +148,7 @@ impl Sights {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the remainder is below the length")]
     fn place_of(&self, array: u64) -> &Place {
-        let table = self.0.get_or_init(|| (0..Self::LEN).map(|_| Place::new()).collect());
-        &table[(array % Self::LEN as u64) as usize]
+        let table = self.0.get_or_init(|| Box::new([const { Place::new() }; SIGHTS_LEN]));
+        &table[(array % SIGHTS_LEN as u64) as usize]
     }
 }
