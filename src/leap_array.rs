@@ -9,7 +9,7 @@ use crate::account::Account;
 use crate::bucket::Bucket;
 use crate::geometry::{WindowConfig, run};
 use crate::retired::{Retired, Spare};
-use crate::sync::{Arc, Held, Lazy, Mutex, Patience, Slot, unique};
+use crate::sync::{Arc, AtomicU64, Held, Lazy, Mutex, Ordering, Patience, Slot, unique};
 use crate::timestamp::Timestamp;
 use crate::wrap::{BucketWrap, CurrentBucket, WrapRef};
 
@@ -43,6 +43,9 @@ pub struct LeapArray<B: Bucket> {
     config: WindowConfig,
     slots: Lazy<Slots<B>>,
     retired: Slot<Retired<B>>,
+    /// How many wraps have been retired, or are about to be: while it stands still, a wrap that was
+    /// in its slot is there.
+    retirements: AtomicU64,
     late: Lazy<B>,
     /// The reset try-lock, around what only its owner may use.
     reset: Mutex<Spare<B>>,
@@ -59,6 +62,7 @@ impl<B: Bucket> LeapArray<B> {
             config,
             slots: Lazy::new(|| Self::empty_slots(config)),
             retired: Slot::empty(),
+            retirements: AtomicU64::new(0),
             late: Lazy::new(B::default),
             reset: Mutex::new(Spare::none()),
         }
@@ -78,6 +82,11 @@ impl<B: Bucket> LeapArray<B> {
     #[inline]
     pub(crate) const fn id(&self) -> u64 {
         self.id
+    }
+
+    #[inline]
+    pub(crate) fn retirements(&self) -> u64 {
+        self.retirements.load(Ordering::Relaxed)
     }
 
     /// The bucket to record in at `now`: that of `now`'s number, made if it is not there yet.
@@ -128,7 +137,9 @@ impl<B: Bucket> LeapArray<B> {
         // is against the wrap that was observed.
         if slot.load().same(observed) {
             self.retire(observed, spare);
-            observed.get().into_iter().for_each(BucketWrap::retire);
+            // Relaxed, and before the slot is given away: who reads after somebody recorded a lap
+            // later sees it. Who does not see it yet reads as if before that.
+            self.retirements.fetch_add(1, Ordering::Relaxed);
             // Who loses finds the winner's wrap at the next look.
             if let Err(unused) = slot.compare_and_swap(observed, spare.wrap(start)) {
                 spare.keep_wrap(unused);
@@ -250,7 +261,6 @@ impl<B: Bucket> fmt::Debug for LeapArray<B> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
     use std::time::Duration;
 

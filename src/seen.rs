@@ -14,8 +14,8 @@ thread_local! {
 
 /// Folds the last `len` buckets as of `now`, those that are there, in no order.
 ///
-/// A wrap that was seen is the wrap of its bucket for good, and as long as it is not retired it is
-/// in its slot: no slot is read for it. A bucket that was *not there* is looked up each time, since
+/// A wrap that was seen is the wrap of its bucket for good, and while none is retired it is in its
+/// slot: no slot is read for it. A bucket that was *not there* is looked up each time, since
 /// somebody who stalled inside it can still make it.
 #[inline]
 pub(crate) fn fold<T: Copy>(
@@ -53,7 +53,15 @@ struct Sight {
     /// The bucket of the last read: start and slot.
     newest: (u64, usize),
     /// By slot, those that were there when they were looked for.
-    wraps: Box<[Option<Arc<BucketWrap<MetricBucket>>>]>,
+    wraps: Box<[Option<Seen>]>,
+}
+
+/// A wrap and when it was seen in its slot.
+struct Seen {
+    start: u64,
+    /// How many wraps of the array had been retired by then.
+    retirements: u64,
+    wrap: Arc<BucketWrap<MetricBucket>>,
 }
 
 impl Sight {
@@ -76,7 +84,7 @@ impl Sight {
         init: T,
         add: impl Fn(T, &MetricBucket) -> T,
     ) -> T {
-        let bucket_nanos = array.config().bucket_nanos();
+        let (bucket_nanos, retirements) = (array.config().bucket_nanos(), array.retirements());
         // Divisions only when the time has left the bucket.
         if now.as_nanos().wrapping_sub(self.newest.0) >= bucket_nanos {
             let start = array.config().bucket_start(now);
@@ -84,8 +92,12 @@ impl Sight {
         }
         let ((mut start, mut slot), mut folded) = (self.newest, init);
         for _ in 0..len {
-            if let Some(wrap) = self.look(array, slot, start) {
-                folded = add(folded, wrap.bucket());
+            let seen = &mut self.wraps[slot];
+            if !seen.as_ref().is_some_and(|it| it.start == start && it.retirements == retirements) {
+                *seen = Seen::in_its_slot(array, slot, start, retirements);
+            }
+            if let Some(seen) = seen {
+                folded = add(folded, seen.wrap.bucket());
             }
             let Some(before) = start.checked_sub(bucket_nanos) else { break };
             start = before;
@@ -93,20 +105,18 @@ impl Sight {
         }
         folded
     }
+}
 
-    #[inline]
-    fn look(
-        &mut self,
+impl Seen {
+    #[cold]
+    fn in_its_slot(
         array: &LeapArray<MetricBucket>,
         slot: usize,
         start: u64,
-    ) -> Option<&BucketWrap<MetricBucket>> {
-        let start = Timestamp::from_nanos(start);
-        let seen = &mut self.wraps[slot];
-        if !seen.as_ref().is_some_and(|wrap| wrap.start() == start && !wrap.is_retired()) {
-            *seen = array.wrap_at(slot, start).map(|wrap| wrap.to_arc());
-        }
-        seen.as_deref()
+        retirements: u64,
+    ) -> Option<Self> {
+        let wrap = array.wrap_at(slot, Timestamp::from_nanos(start))?.to_arc();
+        Some(Self { start, retirements, wrap })
     }
 }
 

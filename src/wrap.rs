@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use crate::bucket::Bucket;
-use crate::sync::{Arc, AtomicBool, Held, Ordering};
+use crate::sync::{Arc, Held};
 use crate::timestamp::Timestamp;
 
 /// A bucket and the start of its span, which never changes.
@@ -12,8 +12,6 @@ use crate::timestamp::Timestamp;
 #[derive(Debug)]
 pub struct BucketWrap<B> {
     start: Timestamp,
-    /// Whether its slot has been, or is about to be, given to a newer one.
-    retired: AtomicBool,
     bucket: B,
 }
 
@@ -35,24 +33,12 @@ impl<B> BucketWrap<B> {
 
 impl<B: Bucket> BucketWrap<B> {
     pub(crate) fn empty(start: Timestamp) -> Self {
-        Self { start, retired: AtomicBool::new(false), bucket: B::default() }
-    }
-
-    /// Relaxed, both: it is set before the slot is given away, so that who reads after somebody
-    /// recorded a lap later sees it; and who does not yet, reads as if before that.
-    pub(crate) fn retire(&self) {
-        self.retired.store(true, Ordering::Relaxed);
-    }
-
-    #[inline]
-    pub(crate) fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::Relaxed)
+        Self { start, bucket: B::default() }
     }
 
     /// The same memory as a fresh wrap of another start.
     pub(crate) fn recycle(&mut self, start: Timestamp) {
         self.start = start;
-        self.retired = AtomicBool::new(false);
         self.bucket.reset();
     }
 }
