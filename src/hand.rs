@@ -70,13 +70,25 @@ fn take_up(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWrit
     let bucket = array.current_bucket(now);
     let place = bucket.place(token);
     op(bucket.writer(&place));
-    if let (CurrentBucket::InTime(wrap), Some(lease)) = (bucket, lease) {
-        let (array, start, owned) = (array.id(), wrap.start(), place.is_owned());
-        let hand = Hand { array, start, owned, wrap: wrap.to_arc(), place, _lease: lease };
-        // Given back first, so that the wrap is this hand's and the array's alone.
-        drop(wrap);
-        let _ = HANDS.try_with(|hands| hands.keep(hand));
-    }
+    let (CurrentBucket::InTime(wrap), Some(lease)) = (bucket, lease) else { return };
+    let hand = Hand {
+        array: array.id(),
+        start: wrap.start(),
+        owned: place.is_owned(),
+        wrap: wrap.to_arc(),
+        place,
+        _lease: lease,
+    };
+    // Given back first, so that the wrap is this hand's and the array's alone.
+    drop(wrap);
+    let _ = HANDS.try_with(|hands| {
+        if hand.is_whole(array) {
+            hands.keep(hand);
+        } else {
+            // The one before is not the last any more, either.
+            hands.place_of(array.id()).map(Cell::take);
+        }
+    });
 }
 
 /// A wrap, and this thread's place in it.
@@ -95,6 +107,12 @@ struct Hand {
 }
 
 impl Hand {
+    /// Whether the bucket ends before time does. The last one of all is cut short: its start and
+    /// length would take in, by wrapping around, the first times that there are.
+    fn is_whole(&self, array: &LeapArray<MetricBucket>) -> bool {
+        self.start.as_nanos().checked_add(array.config().bucket_nanos() - 1).is_some()
+    }
+
     #[inline]
     fn is_of(&self, array: &LeapArray<MetricBucket>, now: Timestamp) -> bool {
         let age = now.as_nanos().wrapping_sub(self.start.as_nanos());
@@ -127,7 +145,11 @@ impl Hands {
     }
 
     fn keep(&self, hand: Hand) {
-        let table = self.0.get_or_init(|| Box::new([const { Cell::new(None) }; HANDS_LEN]));
+        if self.0.get().is_none() {
+            // Not `get_or_init`: an allocator that records comes through here once more.
+            let _ = self.0.set(Box::new([const { Cell::new(None) }; HANDS_LEN]));
+        }
+        let Some(table) = self.0.get() else { return };
         let place = &table[Self::index(hand.array)];
         let kept = match place.take() {
             // The same memory, so that a rotation need not allocate.

@@ -9,7 +9,7 @@ use crate::account::Account;
 use crate::bucket::Bucket;
 use crate::geometry::{WindowConfig, run};
 use crate::retired::{Retired, Spare};
-use crate::sync::{Arc, AtomicU64, Held, Lazy, Mutex, Ordering, Patience, Slot, unique};
+use crate::sync::{Arc, Held, Lazy, Mutex, Patience, Slot, unique};
 use crate::timestamp::Timestamp;
 use crate::wrap::{BucketWrap, CurrentBucket, WrapRef};
 
@@ -19,8 +19,9 @@ use crate::wrap::{BucketWrap, CurrentBucket, WrapRef};
 /// in place, this ring swaps a fresh [`BucketWrap`] in, whose start never changes: whoever still
 /// holds the old one adds to what has left the window, and never to another bucket.
 ///
-/// Every operation takes `now`; the ring has no clock. Recording allocates only where a bucket is
-/// new, and reading not at all, but for [`account`](Self::account).
+/// Every operation takes `now`; the ring has no clock. It takes memory as it is first used, and in
+/// steady state uses that again: a rotation allocates nothing, unless the wraps that were retired are
+/// still held. Reading allocates nothing, but for [`account`](Self::account).
 ///
 /// ```
 /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
@@ -43,9 +44,6 @@ pub struct LeapArray<B: Bucket> {
     config: WindowConfig,
     slots: Lazy<Slots<B>>,
     retired: Slot<Retired<B>>,
-    /// How many wraps have been retired, or are about to be: while it stands still, a wrap that was
-    /// in its slot is there.
-    retirements: AtomicU64,
     late: Lazy<B>,
     /// The reset try-lock, around what only its owner may use.
     reset: Mutex<Spare<B>>,
@@ -62,7 +60,6 @@ impl<B: Bucket> LeapArray<B> {
             config,
             slots: Lazy::new(|| Self::empty_slots(config)),
             retired: Slot::empty(),
-            retirements: AtomicU64::new(0),
             late: Lazy::new(B::default),
             reset: Mutex::new(Spare::none()),
         }
@@ -82,11 +79,6 @@ impl<B: Bucket> LeapArray<B> {
     #[inline]
     pub(crate) const fn id(&self) -> u64 {
         self.id
-    }
-
-    #[inline]
-    pub(crate) fn retirements(&self) -> u64 {
-        self.retirements.load(Ordering::Relaxed)
     }
 
     /// The bucket to record in at `now`: that of `now`'s number, made if it is not there yet.
@@ -137,9 +129,6 @@ impl<B: Bucket> LeapArray<B> {
         // is against the wrap that was observed.
         if slot.load().same(observed) {
             self.retire(observed, spare);
-            // Relaxed, and before the slot is given away: who reads after somebody recorded a lap
-            // later sees it. Who does not see it yet reads as if before that.
-            self.retirements.fetch_add(1, Ordering::Relaxed);
             // Who loses finds the winner's wrap at the next look.
             if let Err(unused) = slot.compare_and_swap(observed, spare.wrap(start)) {
                 spare.keep_wrap(unused);
@@ -205,13 +194,8 @@ impl<B: Bucket> LeapArray<B> {
     }
 
     fn wrap(&self, number: u64) -> Option<WrapRef<B>> {
-        self.wrap_at(self.config.slot_of(number), self.config.start_of(number))
-    }
-
-    /// The wrap in that slot, if it has that start.
-    pub(crate) fn wrap_at(&self, slot: usize, start: Timestamp) -> Option<WrapRef<B>> {
-        let held = self.slots.get()?[slot].load();
-        let is_it = held.get().is_some_and(|wrap| wrap.start() == start);
+        let held = self.slots.get()?[self.config.slot_of(number)].load();
+        let is_it = held.get().is_some_and(|wrap| wrap.start() == self.config.start_of(number));
         is_it.then(|| WrapRef::new(held))
     }
 
@@ -261,6 +245,7 @@ impl<B: Bucket> fmt::Debug for LeapArray<B> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
     use std::time::Duration;
 

@@ -60,7 +60,6 @@ mod metric_bucket;
 mod metric_cell;
 mod metric_totals;
 mod retired;
-mod seen;
 mod sync;
 mod timestamp;
 mod window;

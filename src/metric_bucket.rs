@@ -13,8 +13,8 @@ use crate::timestamp::saturating_nanos;
 /// One counter for each [`MetricEvent`], the extremes of the response time, and the highest
 /// concurrency; what Sentinel calls `MetricBucket`.
 ///
-/// Counters neither wrap nor lose: each ends at [`MetricBucket::CEILING`], and one that reads it
-/// says "at least that".
+/// Counters neither wrap nor lose: each thread's ends at [`MetricBucket::CEILING`], and a sum that
+/// reads as much says "at least that".
 ///
 /// ```
 /// use leaparray::{Bucket, MetricBucket, MetricEvent};
@@ -36,7 +36,7 @@ pub struct MetricBucket {
 }
 
 impl MetricBucket {
-    /// Where a counter of one bucket saturates: 2⁶², in nanoseconds 146 years.
+    /// Where one thread's counter in one bucket saturates: 2⁶², in nanoseconds 146 years.
     pub const CEILING: u64 = CEILING;
 
     /// Adds `count` of `event`. A count cannot be negative: a total only grows.
@@ -93,8 +93,7 @@ impl MetricBucket {
     #[must_use]
     #[inline]
     pub fn sum(&self, event: MetricEvent) -> u64 {
-        let sum = self.fold(0_u64, |sum, cell| sum.saturating_add(cell.sum(event)));
-        sum.min(CEILING)
+        self.fold(0_u64, |sum, cell| sum.saturating_add(cell.sum(event)))
     }
 
     /// The sum of the response times in nanoseconds, and how many there were.
@@ -130,6 +129,7 @@ impl MetricBucket {
         let mut next = self.first.next();
         while let Some(node) = next.as_ref().and_then(Held::get) {
             folded = add(folded, &node.cell);
+            // Loaded while its node is still held.
             let after = node.next();
             next = after;
         }
@@ -147,7 +147,7 @@ impl Bucket for MetricBucket {
     type Total = MetricTotals;
 
     fn reset(&mut self) {
-        self.first.reset();
+        self.first.reset(0);
     }
 
     fn total(&self) -> MetricTotals {
@@ -194,18 +194,18 @@ impl Node {
     }
 
     /// Empties this cell and those after it, and frees them for whoever comes first.
-    fn reset(&mut self) {
+    fn reset(&mut self, depth: usize) {
         self.cell = MetricCell::new();
-        if self.owner() != ThreadToken::SHARED {
-            self.owner = AtomicU32::new(ThreadToken::NONE.0);
-        }
+        let is_last = depth >= cell_limit();
+        let owner = if is_last { ThreadToken::SHARED } else { ThreadToken::NONE };
+        self.owner = AtomicU32::new(owner.0);
         let next = self.next.take();
         self.has_next = AtomicBool::new(false);
         // A hand that lets go of its wrap may have its node for a moment longer.
         if let Some(mut next) = next
             && let Some(node) = Arc::get_mut(&mut next)
         {
-            node.reset();
+            node.reset(depth + 1);
             self.has_next = AtomicBool::new(true);
             self.next.fill(next);
         }
@@ -224,7 +224,8 @@ impl Node {
     }
 
     fn claim(&self, token: ThreadToken) -> bool {
-        // Relaxed: an unclaimed cell has no counts that its owner would have to see.
+        // Relaxed: an unclaimed cell has no counts that its owner would have to see. One that was
+        // used before was emptied before its wrap was swapped into a slot.
         self.owner
             .compare_exchange(ThreadToken::NONE.0, token.0, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
@@ -232,7 +233,8 @@ impl Node {
 
     #[inline]
     fn next(&self) -> Option<Held<Self>> {
-        // Relaxed: whoever recorded in the next cell has set this before.
+        // Relaxed: who appended the next cell has set this before, and who found it there has
+        // acquired that.
         self.has_next.load(Ordering::Relaxed).then(|| self.next.load())
     }
 
@@ -281,5 +283,25 @@ mod tests {
         assert!(bucket.place(ThreadToken(2)).owned);
         assert!(!bucket.place(ThreadToken::SHARED).owned);
         assert!(bucket.place(ThreadToken(2)).owned);
+    }
+
+    #[test]
+    fn a_bucket_that_is_used_again_has_its_cells_to_give_away() {
+        let mut bucket = MetricBucket::default();
+        for token in [ThreadToken::SHARED, ThreadToken(2), ThreadToken(3)] {
+            let place = bucket.place(token);
+            bucket.writer(&place).add(PASS, 1);
+        }
+        assert_eq!(bucket.sum(PASS), 3);
+        for round in 0..3 {
+            bucket.reset();
+            assert_eq!(bucket.total(), MetricTotals::default(), "round {round}");
+            for token in 2..1_000 {
+                let place = bucket.place(ThreadToken(token + round));
+                assert_eq!(place.owned, token < 2 + u32::try_from(cell_limit()).unwrap());
+                bucket.writer(&place).add(PASS, 1);
+            }
+            assert_eq!(bucket.sum(PASS), 998);
+        }
     }
 }

@@ -75,17 +75,20 @@ impl<B: Bucket> Retired<B> {
 /// Memory that has been used and is nobody's: what a rotation needs, so that it need not allocate.
 pub(crate) struct Spare<B: Bucket> {
     retired: Option<Arc<Retired<B>>>,
-    wrap: Option<Arc<BucketWrap<B>>>,
+    /// A few: hands let go of their wraps at different times.
+    wraps: Vec<Arc<BucketWrap<B>>>,
 }
 
 impl<B: Bucket> Spare<B> {
+    const MAX_WRAPS: usize = 8;
+
     pub(crate) const fn none() -> Self {
-        Self { retired: None, wrap: None }
+        Self { retired: None, wraps: Vec::new() }
     }
 
     /// A fresh wrap of that start.
     pub(crate) fn wrap(&mut self, start: Timestamp) -> Arc<BucketWrap<B>> {
-        if let Some(mut spare) = self.wrap.take()
+        if let Some(mut spare) = self.wraps.pop()
             && let Some(wrap) = Arc::get_mut(&mut spare)
         {
             wrap.recycle(start);
@@ -100,7 +103,9 @@ impl<B: Bucket> Spare<B> {
     }
 
     pub(crate) fn keep_wrap(&mut self, wrap: Arc<BucketWrap<B>>) {
-        self.wrap = Some(wrap);
+        if self.wraps.len() < Self::MAX_WRAPS {
+            self.wraps.push(wrap);
+        }
     }
 
     /// Keeps a list that another one has taken the place of, and of the wraps in it one that was
@@ -110,7 +115,7 @@ impl<B: Bucket> Spare<B> {
         for mut wrap in retired.open.drain(..) {
             // Alone: not even the next list has it, and that takes over all but the settled.
             if Arc::get_mut(&mut wrap).is_some() {
-                self.wrap = Some(wrap);
+                self.keep_wrap(wrap);
             }
         }
         self.retired = Some(replaced);

@@ -29,15 +29,21 @@ fn rotate(window: &SlidingWindow<ManualClock>, buckets: u64) {
     }
 }
 
-/// Two threads that record in every bucket, the one after the other: both have a cell there, and
-/// each rotation is the first one's.
-fn rotate_on_two_threads(window: &SlidingWindow<ManualClock>, measure: impl Fn() -> u64) -> u64 {
+/// A thread that records in every bucket, and after it one that records in every so many: both have
+/// a cell there, and the second has its wrap in hand for so many rotations of the first.
+fn rotate_on_two_threads(
+    window: &SlidingWindow<ManualClock>,
+    every: u64,
+    measure: impl Fn() -> u64,
+) -> u64 {
     let turn = Barrier::new(2);
     thread::scope(|scope| {
         let other = scope.spawn(|| {
-            for _ in 0..200 {
+            for round in 0..200 {
                 turn.wait();
-                window.add(MetricEvent::Pass, 1);
+                if round % every == 0 {
+                    window.add(MetricEvent::Pass, 1);
+                }
                 turn.wait();
             }
         });
@@ -52,7 +58,10 @@ fn rotate_on_two_threads(window: &SlidingWindow<ManualClock>, measure: impl Fn()
             rotate(window, 1);
             turn.wait();
             turn.wait();
-            window.record_success(Duration::ZERO);
+            if round % every == 0 {
+                // As many as passes: what `rotate` reads next.
+                window.record_success(Duration::ZERO);
+            }
         }
         other.join().unwrap();
         after - before
@@ -75,7 +84,9 @@ fn nothing_in_steady_state() {
     }
     for samples in [1, 2, 10] {
         let window = window(samples);
-        let allocated = rotate_on_two_threads(&window, blocks);
-        assert_eq!(allocated, 0, "blocks allocated with {samples} buckets and two threads");
+        for every in [1, 3] {
+            let allocated = rotate_on_two_threads(&window, every, blocks);
+            assert_eq!(allocated, 0, "blocks allocated with {samples} buckets, every {every}");
+        }
     }
 }

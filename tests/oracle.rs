@@ -84,6 +84,8 @@ enum Step {
     Back(u64),
     BackBuckets(u64),
     ToTheEdge,
+    ToTheEnd,
+    ToTheBeginning,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -95,6 +97,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..3_000_u64).prop_map(Step::Back),
         1 => (1..9_u64).prop_map(Step::BackBuckets),
         2 => Just(Step::ToTheEdge),
+        1 => Just(Step::ToTheEnd),
+        1 => Just(Step::ToTheBeginning),
     ]
 }
 
@@ -114,6 +118,8 @@ impl Geometry {
             Step::Laps(laps) => now.saturating_add(laps * samples * bucket_nanos),
             Step::Back(nanos) => now.saturating_sub(nanos),
             Step::BackBuckets(buckets) => now.saturating_sub(buckets * bucket_nanos),
+            Step::ToTheEnd => u64::MAX - now % 3,
+            Step::ToTheBeginning => now % 3,
             Step::ToTheEdge => (now - now % bucket_nanos).saturating_add(bucket_nanos - 1),
         }
     }

@@ -72,3 +72,43 @@ fn a_read_finds_what_was_added_through_the_hand() {
         assert!([0, 1, 11].contains(&sum) && (!after || sum == 11), "after: {after}, sum: {sum}");
     });
 }
+
+#[test]
+fn a_second_cell_in_hand_while_wraps_are_used_again() {
+    explore(Some(2), || {
+        let window = window();
+        window.add_at(start(0), PASS, 1);
+        let other = {
+            let window = window.clone();
+            thread::spawn(move || {
+                window.add_at(start(0), PASS, 10);
+                window.add_at(start(0), PASS, 10);
+            })
+        };
+        for number in 1..5 {
+            window.add_at(start(number), PASS, 10_u64.pow(number + 1));
+        }
+        other.join().unwrap();
+        let account = window.account_at(start(4)).map(|totals| totals.sum(PASS));
+        assert_eq!(account.in_window, 100_000, "{account}");
+        assert_eq!(account.recorded(), 111_121, "{account}");
+    });
+}
+
+#[test]
+fn threads_that_end_hand_their_token_on_when_their_hands_are_gone() {
+    explore(Some(2), || {
+        let window = window();
+        let others = [1, 100].map(|count| {
+            let window = window.clone();
+            thread::spawn(move || {
+                window.add_at(start(0), PASS, count);
+                window.add_at(start(0), PASS, count);
+            })
+        });
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(window.sum_at(start(0), PASS), 202);
+    });
+}

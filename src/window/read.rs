@@ -11,7 +11,6 @@ use crate::event::MetricEvent;
 use crate::geometry::run;
 use crate::metric_bucket::MetricBucket;
 use crate::metric_totals::{MetricTotals, mean};
-use crate::seen;
 use crate::timestamp::Timestamp;
 
 /// What one bucket of a [`SlidingWindow`] held when it was read: plain data.
@@ -214,10 +213,11 @@ impl<C: Clock> SlidingWindow<C> {
         run(self.array.config().bucket_number(now), self.array_len as u64)
     }
 
-    /// Folds the buckets of the window at `now`, in no order.
+    /// Folds the buckets of the window at `now`, from the oldest to the newest.
     #[inline]
-    fn fold<T: Copy>(&self, now: Timestamp, init: T, add: impl Fn(T, &MetricBucket) -> T) -> T {
-        seen::fold(&self.array, now, self.array_len, init, add)
+    fn fold<T>(&self, now: Timestamp, init: T, add: impl Fn(T, &MetricBucket) -> T) -> T {
+        let last = self.array.last(now, self.array_len);
+        last.fold(init, |folded, wrap| add(folded, wrap.bucket()))
     }
 
     /// The array's buckets of each of this window's, from the oldest to the newest.

@@ -1,0 +1,152 @@
+//! How many instructions one operation takes, and how many of them are atomic read-modify-writes:
+//! what `.ci/instructions` runs under callgrind.
+//!
+//! It runs each operation alone, 2,000 and then 4,000 times. The second run does all that the first
+//! does, setting up and warming up too, and 2,000 operations more: the difference is theirs. No
+//! thread and no real clock take part, so that nothing in it depends on when it runs.
+//!
+//! Not counted is the precise clock: how often a reading makes a correction, and how long `quanta`
+//! calibrates, goes by the time that passes. `--bench record` times it.
+//!
+//! Called in any other way, as by `cargo test` and `cargo bench`, it does each operation twice.
+//!
+//! ```console
+//! $ .ci/instructions
+//! ```
+
+use std::env;
+use std::hint::black_box;
+use std::time::Duration;
+
+use leaparray::MetricEvent::Pass;
+use leaparray::{CachedClock, Clock, LeapArray, ManualClock, SlidingWindow};
+use leaparray::{MetricBucket, Timestamp, WindowConfig};
+
+const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
+const RT: Duration = Duration::from_micros(250);
+const BUCKET_LEN: Duration = Duration::from_millis(500);
+
+/// The name that an operation has in the baseline, and what does it so many times.
+type Operation = (&'static str, fn(u64));
+
+const OPERATIONS: [Operation; 10] = [
+    ("empty_loop", empty_loop),
+    ("add_at", add_at),
+    ("record_success_at", record_success_at),
+    ("add_cached_clock", add_cached_clock),
+    ("add_1000_windows", add_1000_windows),
+    ("rollover", rollover),
+    ("sum_at_2", sum_at_2),
+    ("sum_at_120", sum_at_120),
+    ("account_at_2", account_at_2),
+    ("array_current_bucket", array_current_bucket),
+];
+
+fn repeat<R>(times: u64, op: impl Fn(u64) -> R) {
+    for i in 0..times {
+        black_box(op(black_box(i)));
+    }
+}
+
+/// What each of the others has on top.
+fn empty_loop(times: u64) {
+    repeat(times, |i| i);
+}
+
+fn add_at(times: u64) {
+    let window = window(2);
+    repeat(times, |_| window.add_at(black_box(NOW), Pass, black_box(1)));
+}
+
+fn record_success_at(times: u64) {
+    let window = window(2);
+    repeat(times, |_| window.record_success_at(black_box(NOW), black_box(RT)));
+}
+
+fn add_cached_clock(times: u64) {
+    let window = cached_window();
+    repeat(times, |_| window.add(Pass, black_box(1)));
+}
+
+fn add_1000_windows(times: u64) {
+    let windows: Vec<_> = (0..1_000).map(|_| cached_window()).collect();
+    let mut in_turn = windows.iter().cycle();
+    for _ in 0..times {
+        let window = in_turn.next().expect("a cycle does not end");
+        window.add(Pass, black_box(1));
+    }
+}
+
+/// Every operation is the first in its bucket.
+fn rollover(times: u64) {
+    let window = window(2);
+    repeat(times, |i| window.add_at(Timestamp::from_millis(i * 500), Pass, black_box(1)));
+}
+
+fn sum_at_2(times: u64) {
+    let window = filled(2);
+    repeat(times, |_| window.sum_at(black_box(NOW), Pass));
+}
+
+fn sum_at_120(times: u64) {
+    let window = filled(120);
+    repeat(times, |_| window.sum_at(black_box(NOW), Pass));
+}
+
+fn account_at_2(times: u64) {
+    let window = filled(2);
+    repeat(times, |_| window.account_at(black_box(NOW)));
+}
+
+/// Without a window, and so without a bucket in hand.
+fn array_current_bucket(times: u64) {
+    let array = LeapArray::<MetricBucket>::new(config(2));
+    repeat(times, |_| array.current_bucket(black_box(NOW)).add(Pass, black_box(1)));
+}
+
+fn config(sample_count: u32) -> WindowConfig {
+    WindowConfig::new(sample_count as usize, BUCKET_LEN * sample_count).expect("half seconds")
+}
+
+fn window(sample_count: u32) -> SlidingWindow<ManualClock> {
+    SlidingWindow::with_clock(config(sample_count), ManualClock::new(NOW))
+}
+
+/// A window with a clock that nothing refreshes. To read it is the same work.
+fn cached_window() -> SlidingWindow<impl Clock> {
+    SlidingWindow::with_clock(config(2), CachedClock::new(ManualClock::new(NOW)))
+}
+
+/// A window that is full as of `NOW`, and has been for one more lap.
+fn filled(sample_count: u32) -> SlidingWindow<ManualClock> {
+    let window = window(sample_count);
+    for age in (0..2 * sample_count).rev() {
+        let then = NOW.saturating_sub(BUCKET_LEN * age);
+        window.add_at(then, Pass, 1);
+        window.record_success_at(then, RT);
+    }
+    window
+}
+
+fn main() {
+    let args: Vec<_> = env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--operations"] => {
+            for (name, _) in OPERATIONS {
+                println!("{name}");
+            }
+        }
+        ["--count", operation, times] => {
+            let (_, run) = OPERATIONS
+                .into_iter()
+                .find(|(name, _)| *name == operation)
+                .expect("one of `--operations`");
+            run(times.parse().expect("a number"));
+        }
+        _ => {
+            for (_, run) in OPERATIONS {
+                run(2);
+            }
+        }
+    }
+}
