@@ -183,9 +183,33 @@ impl<B: Bucket> LeapArray<B> {
             .filter_map(|number| self.wrap(number))
     }
 
-    /// The last `len` wraps as of `now` that are there.
-    pub(crate) fn last(&self, now: Timestamp, len: usize) -> impl Iterator<Item = WrapRef<B>> {
-        self.wraps(run(self.config.bucket_number(now), len as u64))
+    /// Folds the last `len` buckets as of `now`, those that are there, from the oldest to the newest.
+    #[inline]
+    pub(crate) fn fold_last<T>(
+        &self,
+        now: Timestamp,
+        len: usize,
+        init: T,
+        add: impl Fn(T, &B) -> T,
+    ) -> T {
+        let Some(slots) = self.slots.get() else { return init };
+        let numbers = run(self.config.bucket_number(now), len as u64);
+        // Counted on from the first: a division for each bucket would cost as much as its look.
+        let mut slot = self.config.slot_of(*numbers.start());
+        let mut start = self.config.start_of(*numbers.start()).as_nanos();
+        let mut folded = init;
+        for _ in numbers {
+            let held = slots[slot].load();
+            if let Some(wrap) = held.get()
+                && wrap.start().as_nanos() == start
+            {
+                folded = add(folded, wrap.bucket());
+            }
+            // Wraps after the last bucket of all time, and is not used any more.
+            start = start.wrapping_add(self.config.bucket_nanos());
+            slot = if slot + 1 == slots.len() { 0 } else { slot + 1 };
+        }
+        folded
     }
 
     /// The wraps of the given bucket numbers that are there.

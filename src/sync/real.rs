@@ -42,6 +42,7 @@ impl<T> Slot<T> {
         Self(ArcSwapOption::empty())
     }
 
+    #[inline]
     pub(crate) fn load(&self) -> Held<T> {
         Held(self.0.load())
     }
@@ -95,6 +96,7 @@ impl<T> Lazy<T> {
 pub(crate) struct Held<T>(Guard<Option<Arc<T>>>);
 
 impl<T> Held<T> {
+    #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
         self.0.as_deref()
     }

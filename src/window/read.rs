@@ -216,8 +216,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// Folds the buckets of the window at `now`, from the oldest to the newest.
     #[inline]
     fn fold<T>(&self, now: Timestamp, init: T, add: impl Fn(T, &MetricBucket) -> T) -> T {
-        let last = self.array.last(now, self.array_len);
-        last.fold(init, |folded, wrap| add(folded, wrap.bucket()))
+        self.array.fold_last(now, self.array_len, init, add)
     }
 
     /// The array's buckets of each of this window's, from the oldest to the newest.
