@@ -200,9 +200,7 @@ impl<B: Bucket> LeapArray<B> {
         let mut folded = init;
         for _ in numbers {
             let held = slots[slot].load();
-            if let Some(wrap) = held.get()
-                && wrap.start().as_nanos() == start
-            {
+            if let Some(wrap) = held.get().filter(|wrap| wrap.start().as_nanos() == start) {
                 folded = add(folded, wrap.bucket());
             }
             // Wraps after the last bucket of all time, and is not used any more.

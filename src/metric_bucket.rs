@@ -202,13 +202,11 @@ impl Node {
         let next = self.next.take();
         self.has_next = AtomicBool::new(false);
         // A hand that lets go of its wrap may have its node for a moment longer.
-        if let Some(mut next) = next
-            && let Some(node) = Arc::get_mut(&mut next)
-        {
-            node.reset(depth + 1);
-            self.has_next = AtomicBool::new(true);
-            self.next.fill(next);
-        }
+        let Some(mut next) = next else { return };
+        let Some(node) = Arc::get_mut(&mut next) else { return };
+        node.reset(depth + 1);
+        self.has_next = AtomicBool::new(true);
+        self.next.fill(next);
     }
 
     fn owner(&self) -> ThreadToken {

@@ -88,13 +88,11 @@ impl<B: Bucket> Spare<B> {
 
     /// A fresh wrap of that start.
     pub(crate) fn wrap(&mut self, start: Timestamp) -> Arc<BucketWrap<B>> {
-        if let Some(mut spare) = self.wraps.pop()
-            && let Some(wrap) = Arc::get_mut(&mut spare)
-        {
-            wrap.recycle(start);
-            return spare;
-        }
-        Arc::new(BucketWrap::empty(start))
+        let spare = self.wraps.pop().and_then(|mut spare| {
+            Arc::get_mut(&mut spare)?.recycle(start);
+            Some(spare)
+        });
+        spare.unwrap_or_else(|| Arc::new(BucketWrap::empty(start)))
     }
 
     /// A list to [fill](Retired::follow), which nobody else has.
