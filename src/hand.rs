@@ -19,7 +19,7 @@ thread_local! {
 /// one wrap only, so this is it. Should it have been retired meanwhile, the add is expired, as if
 /// the thread had stalled between looking the wrap up and adding to it.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "a quarter of what is left beside the clock read")]
+#[expect(clippy::inline_always, reason = "out of line it asks at each add which event it is")]
 pub(crate) fn record(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
     let own = |hand: &Hand| {
         if hand.owned {

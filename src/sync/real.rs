@@ -1,11 +1,11 @@
 //! The real thing: the standard library's atomics, and the one type that holds `arc-swap`.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::num::NonZeroUsize;
 use std::thread;
 
 use arc_swap::{ArcSwapOption, Guard};
-use once_cell::race::OnceBox;
+use once_cell::race::{OnceBox, OnceNonZeroUsize};
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Arc, Mutex};
@@ -24,8 +24,13 @@ pub(crate) fn free_tokens() -> FreeTokensRef {
 /// How many cells one bucket may have: twice as many as threads can run at once, so that a pool of
 /// workers and a few others have one each.
 pub(crate) fn cell_limit() -> usize {
-    static LIMIT: OnceLock<usize> = OnceLock::new();
-    *LIMIT.get_or_init(|| 2 * thread::available_parallelism().map_or(4, usize::from))
+    // Not the standard library's, which has others wait for who makes it.
+    static LIMIT: OnceNonZeroUsize = OnceNonZeroUsize::new();
+    let limit = LIMIT.get_or_init(|| {
+        let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        cores.saturating_mul(const { NonZeroUsize::new(2).unwrap() })
+    });
+    limit.get()
 }
 
 /// An atomically swapped `Option<Arc<T>>`.

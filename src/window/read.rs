@@ -117,7 +117,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// there was none.
     ///
     /// Read beside a recorder it is never above the maximum; it can be low by a response time that
-    /// is just being recorded. Once the response times of one bucket sum to more than
+    /// is just being recorded. Once those of one thread in one bucket sum to more than
     /// [`MetricBucket::CEILING`], it is a lower bound.
     #[inline]
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {

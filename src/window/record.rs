@@ -11,7 +11,7 @@ use crate::timestamp::{Timestamp, saturating_nanos};
 impl<C: Clock> SlidingWindow<C> {
     /// Adds `count` of `event` now.
     ///
-    /// Any count is in order: a bucket's counter saturates at
+    /// Any count is in order: what one thread counts in one bucket saturates at
     /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING). A count of [`MetricEvent::Rt`] is
     /// one response time of so many nanoseconds.
     #[inline]
