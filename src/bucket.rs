@@ -5,8 +5,8 @@ use std::ops::AddAssign;
 /// What one bucket of a [`LeapArray`](crate::LeapArray) counts.
 ///
 /// Recording happens through `&self`, from any number of threads at once, so a bucket is made of
-/// atomics. `Default` is an empty one. Nobody ever sees a bucket being reset: a stale one gives way
-/// to a fresh one as a whole, and is used again when nobody else has it any more.
+/// atomics. `Default` is an empty one. A stale bucket gives way to a fresh one as a whole, and is
+/// reset and used again when nobody records in it any more.
 ///
 /// ```
 /// use leaparray::{Bucket, LeapArray, Timestamp, WindowConfig};
@@ -22,6 +22,10 @@ use std::ops::AddAssign;
 ///
 ///     fn total(&self) -> u64 {
 ///         self.0.load(Ordering::Relaxed)
+///     }
+///
+///     fn reset(&self) {
+///         self.0.store(0, Ordering::Relaxed);
 ///     }
 /// }
 ///
@@ -40,9 +44,9 @@ pub trait Bucket: Default + Send + Sync {
     /// What has been recorded in this bucket so far.
     fn total(&self) -> Self::Total;
 
-    /// Empties a bucket that nobody else has, for its next use. By default a new one takes its
-    /// place; a bucket with memory of its own can keep that.
-    fn reset(&mut self) {
-        *self = Self::default();
-    }
+    /// Empties the bucket for its next use; it can keep memory of its own.
+    ///
+    /// For the ring to call: nobody records in the bucket then, and who is still reading throws away
+    /// what was found. Called by anybody else, it loses what others are recording.
+    fn reset(&self);
 }

@@ -45,6 +45,10 @@ impl Counter {
         });
     }
 
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     #[inline]
     pub(crate) fn get(&self, order: Ordering) -> u64 {
         from_cell(self.0.load(order)).min(CEILING)
@@ -79,6 +83,10 @@ impl Minimum {
         }
     }
 
+    pub(crate) fn reset(&self) {
+        self.0.store(Self::NONE, Ordering::Relaxed);
+    }
+
     #[inline]
     pub(crate) fn get(&self) -> Option<u64> {
         let value = self.0.load(Ordering::Relaxed);
@@ -110,6 +118,10 @@ impl Maximum {
         if value > self.0.load(Ordering::Relaxed) {
             self.0.fetch_max(value, Ordering::Relaxed);
         }
+    }
+
+    pub(crate) fn reset(&self) {
+        self.0.store(Self::NONE, Ordering::Relaxed);
     }
 
     #[inline]

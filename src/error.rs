@@ -33,7 +33,7 @@ pub enum ConfigError {
         /// The longest interval there is.
         max: Duration,
     },
-    /// A bucket would be shorter than one nanosecond.
+    /// A bucket would be shorter than two nanoseconds.
     BucketTooShort {
         /// The sample count that was asked for.
         sample_count: usize,
@@ -65,7 +65,7 @@ impl fmt::Display for ConfigError {
                 write!(f, "an interval of {interval:?} is longer than the longest, {max:?}")
             }
             Self::BucketTooShort { sample_count, interval } => {
-                write!(f, "{sample_count} samples in {interval:?} are shorter than 1 ns each")
+                write!(f, "{sample_count} samples in {interval:?} are shorter than 2 ns each")
             }
             Self::Indivisible { sample_count, interval } => write!(
                 f,

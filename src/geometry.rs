@@ -4,8 +4,12 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use crate::divisor::Divisor;
 use crate::error::{ConfigError, ViewError};
 use crate::timestamp::Timestamp;
+
+/// The shortest bucket: one nanosecond would leave no time at which no bucket starts.
+const MIN_BUCKET_NANOS: u64 = 2;
 
 /// The geometry of a window: how many buckets, and how long they are together.
 ///
@@ -28,12 +32,12 @@ use crate::timestamp::Timestamp;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WindowConfig {
-    sample_count: usize,
-    bucket_nanos: u64,
+    samples: Divisor,
+    bucket: Divisor,
 }
 
 impl WindowConfig {
-    /// The largest [sample count](Self::sample_count), 2²⁰: eight megabytes of empty slots.
+    /// The largest [sample count](Self::sample_count), 2²⁰: six megabytes of empty slots.
     pub const MAX_SAMPLE_COUNT: usize = 1 << 20;
 
     /// The longest [interval](Self::interval), `u64::MAX` nanoseconds.
@@ -43,8 +47,8 @@ impl WindowConfig {
     ///
     /// # Errors
     ///
-    /// A [`ConfigError`] if either is zero or too large, if a bucket would be shorter than a
-    /// nanosecond, or if the interval does not divide into buckets of whole nanoseconds.
+    /// A [`ConfigError`] if either is zero or too large, if a bucket would be shorter than two
+    /// nanoseconds, or if the interval does not divide into buckets of whole nanoseconds.
     ///
     /// ```
     /// use leaparray::{ConfigError, WindowConfig};
@@ -74,38 +78,39 @@ impl WindowConfig {
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most MAX_INTERVAL")]
         let nanos = interval.as_nanos() as u64;
-        if nanos < sample_count as u64 {
+        if nanos / (sample_count as u64) < MIN_BUCKET_NANOS {
             return Err(ConfigError::BucketTooShort { sample_count, interval });
         }
         if !nanos.is_multiple_of(sample_count as u64) {
             return Err(ConfigError::Indivisible { sample_count, interval });
         }
-        let bucket_nanos = nanos / sample_count as u64;
-        Ok(Self { sample_count, bucket_nanos })
+        let bucket = Divisor::new(nanos / sample_count as u64);
+        Ok(Self { samples: Divisor::new(sample_count as u64), bucket })
     }
 
     /// How many buckets the window has, N: 1 to [`Self::MAX_SAMPLE_COUNT`].
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "it was a usize")]
     pub const fn sample_count(&self) -> usize {
-        self.sample_count
+        self.samples.value() as usize
     }
 
     /// How long the whole window is, N · L.
     #[must_use]
     pub const fn interval(&self) -> Duration {
-        Duration::from_nanos(self.bucket_nanos * self.sample_count as u64)
+        Duration::from_nanos(self.bucket.value() * self.samples.value())
     }
 
-    /// How long one bucket is, L: at least a nanosecond.
+    /// How long one bucket is, L: at least two nanoseconds.
     #[must_use]
     pub const fn bucket_len(&self) -> Duration {
-        Duration::from_nanos(self.bucket_nanos)
+        Duration::from_nanos(self.bucket.value())
     }
 
     /// The absolute number of the bucket that `now` falls into, `k(now) = floor(now / L)`.
     #[must_use]
     pub const fn bucket_number(&self, now: Timestamp) -> u64 {
-        now.as_nanos() / self.bucket_nanos
+        self.bucket.divide(now.as_nanos()).0
     }
 
     /// The start of the bucket that `now` falls into, `k(now) · L`.
@@ -122,27 +127,27 @@ impl WindowConfig {
 
     #[inline]
     pub(crate) const fn bucket_nanos(&self) -> u64 {
-        self.bucket_nanos
+        self.bucket.value()
     }
 
     /// The start of bucket `number`, which is that of some timestamp: the product fits.
     pub(crate) const fn start_of(&self, number: u64) -> Timestamp {
-        Timestamp::from_nanos(number * self.bucket_nanos)
+        Timestamp::from_nanos(number * self.bucket.value())
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "below the sample count, a usize")]
     pub(crate) const fn slot_of(&self, number: u64) -> usize {
-        (number % self.sample_count as u64) as usize
+        self.samples.divide(number).1 as usize
     }
 
     /// The buckets that a read at `now` covers; cut at number 0, before which there is no time.
     pub(crate) const fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
-        run(self.bucket_number(now), self.sample_count as u64)
+        run(self.bucket_number(now), self.samples.value())
     }
 
     /// How many of the buckets of `array` make one of this window's, if it is a view over it.
     pub(crate) const fn buckets_per_sample(&self, array: &Self) -> Result<u64, ViewError> {
-        if !self.bucket_nanos.is_multiple_of(array.bucket_nanos) {
+        if !self.bucket.value().is_multiple_of(array.bucket.value()) {
             let (view, array) = (self.bucket_len(), array.bucket_len());
             return Err(ViewError::BucketNotAMultiple { view, array });
         }
@@ -150,7 +155,7 @@ impl WindowConfig {
             let (view, array) = (self.interval(), array.interval());
             return Err(ViewError::IntervalNotADivisor { view, array });
         }
-        Ok(self.bucket_nanos / array.bucket_nanos)
+        Ok(self.bucket.value() / array.bucket.value())
     }
 }
 
@@ -162,6 +167,6 @@ pub(crate) const fn run(last: u64, len: u64) -> RangeInclusive<u64> {
 impl fmt::Display for WindowConfig {
     /// Count and length of the buckets: `2 × 500ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} × {:?}", self.sample_count, self.bucket_len())
+        write!(f, "{} × {:?}", self.sample_count(), self.bucket_len())
     }
 }

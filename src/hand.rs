@@ -5,9 +5,9 @@ use std::cell::{Cell, OnceCell};
 use crate::leap_array::LeapArray;
 use crate::metric_bucket::{MetricBucket, Place};
 use crate::metric_cell::{CellWriter, MetricCell};
-use crate::sync::{Arc, ThreadLease, ThreadToken, thread_local};
+use crate::sync::{ThreadLease, ThreadToken, thread_local};
 use crate::timestamp::Timestamp;
-use crate::wrap::{BucketWrap, CurrentBucket};
+use crate::wrap::{CurrentBucket, HeldWrap};
 
 thread_local! {
     static HANDS: Hands = const { Hands::new() };
@@ -22,10 +22,8 @@ thread_local! {
 #[expect(clippy::inline_always, reason = "out of line it asks at each add which event it is")]
 pub(crate) fn record(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
     let own = |hand: &Hand| {
-        if hand.owned {
-            op(CellWriter { cell: hand.cell(), owned: true });
-        }
-        hand.owned
+        let cell = hand.cell().filter(|_| hand.owned);
+        cell.inspect(|&cell| op(CellWriter { cell, owned: true })).is_some()
     };
     if !with_hand(array, now, own) {
         record_otherwise(array, now, op);
@@ -36,8 +34,8 @@ pub(crate) fn record(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl F
 #[inline(never)]
 fn record_otherwise(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
     let any = |hand: &Hand| {
-        op(CellWriter { cell: hand.cell(), owned: hand.owned });
-        true
+        let cell = hand.cell();
+        cell.inspect(|&cell| op(CellWriter { cell, owned: hand.owned })).is_some()
     };
     if !with_hand(array, now, any) {
         take_up(array, now, op);
@@ -75,7 +73,7 @@ fn take_up(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWrit
         array: array.id(),
         start: wrap.start(),
         owned: place.is_owned(),
-        wrap: wrap.to_arc(),
+        wrap: wrap.to_owned(),
         place,
         _lease: lease,
     };
@@ -100,7 +98,7 @@ struct Hand {
     start: Timestamp,
     /// Whether the cell is this thread's own.
     owned: bool,
-    wrap: Arc<BucketWrap<MetricBucket>>,
+    wrap: HeldWrap<MetricBucket>,
     place: Place,
     /// The place may be this thread's own: so must its token be, for as long.
     _lease: ThreadLease,
@@ -120,8 +118,11 @@ impl Hand {
     }
 
     #[inline]
-    fn cell(&self) -> &MetricCell {
-        self.wrap.bucket().cell(&self.place)
+    fn cell(&self) -> Option<&MetricCell> {
+        match self.place.further_cell() {
+            Some(cell) => Some(cell),
+            None => Some(self.wrap.get()?.bucket().first_cell()),
+        }
     }
 }
 

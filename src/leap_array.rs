@@ -7,17 +7,18 @@ use std::sync::TryLockError;
 
 use crate::account::Account;
 use crate::bucket::Bucket;
-use crate::geometry::{WindowConfig, run};
-use crate::retired::{Retired, Spare};
-use crate::sync::{Arc, Held, Lazy, Mutex, Patience, Slot, unique};
+use crate::geometry::WindowConfig;
+use crate::retired::Retired;
+use crate::ring::Ring;
+use crate::sync::{Arc, Lazy, Mutex, Patience, Slot, unique};
 use crate::timestamp::Timestamp;
-use crate::wrap::{BucketWrap, CurrentBucket, WrapRef};
+use crate::wrap::{CurrentBucket, WrapRef};
 
 /// A ring of buckets over time, after Sentinel's `LeapArray`; lock-free, and exact at rollover.
 ///
 /// The bucket number `k` of a time lives in slot `k mod N`. Where Sentinel resets a stale bucket
-/// in place, this ring swaps a fresh [`BucketWrap`] in, whose start never changes: whoever still
-/// holds the old one adds to what has left the window, and never to another bucket.
+/// in place, this ring swaps a fresh [`BucketWrap`](crate::BucketWrap) in: whoever still holds the
+/// old one adds to what has left the window, and never to another bucket.
 ///
 /// Every operation takes `now`; the ring has no clock. It takes memory as it is first used, and in
 /// steady state uses that again: a rotation allocates nothing, unless the wraps that were retired are
@@ -42,14 +43,15 @@ pub struct LeapArray<B: Bucket> {
     /// Which array this is, of all there ever were in this process.
     id: u64,
     config: WindowConfig,
-    slots: Lazy<Slots<B>>,
+    ring: Lazy<Ring<B>>,
     retired: Slot<Retired<B>>,
     late: Lazy<B>,
     /// The reset try-lock, around what only its owner may use.
     reset: Mutex<Spare<B>>,
 }
 
-type Slots<B> = Box<[Slot<BucketWrap<B>>]>;
+/// A list that another one has taken the place of: the memory of the next one.
+type Spare<B> = Option<Arc<Retired<B>>>;
 
 impl<B: Bucket> LeapArray<B> {
     /// An array in which nothing has been recorded. It takes memory when it is first used.
@@ -58,15 +60,11 @@ impl<B: Bucket> LeapArray<B> {
         Self {
             id: unique(),
             config,
-            slots: Lazy::new(|| Self::empty_slots(config)),
+            ring: Lazy::new(),
             retired: Slot::empty(),
-            late: Lazy::new(B::default),
-            reset: Mutex::new(Spare::none()),
+            late: Lazy::new(),
+            reset: Mutex::new(None),
         }
-    }
-
-    fn empty_slots(config: WindowConfig) -> Slots<B> {
-        (0..config.sample_count()).map(|_| Slot::empty()).collect()
     }
 
     /// The geometry.
@@ -90,17 +88,18 @@ impl<B: Bucket> LeapArray<B> {
     /// bounded number of times, so that no stalled thread can hold them up.
     pub fn current_bucket(&self, now: Timestamp) -> CurrentBucket<'_, B> {
         let start = self.config.bucket_start(now);
-        let slots = self.slots.get_or_make(|| Self::empty_slots(self.config));
-        let slot = &slots[self.config.slot(now)];
+        let slot = self.config.slot(now);
+        let ring = self.ring.get_or_make(|| Ring::new(self.config));
         let mut patience = Patience::new();
         loop {
-            let observed = slot.load();
-            match observed.get().map(|wrap| wrap.start().cmp(&start)) {
-                Some(Equal) => return CurrentBucket::InTime(WrapRef::new(observed)),
-                Some(Greater) => return CurrentBucket::Late(self.late.get_or_make(B::default)),
-                Some(Less) => self.reset(slot, &observed, start, &mut patience),
-                // Who loses finds the winner's wrap at the next look.
-                None => drop(slot.compare_and_swap(&observed, Arc::new(BucketWrap::empty(start)))),
+            let Some(observed) = ring.hold(slot) else {
+                self.put(ring, None, ring.make(start), start, &mut None);
+                continue;
+            };
+            match observed.start().cmp(&start) {
+                Equal => return CurrentBucket::InTime(observed),
+                Greater => return CurrentBucket::Late(self.late.get_or_make(B::default)),
+                Less => self.reset(ring, &observed, start, &mut patience),
             }
         }
     }
@@ -108,14 +107,14 @@ impl<B: Bucket> LeapArray<B> {
     /// Replaces the stale wrap that was `observed`, or leaves it to who is at it already.
     fn reset(
         &self,
-        slot: &Slot<BucketWrap<B>>,
-        observed: &Held<BucketWrap<B>>,
+        ring: &Ring<B>,
+        observed: &WrapRef<'_, B>,
         start: Timestamp,
         patience: &mut Patience,
     ) {
         let mut lock = match self.reset.try_lock() {
             Ok(lock) => Some(lock),
-            // Of a bucket that panicked when it was made. The spare memory is none the worse.
+            // Of a bucket that panicked when it was added up. The spare list is none the worse.
             Err(TryLockError::Poisoned(lock)) => Some(lock.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
@@ -123,32 +122,67 @@ impl<B: Bucket> LeapArray<B> {
             return;
         }
         // Whoever has the lock may have stalled: without it, and without its spare memory.
-        let mut none = Spare::none();
+        let mut none = None;
         let spare = lock.as_deref_mut().unwrap_or(&mut none);
-        // The lock only spares a herd its allocations. What keeps a second swap out is that each
-        // is against the wrap that was observed.
-        if slot.load().same(observed) {
-            self.retire(observed, spare);
-            // Who loses finds the winner's wrap at the next look.
-            if let Err(unused) = slot.compare_and_swap(observed, spare.wrap(start)) {
-                spare.keep_wrap(unused);
-            }
+        // The lock only spares a herd the work. What keeps a second swap out is that each is
+        // against the wrap that was observed.
+        if ring.has(observed.index(), observed.start()) {
+            let unused = self.edit_retired(spare, |list| {
+                list.settle(ring);
+                list.retire(observed);
+                list.take_unused()
+            });
+            let fresh = self.renew(ring, unused, start, spare);
+            self.put(ring, Some(observed), fresh, start, spare);
         }
     }
 
-    /// Adds `wrap` to the retired ones, unless another thread has.
-    fn retire(&self, wrap: &Held<BucketWrap<B>>, spare: &mut Spare<B>) {
-        let mut after = spare.retired();
+    /// A wrap of that start that is nobody else's: the one of index `unused`, or a new one.
+    fn renew(
+        &self,
+        ring: &Ring<B>,
+        unused: Option<u32>,
+        start: Timestamp,
+        spare: &mut Spare<B>,
+    ) -> u32 {
+        if let Some(index) = unused {
+            if ring.wrap(index).renew(start) {
+                return index;
+            }
+            // Somebody who accounts for everything has it from an older list.
+            self.edit_retired(spare, |list| list.give_back(index));
+        }
+        ring.make(start)
+    }
+
+    /// Puts a wrap of that start in its slot, unless another thread was faster.
+    fn put(
+        &self,
+        ring: &Ring<B>,
+        observed: Option<&WrapRef<'_, B>>,
+        fresh: u32,
+        start: Timestamp,
+        spare: &mut Spare<B>,
+    ) {
+        if !ring.swap(self.config.slot(start), observed, fresh) {
+            // The winner's wrap is found at the next look.
+            self.edit_retired(spare, |list| list.give_back(fresh));
+        }
+    }
+
+    /// Swaps in what `edit` makes of a copy of the list: once for each time another was faster.
+    fn edit_retired<R>(&self, spare: &mut Spare<B>, edit: impl Fn(&mut Retired<B>) -> R) -> R {
+        let mut after = spare.take().unwrap_or_else(|| Arc::new(Retired::new(B::Total::default())));
         loop {
             let before = self.retired.load();
             let list = Arc::get_mut(&mut after).expect("a spare list is nobody else's");
-            if !list.follow(before.get(), wrap) {
-                return;
-            }
+            list.copy(before.get());
+            let result = edit(list);
             match self.retired.compare_and_swap(&before, after) {
                 Ok(replaced) => {
                     drop(before);
-                    return replaced.into_iter().for_each(|list| spare.keep_retired(list));
+                    *spare = replaced.filter(|list| Arc::strong_count(list) == 1);
+                    return result;
                 }
                 Err(unused) => after = unused,
             }
@@ -157,7 +191,7 @@ impl<B: Bucket> LeapArray<B> {
 
     /// The bucket before that of `now`, if it is there and the window covers it: with one bucket
     /// in the ring there is none.
-    pub fn previous_bucket(&self, now: Timestamp) -> Option<WrapRef<B>> {
+    pub fn previous_bucket(&self, now: Timestamp) -> Option<WrapRef<'_, B>> {
         let covered = self.config.covered(now);
         let previous = covered.end().checked_sub(1)?;
         if covered.contains(&previous) { self.wrap(previous) } else { None }
@@ -165,7 +199,7 @@ impl<B: Bucket> LeapArray<B> {
 
     /// The buckets that the window covers at `now`, from the oldest to the newest, without those
     /// that nobody has recorded in.
-    pub fn values(&self, now: Timestamp) -> impl Iterator<Item = WrapRef<B>> {
+    pub fn values(&self, now: Timestamp) -> impl Iterator<Item = WrapRef<'_, B>> {
         self.wraps(self.config.covered(now))
     }
 
@@ -176,49 +210,56 @@ impl<B: Bucket> LeapArray<B> {
         &self,
         now: Timestamp,
         mut predicate: impl FnMut(Timestamp) -> bool,
-    ) -> impl Iterator<Item = WrapRef<B>> {
+    ) -> impl Iterator<Item = WrapRef<'_, B>> {
         let covered = self.config.covered(now);
         covered
             .filter(move |&number| predicate(self.config.start_of(number)))
             .filter_map(|number| self.wrap(number))
     }
 
-    /// Folds the last `len` buckets as of `now`, those that are there, from the oldest to the newest.
-    #[inline]
-    pub(crate) fn fold_last<T>(
-        &self,
-        now: Timestamp,
-        len: usize,
-        init: T,
-        add: impl Fn(T, &B) -> T,
-    ) -> T {
-        let Some(slots) = self.slots.get() else { return init };
-        let numbers = run(self.config.bucket_number(now), len as u64);
-        // Counted on from the first: a division for each bucket would cost as much as its look.
-        let mut slot = self.config.slot_of(*numbers.start());
-        let mut start = self.config.start_of(*numbers.start()).as_nanos();
-        let mut folded = init;
-        for _ in numbers {
-            let held = slots[slot].load();
-            if let Some(wrap) = held.get().filter(|wrap| wrap.start().as_nanos() == start) {
-                folded = add(folded, wrap.bucket());
-            }
-            // Wraps after the last bucket of all time, and is not used any more.
-            start = start.wrapping_add(self.config.bucket_nanos());
-            slot = if slot + 1 == slots.len() { 0 } else { slot + 1 };
-        }
-        folded
-    }
-
     /// The wraps of the given bucket numbers that are there.
-    pub(crate) fn wraps(&self, numbers: RangeInclusive<u64>) -> impl Iterator<Item = WrapRef<B>> {
+    pub(crate) fn wraps(
+        &self,
+        numbers: RangeInclusive<u64>,
+    ) -> impl Iterator<Item = WrapRef<'_, B>> {
         numbers.filter_map(|number| self.wrap(number))
     }
 
-    fn wrap(&self, number: u64) -> Option<WrapRef<B>> {
-        let held = self.slots.get()?[self.config.slot_of(number)].load();
-        let is_it = held.get().is_some_and(|wrap| wrap.start() == self.config.start_of(number));
-        is_it.then(|| WrapRef::new(held))
+    fn wrap(&self, number: u64) -> Option<WrapRef<'_, B>> {
+        let held = self.ring.get()?.hold(self.config.slot_of(number))?;
+        (held.start() == self.config.start_of(number)).then_some(held)
+    }
+
+    /// Folds the buckets that the window covers at `now`, in any order.
+    ///
+    /// The cheapest way to read: it holds nothing. Should a bucket leave the window while `add` is
+    /// looking at it, what that call made of it is thrown away.
+    ///
+    /// ```
+    /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let array = LeapArray::<MetricBucket>::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// let t = Timestamp::from_millis;
+    /// array.current_bucket(t(700)).add(MetricEvent::Pass, 3);
+    /// array.current_bucket(t(1_100)).add(MetricEvent::Pass, 4);
+    /// let sum_at = |now| array.fold(now, 0, |sum, bucket| sum + bucket.sum(MetricEvent::Pass));
+    /// assert_eq!((sum_at(t(1_100)), sum_at(t(1_500))), (7, 4));
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn fold<T: Copy>(&self, now: Timestamp, init: T, add: impl Fn(T, &B) -> T) -> T {
+        self.fold_over(self.config.covered(now), init, add)
+    }
+
+    /// The same for the buckets of the given numbers, which follow each other.
+    #[inline]
+    pub(crate) fn fold_over<T: Copy>(
+        &self,
+        numbers: RangeInclusive<u64>,
+        init: T,
+        add: impl Fn(T, &B) -> T,
+    ) -> T {
+        self.ring.get().map_or(init, |ring| ring.fold(numbers, init, add))
     }
 
     /// Where everything that was ever added is, as seen from `now`.
@@ -232,30 +273,36 @@ impl<B: Bucket> LeapArray<B> {
     }
 
     pub(crate) fn account_over(&self, covered: &RangeInclusive<u64>) -> Account<B::Total> {
+        let mut account = Account::default();
+        let Some(ring) = self.ring.get() else { return account };
         // The slots first, and all of them held. A wrap that was missed because it had left its
         // slot was retired before it left; one that is held here cannot be settled any more. So
         // each is found once here or in `retired`, and if in both, then by its start.
-        let slots: Vec<_> = self.slots.get().into_iter().flatten().map(Slot::load).collect();
-        let retired = self.retired.load();
-
-        let late = self.late.get().map(B::total).unwrap_or_default();
-        let mut account = Account { late, ..Account::default() };
-        for wrap in slots.iter().filter_map(Held::get) {
+        let slots: Vec<_> = ring.hold_all().collect();
+        for wrap in slots.iter().flatten() {
             let in_window = covered.contains(&self.config.bucket_number(wrap.start()));
             let part = if in_window { &mut account.in_window } else { &mut account.expired };
             *part += &wrap.bucket().total();
         }
-        if let Some(retired) = retired.get() {
-            account.expired += retired.settled();
-            for wrap in retired.open() {
-                // The slots may have been made since.
-                let slot = slots.get(self.config.slot(wrap.start())).and_then(Held::get);
-                if slot.is_none_or(|current| current.start() != wrap.start()) {
-                    account.expired += &wrap.bucket().total();
-                }
+        let is_in_slot = |start| {
+            let found = slots[self.config.slot(start)].as_ref();
+            found.is_some_and(|wrap| wrap.start() == start)
+        };
+        account.expired += &self.retired_total(ring, is_in_slot);
+        account.late = self.late.get().map(B::total).unwrap_or_default();
+        account
+    }
+
+    /// The total of what was ever retired, but for the wraps that `is_counted` knows already.
+    fn retired_total(&self, ring: &Ring<B>, is_counted: impl Fn(Timestamp) -> bool) -> B::Total {
+        loop {
+            let retired = self.retired.load();
+            let Some(list) = retired.get() else { return B::Total::default() };
+            // None: a wrap of this list is in use again, so that there is another list now.
+            if let Some(total) = list.total(ring, &is_counted) {
+                return total;
             }
         }
-        account
     }
 }
 
@@ -318,7 +365,7 @@ mod tests {
     #[test]
     fn a_retired_wrap_is_settled_as_soon_as_nobody_holds_it() {
         let array = array(1);
-        let open = || array.retired.load().get().map_or(0, |retired| retired.open().count());
+        let open = || array.retired.load().get().map_or(0, Retired::open_len);
         let rotate = |seconds: std::ops::Range<u64>| {
             for second in seconds {
                 array.current_bucket(Timestamp::from_secs(second)).add(PASS, 1);

@@ -7,7 +7,7 @@ use crate::cell::CEILING;
 use crate::event::MetricEvent;
 use crate::metric_cell::{CellWriter, MetricCell};
 use crate::metric_totals::MetricTotals;
-use crate::sync::{Arc, AtomicBool, AtomicU32, Held, Ordering, Slot, ThreadToken, cell_limit};
+use crate::sync::{Arc, AtomicU32, Lazy, Ordering, ThreadToken, cell_limit};
 use crate::timestamp::saturating_nanos;
 
 /// One counter for each [`MetricEvent`], the extremes of the response time, and the highest
@@ -67,33 +67,41 @@ impl MetricBucket {
     /// appended to it, as a list, up to a limit; the last one is shared. A cell goes with its
     /// token, to the next thread that has it.
     pub(crate) fn place(&self, token: ThreadToken) -> Place {
-        let mut node: Option<Arc<Node>> = None;
+        let mut node: Option<&Arc<Node>> = None;
         for depth in 1.. {
-            let here = node.as_deref().unwrap_or(&self.first);
+            let here = node.map_or(&self.first, Arc::as_ref);
             if here.admits(token) {
                 let owned = token != ThreadToken::SHARED && here.owner() == token;
-                return Place { node, owned };
+                return Place { node: node.cloned(), owned };
             }
             let owner = if depth < cell_limit() { token } else { ThreadToken::SHARED };
-            node = Some(here.next_or_append(owner));
+            node = Some(here.next.get_or_make(|| Arc::new(Node::new(owner))));
         }
         unreachable!("a list of cells ends with one that admits everybody")
     }
 
+    /// The cell that is part of the bucket.
     #[inline]
-    pub(crate) fn cell<'a>(&'a self, place: &'a Place) -> &'a MetricCell {
-        &place.node.as_deref().unwrap_or(&self.first).cell
+    pub(crate) const fn first_cell(&self) -> &MetricCell {
+        &self.first.cell
     }
 
     pub(crate) fn writer<'a>(&'a self, place: &'a Place) -> CellWriter<'a> {
-        CellWriter { cell: self.cell(place), owned: place.owned }
+        let cell = place.further_cell().unwrap_or(self.first_cell());
+        CellWriter { cell, owned: place.owned }
     }
 
     /// The sum of what was added of `event`: for [`MetricEvent::Rt`] in nanoseconds.
     #[must_use]
     #[inline]
     pub fn sum(&self, event: MetricEvent) -> u64 {
-        self.fold(0_u64, |sum, cell| sum.saturating_add(cell.sum(event)))
+        self.sum_from(0, event)
+    }
+
+    /// That, on top of `sum`.
+    #[inline]
+    pub(crate) fn sum_from(&self, sum: u64, event: MetricEvent) -> u64 {
+        self.fold(sum, |sum, cell| sum.saturating_add(cell.sum(event)))
     }
 
     /// The sum of the response times in nanoseconds, and how many there were.
@@ -125,15 +133,12 @@ impl MetricBucket {
 
     #[inline]
     fn fold<T>(&self, init: T, mut add: impl FnMut(T, &MetricCell) -> T) -> T {
-        let mut folded = add(init, &self.first.cell);
-        let mut next = self.first.next();
-        while let Some(node) = next.as_ref().and_then(Held::get) {
-            folded = add(folded, &node.cell);
-            // Loaded while its node is still held.
-            let after = node.next();
-            next = after;
-        }
-        folded
+        self.nodes().fold(init, |folded, node| add(folded, &node.cell))
+    }
+
+    #[inline]
+    fn nodes(&self) -> impl Iterator<Item = &Node> {
+        std::iter::successors(Some(&self.first), |node| node.next.get().map(Arc::as_ref))
     }
 }
 
@@ -146,8 +151,11 @@ impl Default for MetricBucket {
 impl Bucket for MetricBucket {
     type Total = MetricTotals;
 
-    fn reset(&mut self) {
-        self.first.reset(0);
+    /// Empties all cells, and frees them for whoever comes first.
+    fn reset(&self) {
+        for (depth, node) in self.nodes().enumerate() {
+            node.reset(depth >= cell_limit());
+        }
     }
 
     fn total(&self) -> MetricTotals {
@@ -167,6 +175,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The cell, if it is not the bucket's first.
+    #[inline]
+    pub(crate) fn further_cell(&self) -> Option<&MetricCell> {
+        self.node.as_deref().map(|node| &node.cell)
+    }
+
     /// Whether the cell is one thread's own.
     pub(crate) fn is_owned(&self) -> bool {
         self.owned
@@ -174,39 +188,26 @@ impl Place {
 }
 
 /// A cell, whose it is, and the list of those after it.
+//
+// In this order: what a sum needs of it is side by side.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Node {
-    owner: AtomicU32,
+    /// Made once, and kept for as long as the bucket's memory is.
+    next: Lazy<Arc<Self>>,
     cell: MetricCell,
-    /// Whether `next` is worth a look: a look at an empty slot costs as much as one at a full one.
-    has_next: AtomicBool,
-    next: Slot<Node>,
+    owner: AtomicU32,
 }
 
 impl Node {
     fn new(owner: ThreadToken) -> Self {
-        Self {
-            owner: AtomicU32::new(owner.0),
-            cell: MetricCell::new(),
-            has_next: AtomicBool::new(false),
-            next: Slot::empty(),
-        }
+        Self { next: Lazy::new(), cell: MetricCell::new(), owner: AtomicU32::new(owner.0) }
     }
 
-    /// Empties this cell and those after it, and frees them for whoever comes first.
-    fn reset(&mut self, depth: usize) {
-        self.cell = MetricCell::new();
-        let is_last = depth >= cell_limit();
+    fn reset(&self, is_last: bool) {
+        self.cell.reset();
         let owner = if is_last { ThreadToken::SHARED } else { ThreadToken::NONE };
-        self.owner = AtomicU32::new(owner.0);
-        let next = self.next.take();
-        self.has_next = AtomicBool::new(false);
-        // A hand that lets go of its wrap may have its node for a moment longer.
-        let Some(mut next) = next else { return };
-        let Some(node) = Arc::get_mut(&mut next) else { return };
-        node.reset(depth + 1);
-        self.has_next = AtomicBool::new(true);
-        self.next.fill(next);
+        self.owner.store(owner.0, Ordering::Relaxed);
     }
 
     fn owner(&self) -> ThreadToken {
@@ -227,26 +228,6 @@ impl Node {
         self.owner
             .compare_exchange(ThreadToken::NONE.0, token.0, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
-    }
-
-    #[inline]
-    fn next(&self) -> Option<Held<Self>> {
-        // Relaxed: who appended the next cell has set this before, and who found it there has
-        // acquired that.
-        self.has_next.load(Ordering::Relaxed).then(|| self.next.load())
-    }
-
-    /// The node after this one: the one that is there, or a new one of that owner.
-    fn next_or_append(&self, owner: ThreadToken) -> Arc<Self> {
-        loop {
-            let held = self.next.load();
-            if let Some(next) = held.to_arc() {
-                return next;
-            }
-            self.has_next.store(true, Ordering::Relaxed);
-            // Who loses finds the winner's at the next look.
-            drop(self.next.compare_and_swap(&held, Arc::new(Self::new(owner))));
-        }
     }
 }
 
@@ -285,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_bucket_that_is_used_again_has_its_cells_to_give_away() {
-        let mut bucket = MetricBucket::default();
+        let bucket = MetricBucket::default();
         for token in [ThreadToken::SHARED, ThreadToken(2), ThreadToken(3)] {
             let place = bucket.place(token);
             bucket.writer(&place).add(PASS, 1);

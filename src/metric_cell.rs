@@ -31,6 +31,16 @@ impl MetricCell {
         }
     }
 
+    /// Empties all of them, when nobody writes. Relaxed: whoever is to write again, or has read what
+    /// this leaves behind, is ordered by the wrap that the cell is in.
+    pub(crate) fn reset(&self) {
+        self.events.iter().for_each(Counter::reset);
+        self.rt_count.reset();
+        self.min_rt.reset();
+        self.max_rt.reset();
+        self.max_concurrency.reset();
+    }
+
     #[inline]
     pub(crate) fn sum(&self, event: MetricEvent) -> u64 {
         self.events[event as usize].get(Ordering::Relaxed)

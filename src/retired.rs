@@ -1,121 +1,97 @@
 //! What the slots of an array have held before.
 
 use crate::bucket::Bucket;
-use crate::sync::{Arc, Held, Ordering, fence};
+use crate::ring::Ring;
 use crate::timestamp::Timestamp;
-use crate::wrap::BucketWrap;
+use crate::wrap::WrapRef;
 
 /// The retired wraps of an array: an immutable value that is swapped as a whole.
 ///
-/// A wrap is retired *before* another one takes its slot, so that at every moment each wrap is in
-/// a slot, or here, or both, and a reader that looks at the slots first and here last has missed
-/// nothing. Who stalled while recording may still add to a retired wrap, so it stays readable until
-/// nobody else holds it, and only then is it added up.
+/// A wrap is retired *before* another one takes its slot, so that at every moment each wrap in use
+/// is in a slot, or here, or both, and a reader that looks at the slots first and here last has
+/// missed nothing. Who stalled while recording may still add to a retired wrap, so it stays readable
+/// until nobody holds it, and only then is it added up.
 pub(crate) struct Retired<B: Bucket> {
     /// The final counts of the wraps that nobody can add to any more.
     settled: B::Total,
     /// The wraps that somebody may still add to.
-    open: Vec<Arc<BucketWrap<B>>>,
+    open: Vec<OpenWrap>,
+    /// The indices of wraps that can be used again.
+    unused: Vec<u32>,
+}
+
+/// A wrap that has left its slot, or is about to.
+#[derive(Clone, Copy, Debug)]
+struct OpenWrap {
+    index: u32,
+    start: Timestamp,
 }
 
 impl<B: Bucket> Retired<B> {
-    pub(crate) fn empty() -> Self {
-        Self { settled: B::Total::default(), open: Vec::new() }
+    pub(crate) const fn new(settled: B::Total) -> Self {
+        Self { settled, open: Vec::new(), unused: Vec::new() }
     }
 
-    /// Makes this what `before` becomes when `wrap` is retired; `false` if that is there already.
-    ///
-    /// The caller holds `wrap`, so it has not been settled: it is in `before.open` or not retired.
-    pub(crate) fn follow(&mut self, before: Option<&Self>, wrap: &Held<BucketWrap<B>>) -> bool {
-        let Some(wrap) = wrap.to_arc() else { return false };
-        self.settled = B::Total::default();
-        self.open.clear();
-        if let Some(before) = before {
-            if before.is_open(wrap.start()) {
-                return false;
+    /// Makes this the same as `other`, in the memory that it has.
+    pub(crate) fn copy(&mut self, other: Option<&Self>) {
+        let Some(other) = other else { return *self = Self::new(B::Total::default()) };
+        self.settled.clone_from(&other.settled);
+        self.open.clone_from(&other.open);
+        self.unused.clone_from(&other.unused);
+    }
+
+    /// Adds up the wraps that nobody can add to any more.
+    pub(crate) fn settle(&mut self, ring: &Ring<B>) {
+        let Self { settled, open, unused } = self;
+        open.retain(|wrap| {
+            let held = ring.has(wrap.index, wrap.start) || !ring.wrap(wrap.index).is_free();
+            if !held {
+                *settled += &ring.wrap(wrap.index).bucket().total();
+                unused.push(wrap.index);
             }
-            self.settled.clone_from(&before.settled);
-            before.open.iter().for_each(|wrap| self.settle_or_keep(wrap));
-        }
-        self.open.push(wrap);
-        true
-    }
-
-    /// Adds a wrap up if nobody else holds it.
-    fn settle_or_keep(&mut self, wrap: &Arc<BucketWrap<B>>) {
-        // A count of one is the list's own. The slot has given the wrap up then, and turned what
-        // loads had lent of it into counts before it did. It stays so: a wrap that has left its
-        // slot can be had from the list alone, and nothing in there is handed out.
-        if Arc::strong_count(wrap) == 1 {
-            // Acquire: pairs with the Release of every count that was dropped. What was done
-            // through a loan that was returned before happens before the slot's own drop: arc-swap
-            // may free the value as soon as the other counts are gone, too.
-            fence(Ordering::Acquire);
-            self.settled += &wrap.bucket().total();
-        } else {
-            self.open.push(Arc::clone(wrap));
-        }
-    }
-
-    /// Whether the wrap of that start is retired and open. Starts identify wraps: each bucket
-    /// number has one wrap at most.
-    fn is_open(&self, start: Timestamp) -> bool {
-        self.open.iter().any(|wrap| wrap.start() == start)
-    }
-
-    pub(crate) fn settled(&self) -> &B::Total {
-        &self.settled
-    }
-
-    pub(crate) fn open(&self) -> impl Iterator<Item = &BucketWrap<B>> {
-        self.open.iter().map(|wrap| &**wrap)
-    }
-}
-
-/// Memory that has been used and is nobody's: what a rotation needs, so that it need not allocate.
-pub(crate) struct Spare<B: Bucket> {
-    retired: Option<Arc<Retired<B>>>,
-    /// A few: hands let go of their wraps at different times.
-    wraps: Vec<Arc<BucketWrap<B>>>,
-}
-
-impl<B: Bucket> Spare<B> {
-    const MAX_WRAPS: usize = 8;
-
-    pub(crate) const fn none() -> Self {
-        Self { retired: None, wraps: Vec::new() }
-    }
-
-    /// A fresh wrap of that start.
-    pub(crate) fn wrap(&mut self, start: Timestamp) -> Arc<BucketWrap<B>> {
-        let spare = self.wraps.pop().and_then(|mut spare| {
-            Arc::get_mut(&mut spare)?.recycle(start);
-            Some(spare)
+            held
         });
-        spare.unwrap_or_else(|| Arc::new(BucketWrap::empty(start)))
     }
 
-    /// A list to [fill](Retired::follow), which nobody else has.
-    pub(crate) fn retired(&mut self) -> Arc<Retired<B>> {
-        self.retired.take().unwrap_or_else(|| Arc::new(Retired::empty()))
-    }
-
-    pub(crate) fn keep_wrap(&mut self, wrap: Arc<BucketWrap<B>>) {
-        if self.wraps.len() < Self::MAX_WRAPS {
-            self.wraps.push(wrap);
+    /// Adds a wrap that the caller holds, so that it has not been settled, unless another thread
+    /// has: starts identify wraps, since each bucket number has one at most.
+    pub(crate) fn retire(&mut self, wrap: &WrapRef<'_, B>) {
+        let (index, start) = (wrap.index(), wrap.start());
+        if !self.open.iter().any(|open| open.start == start) {
+            self.open.push(OpenWrap { index, start });
         }
     }
 
-    /// Keeps a list that another one has taken the place of, and of the wraps in it one that was
-    /// settled there. Whoever else has either keeps it from being used again.
-    pub(crate) fn keep_retired(&mut self, mut replaced: Arc<Retired<B>>) {
-        let Some(retired) = Arc::get_mut(&mut replaced) else { return };
-        for mut wrap in retired.open.drain(..) {
-            // Alone: not even the next list has it, and that takes over all but the settled.
-            if Arc::get_mut(&mut wrap).is_some() {
-                self.keep_wrap(wrap);
+    /// A wrap to use again. It is the caller's once the list without it has been swapped in.
+    pub(crate) fn take_unused(&mut self) -> Option<u32> {
+        self.unused.pop()
+    }
+
+    pub(crate) fn give_back(&mut self, index: u32) {
+        self.unused.push(index);
+    }
+
+    /// What all of them add up to, but for those that `is_counted` elsewhere; `None` if a wrap that
+    /// was open is in use again, after newer lists have settled it and given it away.
+    pub(crate) fn total(
+        &self,
+        ring: &Ring<B>,
+        is_counted: impl Fn(Timestamp) -> bool,
+    ) -> Option<B::Total> {
+        let mut total = self.settled.clone();
+        for open in self.open.iter().filter(|open| !is_counted(open.start)) {
+            let wrap = ring.hold_index(open.index);
+            // Only now that it is held: it cannot be emptied while this is its start.
+            if wrap.start() != open.start {
+                return None;
             }
+            total += &wrap.bucket().total();
         }
-        self.retired = Some(replaced);
+        Some(total)
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn open_len(&self) -> usize {
+        self.open.len()
     }
 }

@@ -1,26 +1,41 @@
 //! Buckets in the ring: the wrap that gives one its start, and the ways to hold it.
 
-use std::ops::Deref;
+use std::marker::PhantomData;
+use std::ops::{Deref, RangeInclusive};
 
 use crate::bucket::Bucket;
-use crate::sync::{Arc, Held};
+use crate::pool::{Chunk, place_in_chunk};
+use crate::sync::{Arc, AtomicU64, Ordering, fence};
 use crate::timestamp::Timestamp;
 
-/// A bucket and the start of its span, which never changes.
+/// A bucket and the start of its span.
 ///
-/// Half-open: a wrap covers `start ..` up to, not including, `start + bucket_len`.
+/// Half-open: a wrap covers `start ..` up to, not including, `start + bucket_len`. While anybody
+/// holds it, in the ring or not, the start stays what it is.
+//
+// In this order: what a sum needs is side by side.
 #[derive(Debug)]
+#[repr(C)]
 pub struct BucketWrap<B> {
-    start: Timestamp,
+    /// The start while the wrap is in its slot, or about to be: for those who read without a hold.
+    live: AtomicU64,
     bucket: B,
+    start: AtomicU64,
+    /// How many keep it from being used again.
+    holders: AtomicU64,
 }
+
+/// The start of a wrap that is not in use: a bucket is at least two nanoseconds long, and starts
+/// at a multiple of that.
+pub(crate) const UNUSED: u64 = 1;
 
 impl<B> BucketWrap<B> {
     /// Where the bucket's span begins: a multiple of the bucket length.
     #[must_use]
     #[inline]
-    pub const fn start(&self) -> Timestamp {
-        self.start
+    pub fn start(&self) -> Timestamp {
+        // Relaxed: whoever asks holds the wrap, and has acquired it with this start.
+        Timestamp::from_nanos(self.start.load(Ordering::Relaxed))
     }
 
     /// The bucket itself.
@@ -29,17 +44,84 @@ impl<B> BucketWrap<B> {
     pub const fn bucket(&self) -> &B {
         &self.bucket
     }
+
+    /// What `look` finds in the bucket, if its start is one of `starts` and it is in its slot all the
+    /// while.
+    ///
+    /// Nobody need hold the wrap: should it leave its slot meanwhile, to be used again, what was found
+    /// is thrown away.
+    #[inline]
+    pub(crate) fn read<T>(
+        &self,
+        starts: RangeInclusive<u64>,
+        look: impl FnOnce(&B) -> T,
+    ) -> Option<T> {
+        // Acquire: pairs with the Release in `renew`. What was counted in an earlier use is gone.
+        let start = self.live.load(Ordering::Acquire);
+        if !starts.contains(&start) {
+            return None;
+        }
+        let found = look(&self.bucket);
+        // Acquire: pairs with the fence in `renew` if what was found is what that left, and with the
+        // one in `hold` if it was added in a later use. Both come after the start was taken away.
+        fence(Ordering::Acquire);
+        (self.live.load(Ordering::Relaxed) == start).then_some(found)
+    }
+
+    /// Says that another wrap has taken its slot.
+    pub(crate) fn leave(&self) {
+        // Relaxed: who does not see it yet reads what was in the window a moment ago.
+        self.live.store(UNUSED, Ordering::Relaxed);
+    }
+
+    /// Keeps the wrap from being used again, if it is in use: that is for the caller to see to, by
+    /// looking at the slot or at the start *after* this.
+    pub(crate) fn hold(&self) {
+        self.holders.fetch_add(1, Ordering::Relaxed);
+        // SeqCst: pairs with the one in `is_free`. Whichever comes second sees what the other wrote
+        // before: the holder, that the wrap is gone, or the rotator, that it is held. Release, too:
+        // whoever reads what this thread adds from here on knows of the use that it is in.
+        fence(Ordering::SeqCst);
+    }
+
+    fn let_go(&self) {
+        // Release: pairs with the Acquire in `is_free`.
+        self.holders.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Whether nobody holds it: for good, if it is not to be found any more where those who hold it
+    /// look afterwards.
+    pub(crate) fn is_free(&self) -> bool {
+        fence(Ordering::SeqCst);
+        // Acquire: pairs with the Release in `let_go`. All that holders have added is there.
+        self.holders.load(Ordering::Acquire) == 0
+    }
 }
 
 impl<B: Bucket> BucketWrap<B> {
-    pub(crate) fn empty(start: Timestamp) -> Self {
-        Self { start, bucket: B::default() }
+    pub(crate) fn unused() -> Self {
+        Self {
+            live: AtomicU64::new(UNUSED),
+            bucket: B::default(),
+            start: AtomicU64::new(UNUSED),
+            holders: AtomicU64::new(0),
+        }
     }
 
-    /// The same memory as a fresh wrap of another start.
-    pub(crate) fn recycle(&mut self, start: Timestamp) {
-        self.start = start;
+    /// Empties a wrap that is the caller's alone and gives it a start; `false` if somebody who has
+    /// found it on an older list is still reading.
+    pub(crate) fn renew(&self, start: Timestamp) -> bool {
+        // Relaxed: the fence in `is_free` releases both before the bucket is emptied.
+        self.live.store(UNUSED, Ordering::Relaxed);
+        self.start.store(UNUSED, Ordering::Relaxed);
+        if !self.is_free() {
+            return false;
+        }
         self.bucket.reset();
+        self.start.store(start.as_nanos(), Ordering::Relaxed);
+        // Release: pairs with the Acquire in `read`, which may come by way of an old index.
+        self.live.store(start.as_nanos(), Ordering::Release);
+        true
     }
 }
 
@@ -47,7 +129,7 @@ impl<B: Bucket> BucketWrap<B> {
 #[derive(Debug)]
 pub enum CurrentBucket<'a, B> {
     /// The bucket of that time.
-    InTime(WrapRef<B>),
+    InTime(WrapRef<'a, B>),
     /// The bucket of all that comes too late: the slot of that time holds a newer bucket.
     Late(&'a B),
 }
@@ -74,30 +156,70 @@ impl<B> Deref for CurrentBucket<'_, B> {
     }
 }
 
-/// A [`BucketWrap`] that is kept alive, whether it is still in the ring or not.
+/// A [`BucketWrap`] that is held, whether it is still in the ring or not.
 ///
 /// Cheap to get and meant to be held briefly: what is recorded through it after the wrap has left
 /// the window is counted as expired, and the array cannot settle a wrap that is held.
+///
+/// It stays with the thread that got it.
 #[derive(Debug)]
-pub struct WrapRef<B>(Held<BucketWrap<B>>);
+pub struct WrapRef<'a, B> {
+    chunk: &'a Arc<Chunk<B>>,
+    index: u32,
+    /// Not `Send`, not `Sync`: the fence in `hold` is the thread's own.
+    stays: PhantomData<*const ()>,
+}
 
-const FILLED: &str = "a WrapRef is made of a slot that was found filled";
-
-impl<B> WrapRef<B> {
-    /// Of a slot that was found filled.
-    pub(crate) const fn new(held: Held<BucketWrap<B>>) -> Self {
-        Self(held)
+impl<'a, B> WrapRef<'a, B> {
+    /// Holds the wrap of that index. The caller looks whether it is still what it was found as.
+    pub(crate) fn hold(chunk: &'a Arc<Chunk<B>>, index: u32) -> Self {
+        chunk[place_in_chunk(index)].hold();
+        Self { chunk, index, stays: PhantomData }
     }
 
-    pub(crate) fn to_arc(&self) -> Arc<BucketWrap<B>> {
-        self.0.to_arc().expect(FILLED)
+    pub(crate) const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// A hold of its own, which keeps the memory too.
+    pub(crate) fn to_owned(&self) -> HeldWrap<B> {
+        // No need to look again: it is held already.
+        BucketWrap::hold(self);
+        HeldWrap { chunk: Arc::clone(self.chunk), place: place_in_chunk(self.index) }
     }
 }
 
-impl<B> Deref for WrapRef<B> {
+impl<B> Deref for WrapRef<'_, B> {
     type Target = BucketWrap<B>;
 
     fn deref(&self) -> &BucketWrap<B> {
-        self.0.get().expect(FILLED)
+        &self.chunk[place_in_chunk(self.index)]
+    }
+}
+
+impl<B> Drop for WrapRef<'_, B> {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+/// A [`BucketWrap`] that is held for as long as one likes, beyond the array's end too.
+#[derive(Debug)]
+pub(crate) struct HeldWrap<B> {
+    chunk: Arc<Chunk<B>>,
+    place: usize,
+}
+
+impl<B> HeldWrap<B> {
+    /// The wrap, always: without a way to panic in it, there is nothing to clean up on that way.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&BucketWrap<B>> {
+        self.chunk.get(self.place)
+    }
+}
+
+impl<B> Drop for HeldWrap<B> {
+    fn drop(&mut self) {
+        self.chunk[self.place].let_go();
     }
 }

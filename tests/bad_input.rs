@@ -45,7 +45,7 @@ fn a_config_names_what_is_wrong_with_it() {
             10,
             few,
             ConfigError::BucketTooShort { sample_count: 10, interval: few },
-            "10 samples in 9ns are shorter than 1 ns each",
+            "10 samples in 9ns are shorter than 2 ns each",
         ),
         (
             3,
@@ -64,8 +64,8 @@ fn a_config_names_what_is_wrong_with_it() {
 #[test]
 fn the_largest_and_the_smallest_config_work() {
     let longest = WindowConfig::new(1, WindowConfig::MAX_INTERVAL).unwrap();
-    let most = WindowConfig::new(WindowConfig::MAX_SAMPLE_COUNT, Duration::from_nanos(1 << 20));
-    let shortest = WindowConfig::new(1, Duration::from_nanos(1)).unwrap();
+    let most = WindowConfig::new(WindowConfig::MAX_SAMPLE_COUNT, Duration::from_nanos(2 << 20));
+    let shortest = WindowConfig::new(1, Duration::from_nanos(2)).unwrap();
     for config in [longest, most.unwrap(), shortest] {
         for made in [Timestamp::MIN, Timestamp::MAX] {
             let window = SlidingWindow::with_clock(config, ManualClock::new(made));

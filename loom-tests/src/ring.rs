@@ -26,6 +26,10 @@ impl Bucket for Tally {
     fn total(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+
+    fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
 }
 
 /// An array of tallies with what the models ask of it.
@@ -36,6 +40,11 @@ impl Ring {
     /// Adds `count` in bucket `number`.
     pub fn add(&self, number: u32, count: u64) {
         self.0.current_bucket(start(number)).add(count);
+    }
+
+    /// The sum that a read in bucket `number` finds which holds nothing.
+    pub fn sum_unheld(&self, number: u32) -> u64 {
+        self.0.fold(start(number), 0, |sum, bucket| sum + bucket.total())
     }
 
     /// The sum that a read in bucket `number` finds.

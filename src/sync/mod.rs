@@ -12,13 +12,13 @@ mod thread_token;
 
 #[cfg(loom)]
 pub(crate) use model::{
-    Arc, AtomicBool, AtomicI64, AtomicU32, AtomicU64, FreeTokensRef, Held, Lazy, Mutex, Ordering,
-    Slot, cell_limit, fence, free_tokens, thread_local,
+    Arc, AtomicI64, AtomicU32, AtomicU64, CHUNK_LEN, FreeTokensRef, Lazy, Mutex, Ordering, Slot,
+    arc_slice, cell_limit, fence, free_tokens, thread_local,
 };
 #[cfg(not(loom))]
 pub(crate) use real::{
-    Arc, AtomicBool, AtomicI64, AtomicU32, AtomicU64, FreeTokensRef, Held, Lazy, Mutex, Ordering,
-    Slot, cell_limit, fence, free_tokens, thread_local,
+    Arc, AtomicI64, AtomicU32, AtomicU64, CHUNK_LEN, FreeTokensRef, Lazy, Mutex, Ordering, Slot,
+    arc_slice, cell_limit, fence, free_tokens, thread_local,
 };
 
 pub(crate) use patience::Patience;

@@ -7,7 +7,7 @@ use std::thread;
 use arc_swap::{ArcSwapOption, Guard};
 use once_cell::race::{OnceBox, OnceNonZeroUsize};
 
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Arc, Mutex};
 
 pub(crate) use std::thread_local;
@@ -21,6 +21,10 @@ pub(crate) fn free_tokens() -> FreeTokensRef {
     &FREE
 }
 
+pub(crate) fn arc_slice<T>(items: impl Iterator<Item = T>) -> Arc<[T]> {
+    items.collect()
+}
+
 /// How many cells one bucket may have: twice as many as threads can run at once, so that a pool of
 /// workers and a few others have one each.
 pub(crate) fn cell_limit() -> usize {
@@ -32,6 +36,10 @@ pub(crate) fn cell_limit() -> usize {
     });
     limit.get()
 }
+
+/// How many wraps are made together: few, since whoever keeps one for long keeps all of them, and
+/// since a window that was used once has so many.
+pub(crate) const CHUNK_LEN: u32 = 4;
 
 /// An atomically swapped `Option<Arc<T>>`.
 ///
@@ -64,16 +72,6 @@ impl<T> Slot<T> {
         let found = Held(self.0.compare_and_swap(&observed.0, Some(Arc::clone(&new))));
         if found.same(observed) { Ok(Guard::into_inner(found.0)) } else { Err(new) }
     }
-
-    /// Empties the slot of somebody who has it alone.
-    pub(crate) fn take(&mut self) -> Option<Arc<T>> {
-        std::mem::take(&mut self.0).into_inner()
-    }
-
-    /// Fills the slot of somebody who has it alone.
-    pub(crate) fn fill(&mut self, value: Arc<T>) {
-        self.0 = ArcSwapOption::new(Some(value));
-    }
 }
 
 /// What is made when it is first needed. Who comes second while it is being made does not wait: each
@@ -82,8 +80,7 @@ impl<T> Slot<T> {
 pub(crate) struct Lazy<T>(OnceBox<T>);
 
 impl<T> Lazy<T> {
-    /// The closure is for the models, which have everything made at once.
-    pub(crate) fn new(_: impl FnOnce() -> T) -> Self {
+    pub(crate) const fn new() -> Self {
         Self(OnceBox::new())
     }
 
@@ -104,11 +101,6 @@ impl<T> Held<T> {
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
         self.0.as_deref()
-    }
-
-    /// An owner of its own, counted by [`Arc::strong_count`], which a `Held` need not be.
-    pub(crate) fn to_arc(&self) -> Option<Arc<T>> {
-        self.0.as_ref().map(Arc::clone)
     }
 
     /// Whether both are the same thing, not merely equal.

@@ -34,7 +34,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// saturates at `u64::MAX`.
     #[inline]
     pub fn sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
-        self.fold(now, 0_u64, |sum, bucket| sum.saturating_add(bucket.sum(event)))
+        self.fold(now, 0, |sum, bucket| bucket.sum_from(sum, event))
     }
 
     /// The rate of `event` per second over the window now.
@@ -215,8 +215,8 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// Folds the buckets of the window at `now`, from the oldest to the newest.
     #[inline]
-    fn fold<T>(&self, now: Timestamp, init: T, add: impl Fn(T, &MetricBucket) -> T) -> T {
-        self.array.fold_last(now, self.array_len, init, add)
+    fn fold<T: Copy>(&self, now: Timestamp, init: T, add: impl Fn(T, &MetricBucket) -> T) -> T {
+        self.array.fold_over(self.covered(now), init, add)
     }
 
     /// The array's buckets of each of this window's, from the oldest to the newest.
@@ -228,7 +228,7 @@ impl<C: Clock> SlidingWindow<C> {
     }
 
     fn sum_of(&self, numbers: RangeInclusive<u64>, event: MetricEvent) -> u64 {
-        self.array.wraps(numbers).map(|wrap| wrap.bucket().sum(event)).fold(0, u64::saturating_add)
+        self.array.fold_over(numbers, 0, |sum, bucket| bucket.sum_from(sum, event))
     }
 
     /// For how many seconds of the interval before the end of `now`'s bucket this window has been

@@ -57,20 +57,6 @@ impl<T> Slot<T> {
         }
     }
 
-    pub(crate) fn take(&mut self) -> Option<Arc<T>> {
-        let index = self.index.load(Ordering::Relaxed);
-        self.index = AtomicUsize::new(0);
-        self.let_go(index)
-    }
-
-    pub(crate) fn fill(&mut self, value: Arc<T>) {
-        let put = self.with_values(|values| {
-            values.push(Some(Invisible::new(value)));
-            values.len() - 1
-        });
-        self.index = AtomicUsize::new(put);
-    }
-
     fn let_go(&self, index: usize) -> Option<Arc<T>> {
         let value = self.with_values(|values| values[index].take())?;
         // Who is loading it at this moment has the outer one too.

@@ -26,11 +26,4 @@ impl<T> Slot<T> {
         }
         Ok(value.replace(new))
     }
-    pub(crate) fn take(&mut self) -> Option<Arc<T>> {
-        self.0.get_mut().expect("no model panics with a slot locked").take()
-    }
-
-    pub(crate) fn fill(&mut self, value: Arc<T>) {
-        self.0 = Mutex::new(Some(value));
-    }
 }

@@ -6,6 +6,7 @@
 
 #[cfg(not(locked_slot))]
 mod indexed_slot;
+mod lazy;
 #[cfg(locked_slot)]
 mod locked_slot;
 
@@ -14,8 +15,10 @@ pub(crate) use indexed_slot::Slot;
 #[cfg(locked_slot)]
 pub(crate) use locked_slot::Slot;
 
+pub(crate) use lazy::Lazy;
+
 pub(crate) use loom::sync::Arc;
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 
 /// Counted: loom drops its statics before the last threads' locals.
 pub(crate) type FreeTokensRef = Arc<Mutex<FreeTokens>>;
@@ -44,30 +47,18 @@ pub(crate) use loom::sync::Mutex;
 
 use super::FreeTokens;
 
+/// Loom's cannot be collected into.
+pub(crate) fn arc_slice<T>(items: impl Iterator<Item = T>) -> Arc<[T]> {
+    Arc::from_std(items.collect())
+}
+
 /// How many cells one bucket may have: one that is owned, and one that is shared.
 pub(crate) const fn cell_limit() -> usize {
     1
 }
 
-/// What is made when it is first needed. Here it is made at once: a model is about what happens to
-/// it, and the real one is not loom's.
-#[derive(Debug)]
-pub(crate) struct Lazy<T>(T);
-
-impl<T> Lazy<T> {
-    pub(crate) fn new(make: impl FnOnce() -> T) -> Self {
-        Self(make())
-    }
-
-    #[expect(clippy::unnecessary_wraps, reason = "the real one may not be made yet")]
-    pub(crate) const fn get(&self) -> Option<&T> {
-        Some(&self.0)
-    }
-
-    pub(crate) fn get_or_make(&self, _: impl FnOnce() -> T) -> &T {
-        &self.0
-    }
-}
+/// How many wraps are made together: two, so that a model has few atomics more than it needs.
+pub(crate) const CHUNK_LEN: u32 = 2;
 
 /// What a slot held when it was loaded, kept alive.
 pub(crate) struct Held<T>(Option<Arc<T>>);
@@ -75,14 +66,6 @@ pub(crate) struct Held<T>(Option<Arc<T>>);
 impl<T> Held<T> {
     pub(crate) fn get(&self) -> Option<&T> {
         self.0.as_deref()
-    }
-
-    pub(crate) fn to_arc(&self) -> Option<Arc<T>> {
-        self.0.clone()
-    }
-
-    pub(crate) fn same(&self, other: &Self) -> bool {
-        self.address() == other.address()
     }
 
     fn address(&self) -> Option<*const T> {

@@ -1,0 +1,77 @@
+//! Reads that hold nothing: what is read of a bucket was recorded in that bucket, and all of it that
+//! had been, though its memory may be used for another one meanwhile.
+//!
+//! A ring of one bucket is read by looking at all wraps; at the beginning of time, in bucket 0, by
+//! looking into the slot.
+#![cfg(loom)]
+
+use leaparray_loom_tests::{explore, ring};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+
+/// Bucket 2 is in the memory of bucket 0, and 3 in that of 1.
+#[test]
+fn while_the_wrap_is_used_again() {
+    for (number, own) in [(0, 1), (1, 10)] {
+        explore(Some(3), move || {
+            let ring = ring(1);
+            ring.add(0, 1);
+            ring.add(1, 10);
+            let reader = {
+                let ring = ring.clone();
+                thread::spawn(move || ring.sum_unheld(number))
+            };
+            ring.add(2, 100);
+            ring.add(3, 1_000);
+            let sum = reader.join().unwrap();
+            assert!([0, own].contains(&sum), "not of bucket {number}: {sum}");
+            assert_eq!([2, 3].map(|number| ring.sum_unheld(number)), [0, 1_000]);
+        });
+    }
+}
+
+/// Who adds in the new bucket is not who has emptied the memory for it.
+#[test]
+fn while_another_thread_adds_to_the_wrap_that_is_used_again() {
+    explore(Some(2), || {
+        let ring = ring(1);
+        ring.add(1, 1);
+        ring.add(2, 10);
+        let writer = {
+            let ring = ring.clone();
+            thread::spawn(move || ring.add(3, 100))
+        };
+        let reader = {
+            let ring = ring.clone();
+            thread::spawn(move || ring.sum_unheld(1))
+        };
+        ring.add(3, 1_000);
+        writer.join().unwrap();
+        let sum = reader.join().unwrap();
+        assert!([0, 1].contains(&sum), "not of bucket 1: {sum}");
+        assert_eq!(ring.sum_unheld(3), 1_100);
+    });
+}
+
+#[test]
+fn that_begin_after_the_add_returned() {
+    for first in [0, 1] {
+        explore(Some(3), move || {
+            let ring = ring(2);
+            ring.add(first, 1);
+            let returned = Arc::new(AtomicBool::new(false));
+            let reader = {
+                let (ring, returned) = (ring.clone(), returned.clone());
+                thread::spawn(move || {
+                    (returned.load(Ordering::Acquire), ring.sum_unheld(first + 1))
+                })
+            };
+            ring.add(first + 1, 10);
+            returned.store(true, Ordering::Release);
+            let (after, sum) = reader.join().unwrap();
+            assert!(sum == 11 || (!after && sum == 1), "after: {after}, sum: {sum}");
+            assert_eq!(ring.sum_unheld(first + 2), 10);
+        });
+    }
+}

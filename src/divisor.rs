@@ -1,0 +1,64 @@
+//! Division by a number that is known beforehand: two multiplications, where the machine's own
+//! division takes several times as long.
+
+/// A divisor and its reciprocal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Divisor {
+    value: u64,
+    /// floor((2⁶⁴ − 1) / value).
+    reciprocal: u64,
+}
+
+impl Divisor {
+    /// Of a value that is not zero.
+    pub(crate) const fn new(value: u64) -> Self {
+        Self { value, reciprocal: u64::MAX / value }
+    }
+
+    #[inline]
+    pub(crate) const fn value(self) -> u64 {
+        self.value
+    }
+
+    /// Quotient and remainder of `dividend`.
+    #[inline]
+    pub(crate) const fn divide(self, dividend: u64) -> (u64, u64) {
+        // The reciprocal is at most 1 below 2⁶⁴ / value, so that this is below dividend / value by
+        // less than 1, and the quotient or one less than it.
+        let estimate = ((dividend as u128 * self.reciprocal as u128) >> 64) as u64;
+        let rest = dividend - estimate * self.value;
+        if rest >= self.value { (estimate + 1, rest - self.value) } else { (estimate, rest) }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Numbers of any size, and those near a power of two, near a half and near the end.
+    fn number() -> impl Strategy<Value = u64> {
+        let near =
+            (0..64_u32, -2..3_i64).prop_map(|(bit, off)| (1_u64 << bit).wrapping_add_signed(off));
+        prop_oneof![
+            any::<u64>(),
+            (any::<u64>(), 0..64_u32).prop_map(|(number, shift)| number >> shift),
+            near,
+            (0..3_u64).prop_map(|off| u64::MAX - off),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn is_the_division(dividend in number(), value in number(), multiple in any::<bool>()) {
+            let value = value.max(1);
+            // Where an estimate would be off: at a multiple, and beside it.
+            let dividend = if multiple { dividend - dividend % value } else { dividend };
+            for dividend in [dividend.saturating_sub(1), dividend, dividend.saturating_add(1)] {
+                let expected = (dividend / value, dividend % value);
+                prop_assert_eq!(Divisor::new(value).divide(dividend), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What is made when it is first needed, as loom is to see it.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize as Invisible, Ordering::Relaxed};
+
+use loom::sync::atomic::{AtomicUsize, Ordering};
+
+/// As many as threads that loom can run, each of which makes one at most.
+const RACERS: usize = 5;
+
+/// An index into what the threads have made, swapped in once: it makes the edges of `OnceBox`, whose
+/// pointer it stands for. What was made in vain is kept to the end.
+#[derive(Debug)]
+pub(crate) struct Lazy<T> {
+    /// One more than the index; 0 for nothing.
+    made: AtomicUsize,
+    values: Box<[OnceLock<T>; RACERS]>,
+    racers: Invisible,
+}
+
+impl<T> Lazy<T> {
+    pub(crate) fn new() -> Self {
+        let values = Box::new([const { OnceLock::new() }; RACERS]);
+        Self { made: AtomicUsize::new(0), values, racers: Invisible::new(0) }
+    }
+
+    pub(crate) fn get(&self) -> Option<&T> {
+        let made = self.made.load(Ordering::Acquire);
+        self.values.get(made.checked_sub(1)?)?.get()
+    }
+
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+        if let Some(value) = self.get() {
+            return value;
+        }
+        let racer = self.racers.fetch_add(1, Relaxed);
+        let value = self.values[racer].get_or_init(make);
+        let swapped = self.made.compare_exchange(0, racer + 1, Ordering::AcqRel, Ordering::Acquire);
+        match swapped {
+            Ok(_) => value,
+            Err(winner) => self.values[winner - 1].get().expect("made before it was swapped in"),
+        }
+    }
+}
