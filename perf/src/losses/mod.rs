@@ -123,3 +123,20 @@ impl Lane {
             && accounted.is_none_or(|sum| sum == recorded)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_loses_or_cannot_account_for_it_is_not_exact() {
+        let clock = WallClock::start();
+        let lane = || Lane::of("ours", move |_| Box::new(peers::Ours::new(clock)));
+        let with = |tally: Tally| Lane { tallies: [Tally::default(), tally], ..lane() };
+        assert!(lane().is_exact());
+        assert!(!with(Tally { lost: 1, ..Tally::default() }).is_exact());
+        assert!(!with(Tally { too_many: 1, ..Tally::default() }).is_exact());
+        assert!(!with(Tally { panicked: 1, ..Tally::default() }).is_exact());
+        assert!(!with(Tally { recorded: 1, ..Tally::default() }).is_exact(), "it has no record");
+    }
+}
