@@ -4,6 +4,12 @@
 //! ```console
 //! $ cargo run --release --manifest-path perf/Cargo.toml
 //! ```
+//!
+//! A program of its own counts what is lost where buckets roll over, here and by peers:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path perf/Cargo.toml --bin losses
+//! ```
 
 #![allow(
     clippy::cast_precision_loss,
@@ -16,6 +22,7 @@
 mod bytes;
 mod goals;
 mod harness;
+mod losses;
 mod machine;
 mod options;
 mod peers;
@@ -26,6 +33,7 @@ mod scenarios;
 mod standins;
 
 pub use bytes::print as print_bytes;
+pub use losses::run as run_losses;
 
 use std::error::Error;
 use std::time::Instant;

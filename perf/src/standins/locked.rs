@@ -28,33 +28,41 @@ impl Buckets {
         Self { buckets: vec![Bucket::default(); len].into(), newest: 0 }
     }
 
-    fn bucket(&mut self, now: Timestamp) -> &mut Bucket {
+    /// `None` if a newer bucket has the slot.
+    fn bucket(&mut self, now: Timestamp) -> Option<&mut Bucket> {
         let (number, len) = (now.as_nanos() / BUCKET_NANOS, self.buckets.len() as u64);
+        if number + len <= self.newest {
+            return None;
+        }
         // Every bucket that has expired meanwhile is reset, as go-zero does.
         for stale in (self.newest + 1).max((number + 1).saturating_sub(len))..=number {
             self.buckets[slot(stale, len)] = Bucket::default();
         }
         self.newest = self.newest.max(number);
-        &mut self.buckets[slot(number, len)]
+        Some(&mut self.buckets[slot(number, len)])
     }
 
     fn record(&mut self, now: Timestamp) {
-        self.bucket(now).pass += 1;
+        let Some(bucket) = self.bucket(now) else { return };
+        bucket.pass += 1;
     }
 
     fn finish(&mut self, now: Timestamp, rt_nanos: u64) {
-        let bucket = self.bucket(now);
+        let Some(bucket) = self.bucket(now) else { return };
         bucket.success += 1;
         bucket.rt_nanos += rt_nanos;
         bucket.min_rt = Some(bucket.min_rt.map_or(rt_nanos, |min| min.min(rt_nanos)));
         bucket.max_rt = bucket.max_rt.max(rt_nanos);
     }
 
-    fn rate(&self, now: Timestamp) -> f64 {
+    fn sum(&self, now: Timestamp) -> u64 {
         let (number, len) = (now.as_nanos() / BUCKET_NANOS, self.buckets.len() as u64);
         let covered = (number + 1).saturating_sub(len)..=number.min(self.newest);
-        let sum: u64 = covered.map(|number| self.buckets[slot(number, len)].pass).sum();
-        sum as f64 * 1e9 / (len * BUCKET_NANOS) as f64
+        covered.map(|number| self.buckets[slot(number, len)].pass).sum()
+    }
+
+    fn rate(&self, now: Timestamp) -> f64 {
+        self.sum(now) as f64 * 1e9 / (self.buckets.len() as u64 * BUCKET_NANOS) as f64
     }
 }
 
@@ -81,6 +89,10 @@ impl Ring for MutexRing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).finish(now, rt_nanos);
     }
 
+    fn sum(&self, now: Timestamp) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).sum(now)
+    }
+
     fn rate(&self, now: Timestamp) -> f64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).rate(now)
     }
@@ -103,6 +115,10 @@ impl Ring for RwLockRing {
 
     fn finish(&self, now: Timestamp, rt_nanos: u64) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).finish(now, rt_nanos);
+    }
+
+    fn sum(&self, now: Timestamp) -> u64 {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).sum(now)
     }
 
     fn rate(&self, now: Timestamp) -> f64 {

@@ -7,13 +7,17 @@ pub(crate) mod striped;
 
 use leaparray::Timestamp;
 
-/// What a stand-in does, at a time that is given.
+/// What a stand-in does, at a time that is given. It counts nothing at a time whose slot already has
+/// a newer bucket.
 pub(crate) trait Ring: Sync {
     /// Counts one that passed.
     fn record(&self, now: Timestamp);
 
     /// Counts a success and its response time.
     fn finish(&self, now: Timestamp, rt_nanos: u64);
+
+    /// Those that passed, in the window.
+    fn sum(&self, now: Timestamp) -> u64;
 
     /// Those that passed, per second.
     fn rate(&self, now: Timestamp) -> f64;

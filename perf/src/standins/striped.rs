@@ -2,6 +2,7 @@
 //!
 //! As there, a count that races with a reset can be lost or land in the wrong bucket.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
@@ -104,16 +105,25 @@ impl StripedRing {
         Self { slots, resetting: Mutex::new(()) }
     }
 
-    fn bucket(&self, now: Timestamp) -> &Bucket {
-        let number = now.as_nanos() / BUCKET_NANOS;
-        let bucket = self.slots[self.slot(number)].get_or_init(Box::default);
-        while bucket.number.load(Ordering::Acquire) < number + 1 {
-            match self.resetting.try_lock() {
-                Ok(_guard) => bucket.reset(number + 1),
-                Err(_) => thread::yield_now(),
+    /// `None` if a newer bucket has the slot: Sentinel counts that in a bucket that nobody reads.
+    fn bucket(&self, now: Timestamp) -> Option<&Bucket> {
+        let number = now.as_nanos() / BUCKET_NANOS + 1;
+        let bucket = self.slots[self.slot(number - 1)].get_or_init(Box::default);
+        loop {
+            match bucket.number.load(Ordering::Acquire).cmp(&number) {
+                Equal => return Some(bucket),
+                Greater => return None,
+                Less => self.reset(bucket, number),
             }
         }
-        bucket
+    }
+
+    /// As in Sentinel, who has got the lock does not look again.
+    fn reset(&self, bucket: &Bucket, number: u64) {
+        match self.resetting.try_lock() {
+            Ok(_guard) => bucket.reset(number),
+            Err(_) => thread::yield_now(),
+        }
     }
 
     fn slot(&self, number: u64) -> usize {
@@ -123,11 +133,12 @@ impl StripedRing {
 
 impl Ring for StripedRing {
     fn record(&self, now: Timestamp) {
-        self.bucket(now).pass.add(1);
+        let Some(bucket) = self.bucket(now) else { return };
+        bucket.pass.add(1);
     }
 
     fn finish(&self, now: Timestamp, rt_nanos: u64) {
-        let bucket = self.bucket(now);
+        let Some(bucket) = self.bucket(now) else { return };
         bucket.success.add(1);
         bucket.rt_nanos.add(i64::try_from(rt_nanos).unwrap_or(i64::MAX));
         // As in Sentinel, two threads at once can lose the smaller.
@@ -136,14 +147,17 @@ impl Ring for StripedRing {
         }
     }
 
-    fn rate(&self, now: Timestamp) -> f64 {
+    fn sum(&self, now: Timestamp) -> u64 {
         let number = now.as_nanos() / BUCKET_NANOS;
         let oldest = (number + 1).saturating_sub(self.slots.len() as u64);
         let buckets = self.slots.iter().filter_map(OnceLock::get);
         let covered = buckets.filter(|bucket| {
             (oldest + 1..=number + 1).contains(&bucket.number.load(Ordering::Acquire))
         });
-        let sum: i64 = covered.map(|bucket| bucket.pass.sum()).sum();
-        sum as f64 * 1e9 / (self.slots.len() as u64 * BUCKET_NANOS) as f64
+        covered.map(|bucket| bucket.pass.sum() as u64).sum()
+    }
+
+    fn rate(&self, now: Timestamp) -> f64 {
+        self.sum(now) as f64 * 1e9 / (self.slots.len() as u64 * BUCKET_NANOS) as f64
     }
 }

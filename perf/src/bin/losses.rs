@@ -1,0 +1,7 @@
+//! Counts what is lost where buckets roll over.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    leaparray_perf::run_losses()
+}
