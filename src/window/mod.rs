@@ -11,7 +11,7 @@ use crate::geometry::WindowConfig;
 use crate::leap_array::LeapArray;
 use crate::metric_bucket::MetricBucket;
 use crate::sync::Arc;
-use crate::timestamp::Timestamp;
+use crate::timestamp::{Timestamp, saturating_nanos};
 
 /// What happened in the last second, or in any other interval: the metrics of one resource.
 ///
@@ -53,8 +53,8 @@ pub struct SlidingWindow<C = MonotonicClock> {
     interval_secs: f64,
     /// The start of the array's bucket in which the window was made.
     made: Timestamp,
-    /// From when on the window has been there for a whole interval.
-    whole_from: Timestamp,
+    /// From which age on, in nanoseconds, the window has been there for a whole interval.
+    whole_at: u64,
 }
 
 impl SlidingWindow {
@@ -94,14 +94,14 @@ impl<C: Clock> SlidingWindow<C> {
             array_len: config.sample_count(),
             interval_secs: config.interval().as_secs_f64(),
             made,
-            whole_from: Self::whole_from(&config, &config, made),
+            whole_at: Self::whole_at(&config, &config),
         }
     }
 
-    /// When a window of that interval over that array has been there for all of it, which is when
-    /// its last bucket begins.
-    fn whole_from(config: &WindowConfig, array: &WindowConfig, made: Timestamp) -> Timestamp {
-        made.saturating_add(config.interval().saturating_sub(array.bucket_len()))
+    /// At which age a window of that interval over that array has been there for all of it: when its
+    /// last bucket begins.
+    fn whole_at(config: &WindowConfig, array: &WindowConfig) -> u64 {
+        saturating_nanos(config.interval() - array.bucket_len())
     }
 
     /// A window of another length over the same array: what one records, both read.
@@ -137,9 +137,9 @@ impl<C: Clock> SlidingWindow<C> {
         // Fits: it divides the array's sample count.
         let array_len = config.sample_count() * usize::try_from(buckets_per_sample).unwrap_or(1);
         let interval_secs = config.interval().as_secs_f64();
-        let whole_from = Self::whole_from(&config, self.array.config(), self.made);
+        let whole_at = Self::whole_at(&config, self.array.config());
         let view = self.clone();
-        Ok(Self { config, buckets_per_sample, array_len, interval_secs, whole_from, ..view })
+        Ok(Self { config, buckets_per_sample, array_len, interval_secs, whole_at, ..view })
     }
 
     /// The geometry that this window reads.

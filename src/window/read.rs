@@ -236,13 +236,11 @@ impl<C: Clock> SlidingWindow<C> {
     #[inline]
     #[expect(clippy::cast_precision_loss, reason = "buckets of a window, at most 2²⁰")]
     fn observed_secs(&self, now: Timestamp) -> f64 {
-        if now >= self.whole_from || now < self.made {
-            return self.interval_secs;
-        }
-        let age = now.saturating_since(self.made);
-        let len = self.array.config().bucket_len();
-        let buckets = 1 + age.as_nanos() / len.as_nanos();
-        len.as_secs_f64() * buckets as f64
+        let age = now.as_nanos().checked_sub(self.made.as_nanos());
+        let Some(age) = age.filter(|&age| age < self.whole_at) else { return self.interval_secs };
+        let array = self.array.config();
+        let buckets = 1 + age / array.bucket_nanos();
+        array.bucket_len().as_secs_f64() * buckets as f64
     }
 }
 

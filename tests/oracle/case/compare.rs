@@ -1,0 +1,195 @@
+//! Everything that can be read of a window, held against the oracle.
+
+use std::fmt::{Debug, Display};
+use std::ops::Range;
+
+use leaparray::{ManualClock, MetricEvent, MetricTotals, SlidingWindow, Timestamp};
+
+use super::oracle::{Oracle, Part};
+use super::{Case, Turn};
+
+/// At one time, after some turns of a case.
+pub(super) struct Comparison<'a> {
+    pub(super) case: &'a Case,
+    pub(super) done: &'a [Turn],
+    pub(super) oracle: &'a Oracle,
+    pub(super) now: u64,
+}
+
+/// A window, and how it lies over the buckets of its array.
+struct Subject<'a> {
+    name: &'a str,
+    window: &'a SlidingWindow<ManualClock>,
+    samples: u64,
+    buckets_per_sample: u64,
+}
+
+impl Subject<'_> {
+    /// How old the buckets are that it covers.
+    fn ages(&self) -> Range<u64> {
+        0..self.samples * self.buckets_per_sample
+    }
+
+    /// How old the buckets are that make one of its own.
+    fn ages_of(&self, sample: u64) -> Range<u64> {
+        sample * self.buckets_per_sample..(sample + 1) * self.buckets_per_sample
+    }
+}
+
+type Window = SlidingWindow<ManualClock>;
+
+impl Comparison<'_> {
+    pub(super) fn of(&self, window: &Window, view: &Window) {
+        let lengths = self.case.geometry;
+        let (samples, buckets_per_sample) = (lengths.view_samples, lengths.buckets_per_sample);
+        let view = Subject { name: "view", window: view, samples, buckets_per_sample };
+        let samples = lengths.samples;
+        let window = Subject { name: "window", window, samples, buckets_per_sample: 1 };
+        self.array(&window);
+        for subject in [window, view] {
+            self.sums(&subject);
+            self.rates(&subject);
+            self.rts(&subject);
+            self.buckets(&subject);
+            self.account(&subject);
+        }
+    }
+
+    fn sums(&self, subject: &Subject<'_>) {
+        let Subject { name, window, .. } = *subject;
+        let covered = self.oracle.aged(self.now, &subject.ages());
+        let samples = (0..subject.samples).map(|it| subject.ages_of(it));
+        let samples: Vec<_> = samples.map(|ages| self.oracle.aged(self.now, &ages)).collect();
+        for event in MetricEvent::ALL {
+            self.eq(name, "sum", event, window.sum(event), covered.sum(event));
+            let largest = samples.iter().map(|sample| sample.sum(event)).max();
+            let found = window.max_of_single_bucket(event);
+            self.eq(name, "largest bucket", event, Some(found), largest);
+        }
+    }
+
+    fn rates(&self, subject: &Subject<'_>) {
+        let Subject { name, window, buckets_per_sample, .. } = *subject;
+        let ages = subject.ages();
+        let covered = self.oracle.aged(self.now, &ages);
+        let observed = self.oracle.observed_nanos(self.now, ages.end);
+        let previous = self.oracle.aged(self.now, &subject.ages_of(1));
+        let previous_nanos = buckets_per_sample * self.case.geometry.bucket_nanos;
+        let kept = 2 * buckets_per_sample <= self.case.geometry.samples;
+        for event in MetricEvent::ALL {
+            let rate = Rate(Some(window.qps(event)));
+            self.eq(name, "rate", event, rate, Rate::of(covered.sum(event), observed));
+            let expected = Rate::of(previous.sum(event), previous_nanos);
+            let expected = if kept { expected } else { Rate(None) };
+            self.eq(name, "previous rate", event, Rate(window.previous_qps(event)), expected);
+        }
+    }
+
+    fn rts(&self, subject: &Subject<'_>) {
+        let Subject { name, window, .. } = *subject;
+        let covered = self.oracle.aged(self.now, &subject.ages());
+        self.eq(name, "min", "rt", window.min_rt(), covered.min_rt());
+        self.eq(name, "max", "rt", window.max_rt(), covered.max_rt());
+        self.eq(name, "mean", "rt", window.avg_rt(), covered.avg_rt());
+        self.eq(name, "max", "concurrency", window.max_concurrency(), covered.max_concurrency());
+    }
+
+    fn buckets(&self, subject: &Subject<'_>) {
+        let newest = self.case.geometry.bucket(self.now);
+        let since_the_beginning = |ages: &Range<u64>| ages.start <= newest;
+        let samples = (0..subject.samples).rev().map(|it| subject.ages_of(it));
+        let samples: Vec<_> = samples.filter(since_the_beginning).collect();
+        let found: Vec<_> = subject.window.buckets().collect();
+        self.eq(subject.name, "number of", "buckets", found.len(), samples.len());
+        for (bucket, ages) in found.iter().zip(&samples) {
+            let first = newest.saturating_sub(ages.end - 1);
+            let start = Timestamp::from_nanos(first * self.case.geometry.bucket_nanos);
+            self.eq(subject.name, "start of a", "bucket", bucket.start, start);
+            self.totals(subject, "bucket", &bucket.totals, &self.oracle.aged(self.now, ages));
+        }
+    }
+
+    fn account(&self, subject: &Subject<'_>) {
+        let ages = subject.ages();
+        let account = subject.window.account();
+        let in_window = self.oracle.aged(self.now, &ages);
+        self.totals(subject, "in the window", &account.in_window, &in_window);
+        let expired = self.oracle.expired(self.now, &ages);
+        self.totals(subject, "expired", &account.expired, &expired);
+        self.totals(subject, "late", &account.late, &self.oracle.late());
+        let everything = self.oracle.everything();
+        self.totals(subject, "recorded", &account.recorded(), &everything);
+        self.totals(subject, "lifetime", &subject.window.lifetime(), &everything);
+    }
+
+    fn totals(&self, subject: &Subject<'_>, what: &str, found: &MetricTotals, part: &Part<'_>) {
+        for event in MetricEvent::ALL {
+            self.eq(subject.name, what, event, found.sum(event), part.sum(event));
+        }
+        self.eq(subject.name, what, "number of rts", found.rt_count(), part.rt_count());
+        self.eq(subject.name, what, "min rt", found.min_rt(), part.min_rt());
+        self.eq(subject.name, what, "max rt", found.max_rt(), part.max_rt());
+        self.eq(subject.name, what, "mean rt", found.avg_rt(), part.avg_rt());
+        let concurrency = found.max_concurrency();
+        self.eq(subject.name, what, "max concurrency", concurrency, part.max_concurrency());
+    }
+
+    fn array(&self, subject: &Subject<'_>) {
+        let (array, now) = (subject.window.array(), Timestamp::from_nanos(self.now));
+        let expected = self.oracle.starts(self.now, &subject.ages());
+        let starts: Vec<_> = array.values(now).map(|wrap| wrap.start().as_nanos()).collect();
+        self.eq("array", "starts of", "all", &starts, &expected);
+
+        let older = |start: Timestamp| start < now;
+        let starts = array.values_conditional(now, older).map(|wrap| wrap.start().as_nanos());
+        let expected = expected.into_iter().filter(|start| *start < self.now);
+        self.eq("array", "starts of", "older", starts.collect::<Vec<_>>(), expected.collect());
+
+        let covered = 1..subject.samples.min(2);
+        let previous = array.previous_bucket(now).map(|wrap| wrap.start().as_nanos());
+        let expected = self.oracle.starts(self.now, &covered).pop();
+        self.eq("array", "start of", "previous", previous, expected);
+    }
+
+    fn eq<T>(&self, name: &str, what: &str, of: impl Display, found: T, expected: T)
+    where
+        T: PartialEq + Debug,
+    {
+        let both = [found, expected];
+        assert!(both[0] == both[1], "{}", self.report(name, what, of, &both));
+    }
+
+    #[cold]
+    fn report<T: Debug>(&self, name: &str, what: &str, of: impl Display, both: &[T; 2]) -> String {
+        let [found, expected] = both;
+        let turns: Vec<_> = self.done.iter().map(|turn| format!("  {turn:?}\n")).collect();
+        format!(
+            "{name}: {what} {of}: {found:?}, but the oracle says {expected:?}\n\
+             at {}, of {:?} made at {}, after\n{}",
+            self.now,
+            self.case.geometry,
+            self.case.origin,
+            turns.concat()
+        )
+    }
+}
+
+/// Per second; the same as another one if the two differ by no more than rounding does.
+#[derive(Debug)]
+struct Rate(Option<f64>);
+
+impl Rate {
+    #[expect(clippy::cast_precision_loss, reason = "what rounding does")]
+    fn of(sum: u64, nanos: u64) -> Self {
+        Self(Some(sum as f64 / (nanos as f64 / 1e9)))
+    }
+}
+
+impl PartialEq for Rate {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.0, other.0) {
+            (Some(one), Some(other)) => (one - other).abs() <= other * 1e-12,
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What is recorded: the same in a window, in a bucket, and in the oracle.
+
+use std::time::Duration;
+
+use leaparray::{Clock, MetricBucket, MetricEvent, SlidingWindow, Timestamp};
+
+use super::oracle::Recorded;
+
+/// Response times are in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Record {
+    Count(MetricEvent, u64),
+    Rt(u64),
+    Success(u64),
+    Exception(u64),
+    Concurrency(u64),
+}
+
+impl Record {
+    pub(super) fn in_window<C: Clock>(self, window: &SlidingWindow<C>) {
+        match self {
+            Self::Count(event, count) => window.add(event, count),
+            Self::Rt(nanos) => window.record_rt(rt(nanos)),
+            Self::Success(nanos) => window.record_success(rt(nanos)),
+            Self::Exception(nanos) => window.record_exception(rt(nanos)),
+            Self::Concurrency(concurrency) => window.record_concurrency(concurrency),
+        }
+    }
+
+    pub(super) fn in_window_at<C: Clock>(self, window: &SlidingWindow<C>, now: Timestamp) {
+        match self {
+            Self::Count(event, count) => window.add_at(now, event, count),
+            Self::Rt(nanos) => window.record_rt_at(now, rt(nanos)),
+            Self::Success(nanos) => window.record_success_at(now, rt(nanos)),
+            Self::Exception(nanos) => window.record_exception_at(now, rt(nanos)),
+            Self::Concurrency(concurrency) => window.record_concurrency_at(now, concurrency),
+        }
+    }
+
+    pub(super) fn in_bucket(self, bucket: &MetricBucket) {
+        let end = |event, nanos| {
+            bucket.add(event, 1);
+            bucket.record_rt(rt(nanos));
+        };
+        match self {
+            Self::Count(event, count) => bucket.add(event, count),
+            Self::Rt(nanos) => bucket.record_rt(rt(nanos)),
+            Self::Success(nanos) => end(MetricEvent::Success, nanos),
+            Self::Exception(nanos) => end(MetricEvent::Exception, nanos),
+            Self::Concurrency(concurrency) => bucket.record_concurrency(concurrency),
+        }
+    }
+
+    pub(super) fn in_oracle(self, recorded: &mut Recorded) {
+        let mut count = |event, count| recorded.counts.push((event, count));
+        match self {
+            Self::Count(event, number) => count(event, number),
+            Self::Rt(nanos) => count(MetricEvent::Rt, nanos),
+            Self::Success(nanos) => {
+                count(MetricEvent::Success, 1);
+                count(MetricEvent::Rt, nanos);
+            }
+            Self::Exception(nanos) => {
+                count(MetricEvent::Exception, 1);
+                count(MetricEvent::Rt, nanos);
+            }
+            Self::Concurrency(concurrency) => recorded.concurrencies.push(concurrency),
+        }
+    }
+}
+
+/// The longest one stands for those that are longer than a `u64` of nanoseconds.
+fn rt(nanos: u64) -> Duration {
+    if nanos == u64::MAX { Duration::MAX } else { Duration::from_nanos(nanos) }
+}

@@ -1,0 +1,36 @@
+//! The window against a naive oracle: on random cases, and on those that the fuzz target has kept.
+
+mod case;
+
+use std::path::Path;
+use std::{fs, io};
+
+use case::Case;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn a_window_reads_what_the_oracle_adds_up(
+        head in any::<[u8; Case::HEAD_LEN]>(),
+        turns in prop::collection::vec(any::<[u8; Case::TURN_LEN]>(), 1..64),
+    ) {
+        Case::from_bytes(&[&head, turns.as_flattened()].concat()).check();
+    }
+}
+
+#[test]
+fn the_seeds_of_the_fuzz_target_find_nothing() -> io::Result<()> {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/window");
+    if !seeds.exists() {
+        println!("skipped: the packaged crate has no {}", seeds.display());
+        return Ok(());
+    }
+    for seed in fs::read_dir(seeds)? {
+        let seed = seed?.path();
+        println!("{}", seed.display());
+        Case::from_bytes(&fs::read(seed)?).check();
+    }
+    Ok(())
+}
