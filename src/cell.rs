@@ -13,8 +13,8 @@ pub(crate) const CEILING: u64 = 1 << 62;
 pub(crate) struct Counter(AtomicI64);
 
 impl Counter {
-    /// What one `fetch_add` may carry: 2¹⁵ threads that all looked before any of them added still
-    /// end 2⁶² above the ceiling at most, and so below `i64::MAX`.
+    /// What one `fetch_add` may carry: 2¹⁵ threads that have all added and not yet looked end 2⁶² above
+    /// the ceiling at most, and so below `i64::MAX`.
     const STEP: u64 = 1 << 47;
 
     pub(crate) fn new() -> Self {
@@ -29,19 +29,23 @@ impl Counter {
     }
 
     /// Adds `count`, at most up to the ceiling, as one of many.
+    #[inline]
     pub(crate) fn add_shared(&self, count: u64, order: Ordering) {
-        // Relaxed: a stale look errs by what others are adding now, which `STEP` allows for.
-        if count < Self::STEP && self.0.load(Ordering::Relaxed) < to_cell(CEILING) {
-            self.0.fetch_add(to_cell(count), order);
-        } else {
-            self.saturate(to_cell(count), order);
+        if count >= Self::STEP {
+            return self.saturate(to_cell(count), order);
+        }
+        // Not looked at before: that would fetch the line twice, to read it and to write it.
+        if self.0.fetch_add(to_cell(count), order) >= to_cell(CEILING) {
+            // It was at its end, and is again.
+            self.0.fetch_sub(to_cell(count), Ordering::Relaxed);
         }
     }
 
     #[cold]
     fn saturate(&self, count: i64, order: Ordering) {
         let _ = self.0.fetch_update(order, Ordering::Relaxed, |value| {
-            Some(value.saturating_add(count).min(to_cell(CEILING)))
+            // Never down: what is above the ceiling, others are about to take back.
+            Some(value.saturating_add(count).min(to_cell(CEILING)).max(value))
         });
     }
 
@@ -161,18 +165,29 @@ mod tests {
     fn steps_that_race_past_the_ceiling_do_not_wrap() {
         let counter = Counter::new();
         counter.saturate(to_cell(CEILING - 1), Ordering::Relaxed);
-        // What 2¹⁵ − 1 threads that looked together would add.
+        // What 2¹⁵ − 1 threads would add together.
         for _ in 1..1_u32 << 15 {
             counter.0.fetch_add(to_cell(Counter::STEP - 1), Ordering::Relaxed);
         }
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
-        // And those who look after them, more than would fit.
+        // And those who come after them, more than would fit.
         for _ in 0..1_u32 << 17 {
             counter.add_shared(Counter::STEP - 1, Ordering::Relaxed);
             assert_eq!(counter.get(Ordering::Relaxed), CEILING);
         }
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
         counter.add_shared(u64::MAX, Ordering::Relaxed);
+        assert_eq!(counter.get(Ordering::Relaxed), CEILING);
+    }
+
+    #[test]
+    fn a_small_add_is_taken_back_beside_a_huge_one() {
+        let counter = Counter::new();
+        counter.add_shared(CEILING, Ordering::Relaxed);
+        // The two halves of a small add, with a huge one between them.
+        assert_eq!(counter.0.fetch_add(5, Ordering::Relaxed), to_cell(CEILING));
+        counter.add_shared(u64::MAX, Ordering::Relaxed);
+        counter.0.fetch_sub(5, Ordering::Relaxed);
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
     }
 
