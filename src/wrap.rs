@@ -77,24 +77,25 @@ impl<B> BucketWrap<B> {
     /// Keeps the wrap from being used again, if it is in use: that is for the caller to see to, by
     /// looking at the slot or at the start *after* this.
     pub(crate) fn hold(&self) {
-        self.holders.fetch_add(1, Ordering::Relaxed);
-        // SeqCst: pairs with the one in `is_free`. Whichever comes second sees what the other wrote
-        // before: the holder, that the wrap is gone, or the rotator, that it is held. Release, too:
-        // whoever reads what this thread adds from here on knows of the use that it is in.
-        fence(Ordering::SeqCst);
+        // Acquire: pairs with the Release in `is_free`, and in `let_go`. If this comes later in the
+        // order of `holders`, the look after it sees that the wrap is gone.
+        self.holders.fetch_add(1, Ordering::Acquire);
+        // Release: pairs with the Acquire in `read`. Whoever sees what this thread stores in the
+        // bucket from here on knows of the use that it is in.
+        fence(Ordering::Release);
     }
 
     fn let_go(&self) {
-        // Release: pairs with the Acquire in `is_free`.
+        // Release: pairs with the Acquire in `is_free`. What was added comes before.
         self.holders.fetch_sub(1, Ordering::Release);
     }
 
-    /// Whether nobody holds it: for good, if it is not to be found any more where those who hold it
-    /// look afterwards.
+    /// Whether nobody holds it: for good, if the caller has seen to it that those who hold it later
+    /// find it gone.
     pub(crate) fn is_free(&self) -> bool {
-        fence(Ordering::SeqCst);
-        // Acquire: pairs with the Release in `let_go`. All that holders have added is there.
-        self.holders.load(Ordering::Acquire) == 0
+        // Not a load, which could miss a hold and be missed by it: this has its turn in the order of
+        // the holds. Acquire: all that holders have added is there. Release: pairs with `hold`.
+        self.holders.fetch_add(0, Ordering::AcqRel) == 0
     }
 }
 
@@ -111,12 +112,16 @@ impl<B: Bucket> BucketWrap<B> {
     /// Empties a wrap that is the caller's alone and gives it a start; `false` if somebody who has
     /// found it on an older list is still reading.
     pub(crate) fn renew(&self, start: Timestamp) -> bool {
-        // Relaxed: the fence in `is_free` releases both before the bucket is emptied.
-        self.live.store(UNUSED, Ordering::Relaxed);
+        // Relaxed: `is_free` releases it, before it looks.
         self.start.store(UNUSED, Ordering::Relaxed);
         if !self.is_free() {
             return false;
         }
+        // It has left its slot, unless it lost the race for one.
+        self.live.store(UNUSED, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `read`. Whoever sees the bucket being emptied knows that
+        // the start is gone.
+        fence(Ordering::Release);
         self.bucket.reset();
         self.start.store(start.as_nanos(), Ordering::Relaxed);
         // Release: pairs with the Acquire in `read`, which may come by way of an old index.

@@ -11,4 +11,4 @@
 #[cfg(loom)]
 mod ring;
 #[cfg(loom)]
-pub use ring::{LEN, Ring, Tally, explore, ring, start};
+pub use ring::{LEN, OwnedTally, Ring, Tally, explore, ring, start};

@@ -32,6 +32,30 @@ impl Bucket for Tally {
     }
 }
 
+/// A tally that one thread adds to at a time, with a load and a store: a store begins nothing that a
+/// reader could acquire.
+#[derive(Debug, Default)]
+pub struct OwnedTally(AtomicU64);
+
+impl OwnedTally {
+    /// Adds `count`, as the only thread that does.
+    pub fn add(&self, count: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+    }
+}
+
+impl Bucket for OwnedTally {
+    type Total = u64;
+
+    fn total(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
 /// An array of tallies with what the models ask of it.
 #[derive(Debug)]
 pub struct Ring(LeapArray<Tally>);

@@ -5,7 +5,8 @@
 //! looking into the slot.
 #![cfg(loom)]
 
-use leaparray_loom_tests::{explore, ring};
+use leaparray::{Bucket, LeapArray, WindowConfig};
+use leaparray_loom_tests::{LEN, OwnedTally, explore, ring, start};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -13,7 +14,7 @@ use loom::thread;
 /// Bucket 2 is in the memory of bucket 0, and 3 in that of 1.
 #[test]
 fn while_the_wrap_is_used_again() {
-    for (number, own) in [(0, 1), (1, 10)] {
+    for (number, own) in [(0, 1), (1, 10), (2, 100), (3, 1_000)] {
         explore(Some(3), move || {
             let ring = ring(1);
             ring.add(0, 1);
@@ -31,26 +32,31 @@ fn while_the_wrap_is_used_again() {
     }
 }
 
-/// Who adds in the new bucket is not who has emptied the memory for it.
+/// Who adds in the new bucket need not be who has emptied the memory for it.
 #[test]
 fn while_another_thread_adds_to_the_wrap_that_is_used_again() {
-    explore(Some(2), || {
-        let ring = ring(1);
-        ring.add(1, 1);
-        ring.add(2, 10);
-        let writer = {
-            let ring = ring.clone();
-            thread::spawn(move || ring.add(3, 100))
+    explore(Some(3), || {
+        let config = WindowConfig::new(1, LEN).expect("valid by construction");
+        let array = Arc::new(LeapArray::<OwnedTally>::new(config));
+        let sum = |array: &LeapArray<OwnedTally>, number| {
+            array.fold(start(number), 0, |sum, tally| sum + tally.total())
         };
+        for number in [1, 2] {
+            array.current_bucket(start(number)).add(1);
+        }
         let reader = {
-            let ring = ring.clone();
-            thread::spawn(move || ring.sum_unheld(1))
+            let array = array.clone();
+            thread::spawn(move || sum(&array, 1))
         };
-        ring.add(3, 1_000);
+        let writer = {
+            let array = array.clone();
+            thread::spawn(move || array.current_bucket(start(3)).add(10))
+        };
+        drop(array.current_bucket(start(3)));
         writer.join().unwrap();
-        let sum = reader.join().unwrap();
-        assert!([0, 1].contains(&sum), "not of bucket 1: {sum}");
-        assert_eq!(ring.sum_unheld(3), 1_100);
+        let first = reader.join().unwrap();
+        assert!([0, 1].contains(&first), "not of bucket 1: {first}");
+        assert_eq!(sum(&array, 3), 10);
     });
 }
 
