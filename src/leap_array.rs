@@ -360,6 +360,67 @@ mod tests {
         });
         let account = array.account(Timestamp::MAX).map(|totals| totals.sum(PASS));
         assert_eq!(account.recorded(), 4 * ROUNDS, "{account}");
+        // One in each slot, and for each thread one that it replaces and one that it has prepared.
+        let wraps = array.ring.get().unwrap().len();
+        assert!(wraps <= 4 + 2 * 4, "wraps that lost a race are not used again: {wraps} made");
+    }
+
+    #[test]
+    fn wraps_that_are_held_take_more_memory_until_they_are_let_go() {
+        let array = array(2);
+        let record = |second| {
+            let current = array.current_bucket(Timestamp::from_secs(second));
+            current.add(PASS, 1);
+            current
+        };
+        let wraps = || array.ring.get().unwrap().len();
+        let held: Vec<_> = (0..100).map(record).collect();
+        assert_eq!(wraps(), 100);
+        for (second, current) in (0..).zip(&held) {
+            assert_eq!(current.in_time().unwrap().start(), Timestamp::from_secs(second));
+            current.add(PASS, 1);
+        }
+        let recorded = || array.account(Timestamp::MAX).recorded().sum(PASS);
+        assert_eq!(recorded(), 200);
+        drop(held);
+        (100..1_000).for_each(|second| drop(record(second)));
+        assert_eq!((wraps(), recorded()), (100, 1_100));
+        let sum = |now| array.fold(now, 0, |sum, bucket| sum + bucket.sum(PASS));
+        assert_eq!([999, 1_000].map(|second| sum(Timestamp::from_secs(second))), [2, 1]);
+    }
+
+    /// A count that cannot be emptied as often as asked.
+    #[derive(Default)]
+    struct Stubborn(AtomicU64, AtomicU64);
+
+    impl Bucket for Stubborn {
+        type Total = u64;
+
+        fn total(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn reset(&self) {
+            self.0.store(0, Ordering::Relaxed);
+            // A new one is emptied as well.
+            assert_ne!(self.1.fetch_add(1, Ordering::Relaxed), 1, "the second time");
+        }
+    }
+
+    #[test]
+    fn a_bucket_that_panics_in_the_middle_of_a_rotation_loses_nothing() {
+        let array = LeapArray::<Stubborn>::new(*array(1).config());
+        let add = |second| {
+            let array = std::panic::AssertUnwindSafe(&array);
+            std::panic::catch_unwind(move || {
+                array.current_bucket(Timestamp::from_secs(second)).0.fetch_add(1, Ordering::Relaxed)
+            })
+        };
+        let added = (0..8).filter(|&second| add(second).is_ok()).count();
+        assert!((4..8).contains(&added), "{added} adds");
+        // What was retired, and then could not be replaced, is in use again.
+        let again = (0..4).filter(|_| add(8).is_ok()).count();
+        assert_eq!(array.account(Timestamp::MAX).recorded(), (added + again) as u64);
     }
 
     #[test]

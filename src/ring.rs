@@ -94,6 +94,12 @@ impl<B: Bucket> Ring<B> {
         swapped.is_ok()
     }
 
+    /// How many wraps there are.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn len(&self) -> u32 {
+        self.made.load(Ordering::Relaxed) - Pool::<B>::FIRST
+    }
+
     /// The index of a new wrap of that start.
     pub(crate) fn make(&self, start: Timestamp) -> u32 {
         // Relaxed: all there is to it is that no two get the same.

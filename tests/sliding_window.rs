@@ -160,3 +160,22 @@ fn an_account_moves_counts_from_the_window_to_the_expired_and_loses_none() {
     assert_eq!(parts(&window), [0, 111, 1_000]);
     assert_eq!(window.lifetime().sum(PASS), 1_111);
 }
+
+#[test]
+fn a_read_back_in_time_finds_what_is_still_in_the_ring() {
+    for samples in [1, 2, 3, 10] {
+        let (window, clock) = window(samples);
+        let end = samples as u64;
+        let start = |number: u64| t(100 * number);
+        for number in 0..=end {
+            window.add_at(start(number), PASS, 1 + number);
+        }
+        // The bucket after the last lap has taken the place of bucket 0, whose memory is not used
+        // again yet.
+        let expected = (1..end).map(|number| 1 + number).sum::<u64>();
+        assert_eq!(window.sum_at(start(end - 1), PASS), expected, "{samples} buckets");
+        clock.set(start(end - 1));
+        assert_eq!(window.account().in_window.sum(PASS), expected);
+        assert_eq!(window.account().expired.sum(PASS), 1 + (1 + end));
+    }
+}
