@@ -11,4 +11,4 @@
 #[cfg(loom)]
 mod ring;
 #[cfg(loom)]
-pub use ring::{LEN, OwnedTally, Ring, Tally, explore, ring, start};
+pub use ring::{LEN, OwnedPair, Ring, Tally, explore, ring, start};

@@ -32,27 +32,34 @@ impl Bucket for Tally {
     }
 }
 
-/// A tally that one thread adds to at a time, with a load and a store: a store begins nothing that a
-/// reader could acquire.
+/// Two tallies that one thread adds to at a time, with a load and a store: a store begins nothing
+/// that a reader could acquire.
 #[derive(Debug, Default)]
-pub struct OwnedTally(AtomicU64);
+pub struct OwnedPair([AtomicU64; 2]);
 
-impl OwnedTally {
-    /// Adds `count`, as the only thread that does.
+impl OwnedPair {
+    /// Adds `count` to both, as the only thread that does.
     pub fn add(&self, count: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+        for tally in &self.0 {
+            tally.store(tally.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+        }
+    }
+
+    /// What both have.
+    pub fn both(&self) -> [u64; 2] {
+        self.0.each_ref().map(|tally| tally.load(Ordering::Relaxed))
     }
 }
 
-impl Bucket for OwnedTally {
+impl Bucket for OwnedPair {
     type Total = u64;
 
     fn total(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.both()[0]
     }
 
     fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.0.each_ref().map(|tally| tally.store(0, Ordering::Relaxed));
     }
 }
 

@@ -5,8 +5,8 @@
 //! looking into the slot.
 #![cfg(loom)]
 
-use leaparray::{Bucket, LeapArray, WindowConfig};
-use leaparray_loom_tests::{LEN, OwnedTally, explore, ring, start};
+use leaparray::{LeapArray, WindowConfig};
+use leaparray_loom_tests::{LEN, OwnedPair, explore, ring, start};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -32,31 +32,53 @@ fn while_the_wrap_is_used_again() {
     }
 }
 
-/// Who adds in the new bucket need not be who has emptied the memory for it.
+fn pairs() -> Arc<LeapArray<OwnedPair>> {
+    Arc::new(LeapArray::new(WindowConfig::new(1, LEN).expect("valid by construction")))
+}
+
+fn both(array: &LeapArray<OwnedPair>, number: u32) -> [u64; 2] {
+    array.fold(start(number), [0; 2], |_, pair| pair.both())
+}
+
+/// What is being emptied is read as a whole or not at all.
 #[test]
-fn while_another_thread_adds_to_the_wrap_that_is_used_again() {
-    explore(Some(3), || {
-        let config = WindowConfig::new(1, LEN).expect("valid by construction");
-        let array = Arc::new(LeapArray::<OwnedTally>::new(config));
-        let sum = |array: &LeapArray<OwnedTally>, number| {
-            array.fold(start(number), 0, |sum, tally| sum + tally.total())
-        };
+fn while_the_wrap_is_emptied() {
+    explore(None, || {
+        let array = pairs();
         for number in [1, 2] {
             array.current_bucket(start(number)).add(1);
         }
         let reader = {
             let array = array.clone();
-            thread::spawn(move || sum(&array, 1))
+            thread::spawn(move || both(&array, 1))
         };
+        drop(array.current_bucket(start(3)));
+        let first = reader.join().unwrap();
+        assert!([[0; 2], [1; 2]].contains(&first), "in the middle of bucket 1's end: {first:?}");
+    });
+}
+
+/// Who adds in the new bucket need not be who has emptied the memory for it.
+#[test]
+fn while_another_thread_adds_to_the_wrap_that_is_used_again() {
+    explore(Some(3), || {
+        let array = pairs();
+        for number in [1, 2] {
+            array.current_bucket(start(number)).add(1);
+        }
+        let reader = {
+            let array = array.clone();
+            thread::spawn(move || both(&array, 1))
+        };
+        drop(array.current_bucket(start(3)));
         let writer = {
             let array = array.clone();
             thread::spawn(move || array.current_bucket(start(3)).add(10))
         };
-        drop(array.current_bucket(start(3)));
-        writer.join().unwrap();
         let first = reader.join().unwrap();
-        assert!([0, 1].contains(&first), "not of bucket 1: {first}");
-        assert_eq!(sum(&array, 3), 10);
+        assert!([[0; 2], [1; 2]].contains(&first), "not of bucket 1: {first:?}");
+        writer.join().unwrap();
+        assert_eq!(both(&array, 3), [10; 2]);
     });
 }
 
