@@ -59,6 +59,27 @@ fn while_the_wrap_is_emptied() {
     });
 }
 
+/// Who empties the bucket need not be who has put another in its place.
+#[test]
+fn while_another_thread_empties_the_wrap() {
+    explore(Some(3), || {
+        let array = pairs();
+        array.current_bucket(start(1)).add(1);
+        let reader = {
+            let array = array.clone();
+            thread::spawn(move || both(&array, 1))
+        };
+        let other = {
+            let array = array.clone();
+            thread::spawn(move || drop(array.current_bucket(start(3))))
+        };
+        drop(array.current_bucket(start(2)));
+        other.join().unwrap();
+        let first = reader.join().unwrap();
+        assert!([[0; 2], [1; 2]].contains(&first), "in the middle of bucket 1's end: {first:?}");
+    });
+}
+
 /// Who adds in the new bucket need not be who has emptied the memory for it.
 #[test]
 fn while_another_thread_adds_to_the_wrap_that_is_used_again() {
