@@ -62,7 +62,7 @@ fn while_the_wrap_is_emptied() {
 /// Who empties the bucket need not be who has put another in its place.
 #[test]
 fn while_another_thread_empties_the_wrap() {
-    explore(Some(3), || {
+    explore(Some(2), || {
         let array = pairs();
         array.current_bucket(start(1)).add(1);
         let reader = {
