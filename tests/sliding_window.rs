@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+use leaparray::{Clock, ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
 
 const PASS: MetricEvent = MetricEvent::Pass;
 
@@ -159,4 +159,35 @@ fn an_account_moves_counts_from_the_window_to_the_expired_and_loses_none() {
     clock.advance(Duration::from_secs(86_400));
     assert_eq!(parts(&window), [0, 111, 1_000]);
     assert_eq!(window.lifetime().sum(PASS), 1_111);
+}
+
+/// A clock that is a bucket later at each look.
+struct Hurrying(ManualClock);
+
+impl Clock for Hurrying {
+    fn now(&self) -> Timestamp {
+        let now = self.0.now();
+        self.0.advance(millis(100));
+        now
+    }
+}
+
+#[test]
+fn each_operation_looks_at_the_clock_once() {
+    let clock = ManualClock::new(t(10_000));
+    let config = WindowConfig::new(4, millis(400)).unwrap();
+    let window = SlidingWindow::with_clock(config, Hurrying(clock.clone()));
+    let looks_once = |what: &str, op: &dyn Fn(&SlidingWindow<Hurrying>)| {
+        let before = clock.now();
+        op(&window);
+        assert_eq!(clock.now().saturating_since(before), millis(100), "{what}");
+    };
+    looks_once("add", &|it| it.add(PASS, 1));
+    looks_once("record_rt", &|it| it.record_rt(millis(1)));
+    looks_once("record_success", &|it| it.record_success(millis(1)));
+    looks_once("record_exception", &|it| it.record_exception(millis(1)));
+    looks_once("record_concurrency", &|it| it.record_concurrency(1));
+    looks_once("sum", &|it| assert_eq!(it.sum(PASS), 0, "more than a lap ago"));
+    looks_once("qps", &|it| assert!(it.qps(MetricEvent::Success) >= 0.0));
+    looks_once("avg_rt", &|it| assert_eq!(it.avg_rt(), None));
 }
