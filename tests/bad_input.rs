@@ -116,7 +116,7 @@ fn huge_counts_saturate_bucket_by_bucket() {
     let window = window();
     let full = MetricBucket::CEILING;
     for millis in (0..500).step_by(100) {
-        for count in [u64::MAX, u64::MAX, 1, 0] {
+        for count in [u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1, 0] {
             window.add_at(Timestamp::from_millis(millis), PASS, count);
         }
         let buckets = millis / 100 + 1;

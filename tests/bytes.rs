@@ -62,11 +62,17 @@ fn a_window_of_a_minute_stays_within_its_budget() {
     let minute_long = bytes() - before + size_of_val(&window);
     on_another_thread(&window);
     let two_threads = bytes() - before + size_of_val(&window);
+    // Each has the token of the one before, and so its cells.
+    for _ in 0..5 {
+        on_another_thread(&window);
+    }
+    let come_and_go = bytes() - before + size_of_val(&window);
 
     println!("never {never}, once {once}, a minute {minute_long}, on two threads {two_threads}");
-    assert_eq!(window.sum(MetricEvent::Pass), 240);
+    assert_eq!(window.sum(MetricEvent::Pass), 840);
     assert!(never <= 512, "never used: {never} bytes");
     assert!(once <= 1_400, "used once: {once} bytes");
     assert!(minute_long <= 18_000, "used for a minute: {minute_long} bytes");
     assert!(two_threads <= 36_000, "used for a minute by two threads: {two_threads} bytes");
+    assert_eq!(come_and_go, two_threads, "used by more threads, one after the other");
 }

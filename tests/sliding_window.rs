@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+use leaparray::{Clock, ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
 
 const PASS: MetricEvent = MetricEvent::Pass;
 
@@ -40,6 +40,19 @@ fn rates_divide_by_what_the_window_has_seen() {
 }
 
 #[test]
+#[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
+fn a_view_divides_by_its_own_interval() {
+    let (window, clock) = window(10);
+    let view = window.view(WindowConfig::new(2, millis(200)).unwrap()).unwrap();
+    window.add(PASS, 10);
+    assert_eq!(view.qps(PASS), 100.0, "one bucket old");
+    clock.advance(millis(300));
+    window.add(PASS, 6);
+    assert_eq!(view.qps(PASS), 30.0, "older than the view is long");
+    assert_eq!(window.qps(PASS), 40.0, "four buckets old");
+}
+
+#[test]
 fn the_previous_rate_is_that_of_the_last_complete_bucket() {
     let (window, clock) = window(4);
     window.add(PASS, 5);
@@ -54,6 +67,8 @@ fn the_previous_rate_is_that_of_the_last_complete_bucket() {
     assert_eq!(view.previous_qps(PASS), Some(60.0));
     let whole = window.view(WindowConfig::new(1, millis(400)).unwrap()).unwrap();
     assert_eq!(whole.previous_qps(PASS), None, "the array is too short to keep it");
+    let (shortest, _) = self::window(2);
+    assert!(shortest.previous_qps(PASS).is_some(), "just long enough");
     assert_eq!(window.previous_qps_at(Timestamp::MIN, PASS), Some(0.0));
 }
 
@@ -155,6 +170,10 @@ fn an_account_moves_counts_from_the_window_to_the_expired_and_loses_none() {
         [account.in_window, account.expired, account.late]
     };
     assert_eq!(parts(&window), [110, 1, 1_000]);
+    assert_eq!(
+        window.account().map(|totals| totals.sum(PASS)).to_string(),
+        "1111 recorded = 110 in the window + 1 expired + 1000 late"
+    );
     assert_eq!(parts(&second), [100, 11, 1_000]);
     clock.advance(Duration::from_secs(86_400));
     assert_eq!(parts(&window), [0, 111, 1_000]);
@@ -178,4 +197,35 @@ fn a_read_back_in_time_finds_what_is_still_in_the_ring() {
         clock.set(start(samples - 1));
         assert_eq!(window.account().in_window.sum(PASS), expected);
     }
+}
+
+/// A clock that is a bucket later at each look.
+struct Hurrying(ManualClock);
+
+impl Clock for Hurrying {
+    fn now(&self) -> Timestamp {
+        let now = self.0.now();
+        self.0.advance(millis(100));
+        now
+    }
+}
+
+#[test]
+fn each_operation_looks_at_the_clock_once() {
+    let clock = ManualClock::new(t(10_000));
+    let config = WindowConfig::new(4, millis(400)).unwrap();
+    let window = SlidingWindow::with_clock(config, Hurrying(clock.clone()));
+    let looks_once = |what: &str, op: &dyn Fn(&SlidingWindow<Hurrying>)| {
+        let before = clock.now();
+        op(&window);
+        assert_eq!(clock.now().saturating_since(before), millis(100), "{what}");
+    };
+    looks_once("add", &|it| it.add(PASS, 1));
+    looks_once("record_rt", &|it| it.record_rt(millis(1)));
+    looks_once("record_success", &|it| it.record_success(millis(1)));
+    looks_once("record_exception", &|it| it.record_exception(millis(1)));
+    looks_once("record_concurrency", &|it| it.record_concurrency(1));
+    looks_once("sum", &|it| assert_eq!(it.sum(PASS), 0, "more than a lap ago"));
+    looks_once("qps", &|it| assert!(it.qps(MetricEvent::Success) >= 0.0));
+    looks_once("avg_rt", &|it| assert_eq!(it.avg_rt(), None));
 }

@@ -33,6 +33,7 @@ fn starts(array: &LeapArray<MetricBucket>, now: Timestamp) -> Vec<u64> {
 #[test]
 fn index_and_start_of_two_buckets_of_500() {
     let config = config(2, 500);
+    assert_eq!(config.to_string(), "2 × 500ms");
     let base = 1_540_629_300_000;
     for (offset, start, number, slot) in [
         (34_619, 34_500, 3_081_258_669, 1),
@@ -50,6 +51,17 @@ fn index_and_start_of_two_buckets_of_500() {
         assert_eq!(config.bucket_number(now), number, "number of +{offset}");
         assert_eq!(config.slot(now), slot, "slot of +{offset}");
     }
+}
+
+#[test]
+fn a_time_in_each_unit() {
+    let time = Timestamp::from_nanos(1_540_629_334_619_723_456);
+    assert_eq!(time.as_micros(), 1_540_629_334_619_723);
+    assert_eq!(time.as_millis(), 1_540_629_334_619);
+    assert_eq!(time.as_secs(), 1_540_629_334);
+    // The first span that is cut.
+    let span = Duration::from_nanos(u64::MAX) + Duration::from_nanos(1);
+    assert_eq!(Timestamp::MIN.saturating_add(span), Timestamp::MAX);
 }
 
 #[test]

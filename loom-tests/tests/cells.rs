@@ -85,3 +85,24 @@ fn a_cell_that_is_handed_on_keeps_what_its_owners_counted() {
         assert_eq!(bucket.sum(PASS), 22);
     });
 }
+
+#[test]
+fn huge_counts_that_race_do_not_wrap() {
+    explore(Some(2), || {
+        let bucket = Arc::new(MetricBucket::default());
+        // Takes the cell that has an owner.
+        bucket.add(PASS, 0);
+        let others = [(); 2].map(|()| {
+            let bucket = bucket.clone();
+            thread::spawn(move || {
+                // Four of these are 2⁶⁴.
+                bucket.add(PASS, u64::MAX);
+                bucket.add(PASS, u64::MAX);
+            })
+        });
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(bucket.sum(PASS), MetricBucket::CEILING);
+    });
+}
