@@ -111,6 +111,11 @@ fn with_a_counter_that_falls_back_a_little() {
 }
 
 #[test]
+fn with_a_counter_that_falls_back_in_a_correction() {
+    no_reading_goes_back(Hardware { head_start: 500_000_000, falls_back_at: 900_000, ..STEADY });
+}
+
+#[test]
 fn when_the_first_readings_race() {
     // So fast to look at that what one of them corrects holds for some more.
     explore(Some(3), || {

@@ -64,7 +64,7 @@ impl<S: Source> Steering<S> {
         let counter = self.slowed_counter();
         // Below `due`, but not by more than can be: one comparison for both.
         if due.wrapping_sub(counter).wrapping_sub(1) >= HOLD + LEAD {
-            return self.corrected(due);
+            return self.corrected(offset, due);
         }
         offset.saturating_add(counter)
     }
@@ -76,7 +76,7 @@ impl<S: Source> Steering<S> {
     }
 
     #[cold]
-    fn corrected(&self, due: u64) -> u64 {
+    fn corrected(&self, seen: u64, due: u64) -> u64 {
         // The reference is read between two looks at the counter. Whoever stalls there ends up
         // with an offset that is too low and a correction that is soon due again: both err on the
         // slow side.
@@ -102,9 +102,10 @@ impl<S: Source> Steering<S> {
             return nanos;
         }
         // Ahead. Every reading from the counter alone was taken below `due`: do not go behind the
-        // last of them. Those that come after find an offset that puts them at this reference at
-        // least.
-        reference.max(offset.saturating_add(due.min(counter)))
+        // last of them, and its offset was no higher than the one that was seen before this counter.
+        // A later offset may be from after the counter fell back, and this counter from before.
+        // Those that come after find an offset that puts them at this reference at least.
+        reference.max(seen.saturating_add(due.min(counter)))
     }
 }
 
