@@ -112,7 +112,8 @@ pub fn start(number: u32) -> Timestamp {
 /// Runs `model` under the interleavings that loom tells apart, and says how many there were.
 ///
 /// `preemptions` bounds how often a thread may be interrupted where it could have gone on; `None`
-/// explores without a bound. `LOOM_MAX_PREEMPTIONS` overrides it.
+/// explores without a bound. `LOOM_MAX_PREEMPTIONS` overrides it, and `UNBOUNDED`, set to anything,
+/// takes it away: docs/CORRECTNESS.md says which models then still end.
 ///
 /// Readers belong on spawned threads, and the main thread should write: loom remembers only the
 /// last access to an atomic, so that a writer which looks before it swaps hides an earlier reader
@@ -123,7 +124,9 @@ pub fn start(number: u32) -> Timestamp {
 /// If the model fails, or if there was one execution only: that explores nothing.
 pub fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(preemptions);
+    if std::env::var_os("UNBOUNDED").is_none() {
+        builder.preemption_bound = builder.preemption_bound.or(preemptions);
+    }
     let executions = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     let counted = std::sync::Arc::clone(&executions);
     builder.check(move || {
