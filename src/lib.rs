@@ -26,7 +26,7 @@
 //! | count something of your own | [`LeapArray`], over any [`Bucket`] |
 //!
 //! The [`guide`] says how to choose a geometry and a clock, and what a reading means; [`design`]
-//! says how it works, and what is proved.
+//! says how it works, [`correctness`] what is proved, and how to see for yourself.
 
 #![forbid(unsafe_code)]
 
@@ -36,10 +36,16 @@ pub mod guide {
     #![doc = include_str!("../docs/guide.md")]
 }
 
-/// The shape, the interleavings, the memory orderings, and what is proved.
+/// The shape, and the interleavings that it is made for.
 #[cfg(any(doc, doctest))]
 pub mod design {
     #![doc = include_str!("../docs/design.md")]
+}
+
+/// What is promised, the memory orderings, what is proved and how, and what is not.
+#[cfg(any(doc, doctest))]
+pub mod correctness {
+    #![doc = include_str!("../docs/CORRECTNESS.md")]
 }
 
 /// The README's example.
