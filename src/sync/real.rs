@@ -26,13 +26,14 @@ pub(crate) fn arc_slice<T>(items: impl Iterator<Item = T>) -> Arc<[T]> {
 }
 
 /// How many cells one bucket may have: twice as many as threads can run at once, so that a pool of
-/// workers and a few others have one each.
+/// workers and a few others have one each; eight at least, since a small machine has no fewer threads.
 pub(crate) fn cell_limit() -> usize {
+    const AT_LEAST: NonZeroUsize = NonZeroUsize::new(8).unwrap();
     // Not the standard library's, which has others wait for who makes it.
     static LIMIT: OnceNonZeroUsize = OnceNonZeroUsize::new();
     let limit = LIMIT.get_or_init(|| {
         let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        cores.saturating_mul(const { NonZeroUsize::new(2).unwrap() })
+        cores.saturating_mul(const { NonZeroUsize::new(2).unwrap() }).max(AT_LEAST)
     });
     limit.get()
 }

@@ -1,6 +1,7 @@
 //! The words around the numbers.
 
 use super::{Measured, tables};
+use crate::scenarios::cells;
 use crate::scenarios::record::RAW;
 use crate::{goals, machine};
 
@@ -91,7 +92,7 @@ fn recording(measured: &Measured) -> String {
     let recording = tables::ratios(measured, &goals::recording());
     let crowded = tables::ratios(measured, &goals::crowded(measured.cores));
     let flat = tables::ratios(measured, &goals::flat(measured.cores));
-    let owned = 2 * measured.cores;
+    let owned = cells(measured.cores);
     format!(
         "\
 ## Recording

@@ -31,7 +31,12 @@ pub(crate) fn thread_counts(cores: usize) -> Vec<usize> {
     [1, 2, 4, 8, 16].into_iter().filter(|&threads| threads <= cores.max(8)).collect()
 }
 
-/// Numbers of threads that are more than a bucket has cells of their own.
+/// How many cells a bucket has that one thread owns.
+pub(crate) fn cells(cores: usize) -> usize {
+    (2 * cores).max(8)
+}
+
+/// Twice and four times as many threads as there are such cells.
 pub(crate) fn crowds(cores: usize) -> [usize; 2] {
-    [4 * cores, 8 * cores]
+    [2, 4].map(|times| times * cells(cores))
 }
