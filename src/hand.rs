@@ -2,12 +2,12 @@
 
 use std::cell::{Cell, OnceCell};
 
+use crate::hold::{CurrentBucket, HeldWrap};
 use crate::leap_array::LeapArray;
 use crate::metric_bucket::{MetricBucket, Place};
 use crate::metric_cell::{CellWriter, MetricCell};
 use crate::sync::{ThreadLease, ThreadToken, thread_local};
 use crate::timestamp::Timestamp;
-use crate::wrap::{CurrentBucket, HeldWrap};
 
 thread_local! {
     static HANDS: Hands = const { Hands::new() };

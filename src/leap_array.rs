@@ -8,11 +8,11 @@ use std::sync::TryLockError;
 use crate::account::Account;
 use crate::bucket::Bucket;
 use crate::geometry::WindowConfig;
+use crate::hold::{CurrentBucket, WrapRef};
 use crate::retired::Retired;
 use crate::ring::Ring;
 use crate::sync::{Arc, Lazy, Mutex, Patience, Slot, unique};
 use crate::timestamp::Timestamp;
-use crate::wrap::{CurrentBucket, WrapRef};
 
 /// A ring of buckets over time, after Sentinel's `LeapArray`; lock-free, and exact at rollover.
 ///

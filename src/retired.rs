@@ -1,9 +1,9 @@
 //! What the slots of an array have held before.
 
 use crate::bucket::Bucket;
+use crate::hold::WrapRef;
 use crate::ring::Ring;
 use crate::timestamp::Timestamp;
-use crate::wrap::WrapRef;
 
 /// The retired wraps of an array: an immutable value that is swapped as a whole.
 ///

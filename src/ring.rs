@@ -4,10 +4,11 @@ use std::ops::RangeInclusive;
 
 use crate::bucket::Bucket;
 use crate::geometry::WindowConfig;
+use crate::hold::WrapRef;
 use crate::pool::{Pool, place_in_chunk};
 use crate::sync::{AtomicU32, Ordering};
 use crate::timestamp::Timestamp;
-use crate::wrap::{BucketWrap, UNUSED, WrapRef};
+use crate::wrap::{BucketWrap, UNUSED};
 
 /// A slot holds the index of a wrap. The index is swapped atomically; the wrap stays where it is.
 ///

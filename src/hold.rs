@@ -1,0 +1,107 @@
+//! The ways to hold a wrap.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use crate::pool::{Chunk, place_in_chunk};
+use crate::sync::Arc;
+use crate::wrap::BucketWrap;
+
+/// Where to record at a given time: dereferences to the bucket.
+#[derive(Debug)]
+pub enum CurrentBucket<'a, B> {
+    /// The bucket of that time.
+    InTime(WrapRef<'a, B>),
+    /// The bucket of all that comes too late: the slot of that time holds a newer bucket.
+    Late(&'a B),
+}
+
+impl<B> CurrentBucket<'_, B> {
+    /// The wrap of that time; `None` if it is late.
+    #[must_use]
+    pub fn in_time(&self) -> Option<&BucketWrap<B>> {
+        match self {
+            Self::InTime(wrap) => Some(wrap),
+            Self::Late(_) => None,
+        }
+    }
+}
+
+impl<B> Deref for CurrentBucket<'_, B> {
+    type Target = B;
+
+    fn deref(&self) -> &B {
+        match self {
+            Self::InTime(wrap) => wrap.bucket(),
+            Self::Late(bucket) => bucket,
+        }
+    }
+}
+
+/// A [`BucketWrap`] that is held, whether it is still in the ring or not.
+///
+/// Cheap to get and meant to be held briefly: what is recorded through it after the wrap has left
+/// the window is counted as expired, and the array cannot settle a wrap that is held.
+///
+/// It stays with the thread that got it.
+#[derive(Debug)]
+pub struct WrapRef<'a, B> {
+    chunk: &'a Arc<Chunk<B>>,
+    index: u32,
+    /// Not `Send`, not `Sync`: the fence in `hold` is the thread's own.
+    stays: PhantomData<*const ()>,
+}
+
+impl<'a, B> WrapRef<'a, B> {
+    /// Holds the wrap of that index. The caller looks whether it is still what it was found as.
+    pub(crate) fn hold(chunk: &'a Arc<Chunk<B>>, index: u32) -> Self {
+        chunk[place_in_chunk(index)].hold();
+        Self { chunk, index, stays: PhantomData }
+    }
+
+    pub(crate) const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// A hold of its own, which keeps the memory too.
+    pub(crate) fn to_owned(&self) -> HeldWrap<B> {
+        // No need to look again: it is held already.
+        BucketWrap::hold(self);
+        HeldWrap { chunk: Arc::clone(self.chunk), place: place_in_chunk(self.index) }
+    }
+}
+
+impl<B> Deref for WrapRef<'_, B> {
+    type Target = BucketWrap<B>;
+
+    fn deref(&self) -> &BucketWrap<B> {
+        &self.chunk[place_in_chunk(self.index)]
+    }
+}
+
+impl<B> Drop for WrapRef<'_, B> {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+/// A [`BucketWrap`] that is held for as long as one likes, beyond the array's end too.
+#[derive(Debug)]
+pub(crate) struct HeldWrap<B> {
+    chunk: Arc<Chunk<B>>,
+    place: usize,
+}
+
+impl<B> HeldWrap<B> {
+    /// The wrap, always: without a way to panic in it, there is nothing to clean up on that way.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&BucketWrap<B>> {
+        self.chunk.get(self.place)
+    }
+}
+
+impl<B> Drop for HeldWrap<B> {
+    fn drop(&mut self) {
+        self.chunk[self.place].let_go();
+    }
+}
