@@ -360,9 +360,23 @@ mod tests {
         });
         let account = array.account(Timestamp::MAX).map(|totals| totals.sum(PASS));
         assert_eq!(account.recorded(), 4 * ROUNDS, "{account}");
-        // One in each slot, and for each thread one that it replaces and one that it has prepared.
-        let wraps = array.ring.get().unwrap().len();
-        assert!(wraps <= 4 + 2 * 4, "wraps that lost a race are not used again: {wraps} made");
+    }
+
+    #[test]
+    fn a_wrap_that_lost_the_race_for_its_slot_is_used_again() {
+        let array = array(1);
+        let record = |second| array.current_bucket(Timestamp::from_secs(second));
+        drop(record(0));
+        let ring = array.ring.get().unwrap();
+        let observed = ring.hold(0).unwrap();
+        let second = Timestamp::from_secs(2);
+        let prepared = ring.make(second);
+        drop(record(1));
+        array.put(ring, Some(&observed), prepared, second, &mut None);
+        drop(observed);
+        // In the memory of bucket 0, of bucket 1, and of what was prepared.
+        let _held = [3, 4, 5].map(record);
+        assert_eq!(ring.len(), 3);
     }
 
     #[test]
