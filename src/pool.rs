@@ -56,16 +56,17 @@ impl<B: Bucket> Pool<B> {
 
     /// Makes the wrap of that index, and those beside it.
     pub(crate) fn make(&self, index: u32) -> &BucketWrap<B> {
-        let Some(chunk) = self.chunks.get((index / CHUNK_LEN) as usize) else {
-            let more = self.more.get_or_make(|| Self::of_chunks(2 * self.chunks.len()));
-            return more.make(index - self.len());
-        };
-        &chunk.get_or_make(|| Self::new_chunk(index))[place_in_chunk(index)]
+        let len = if index == Self::FIRST { 1 } else { CHUNK_LEN };
+        let make = || arc_slice((0..len).map(|_| BucketWrap::unused()));
+        &self.make_chunk(index, make)[place_in_chunk(index)]
     }
 
-    fn new_chunk(index: u32) -> Arc<Chunk<B>> {
-        let len = if index == Self::FIRST { 1 } else { CHUNK_LEN };
-        arc_slice((0..len).map(|_| BucketWrap::unused()))
+    fn make_chunk(&self, index: u32, make: impl FnOnce() -> Arc<Chunk<B>>) -> &Arc<Chunk<B>> {
+        if let Some(chunk) = self.chunks.get((index / CHUNK_LEN) as usize) {
+            return chunk.get_or_make(make);
+        }
+        let more = self.more.get_or_make(|| Self::of_chunks(2 * self.chunks.len()));
+        more.make_chunk(index - self.len(), make)
     }
 
     /// Visits all wraps that have been made.
@@ -86,5 +87,27 @@ impl<B: Bucket> Pool<B> {
     #[expect(clippy::cast_possible_truncation, reason = "as many as indices of 32 bits, at most")]
     const fn len(&self) -> u32 {
         CHUNK_LEN * self.chunks.len() as u32
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::metric_bucket::MetricBucket;
+
+    #[test]
+    fn wraps_are_made_in_any_order_and_found_where_they_were_made() {
+        let pool = Pool::<MetricBucket>::with_capacity(1);
+        let first = Pool::<MetricBucket>::FIRST;
+        // Threads that race make them out of order, those of the tables to come included.
+        let made: Vec<_> = (first..100).rev().map(|index| (index, pool.make(index))).collect();
+        let mut count = 0;
+        pool.for_each(|wrap| {
+            count += usize::from(made.iter().any(|(_, it)| std::ptr::eq(*it, wrap)))
+        });
+        assert_eq!(count, made.len(), "each has a place of its own");
+        for (index, wrap) in made {
+            assert!(std::ptr::eq(&pool.chunk(index)[place_in_chunk(index)], wrap), "{index}");
+        }
     }
 }
