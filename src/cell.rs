@@ -3,6 +3,7 @@
 //! Each is written by the one thread that owns it, with a plain load and store, or else shared, with
 //! a read-modify-write. Never both: that is for [`crate::metric_bucket`] to see to.
 
+use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicI64, Ordering};
 
 /// Where every cell ends: 2⁶², some 4.6 · 10¹⁸, or 146 years in nanoseconds.
@@ -25,6 +26,7 @@ impl Counter {
     #[inline]
     pub(crate) fn add_owned(&self, count: u64, order: Ordering) {
         let value = self.0.load(Ordering::Relaxed);
+        stall::at(Point::CounterRead);
         self.0.store(value.saturating_add(to_cell(count)).min(to_cell(CEILING)), order);
     }
 

@@ -6,6 +6,7 @@ use crate::hold::{CurrentBucket, HeldWrap};
 use crate::leap_array::LeapArray;
 use crate::metric_bucket::{MetricBucket, Place};
 use crate::metric_cell::{CellWriter, MetricCell};
+use crate::sync::stall::{self, Point};
 use crate::sync::{ThreadLease, ThreadToken, thread_local};
 use crate::timestamp::Timestamp;
 
@@ -66,8 +67,10 @@ fn take_up(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWrit
     let lease = ThreadLease::current();
     let token = lease.as_ref().map_or(ThreadToken::SHARED, ThreadLease::token);
     let bucket = array.current_bucket(now);
+    stall::at(Point::BucketFound);
     let place = bucket.place(token);
     op(bucket.writer(&place));
+    stall::at(Point::Added);
     let (CurrentBucket::InTime(wrap), Some(lease)) = (bucket, lease) else { return };
     let hand = Hand {
         array: array.id(),

@@ -11,6 +11,7 @@ use crate::geometry::WindowConfig;
 use crate::hold::{CurrentBucket, WrapRef};
 use crate::retired::Retired;
 use crate::ring::Ring;
+use crate::sync::stall::{self, Point};
 use crate::sync::{Arc, Lazy, Mutex, Patience, Slot, unique};
 use crate::timestamp::Timestamp;
 
@@ -121,6 +122,7 @@ impl<B: Bucket> LeapArray<B> {
         if lock.is_none() && patience.wait() {
             return;
         }
+        stall::at(Point::Resetting);
         // Whoever has the lock may have stalled: without it, and without its spare memory.
         let mut none = None;
         let spare = lock.as_deref_mut().unwrap_or(&mut none);
@@ -149,6 +151,7 @@ impl<B: Bucket> LeapArray<B> {
             if ring.wrap(index).renew(start) {
                 return index;
             }
+            stall::at(Point::RenewRefused);
             // Somebody who accounts for everything has it from an older list.
             self.edit_retired(spare, |list| list.give_back(index));
         }
@@ -165,6 +168,7 @@ impl<B: Bucket> LeapArray<B> {
         spare: &mut Spare<B>,
     ) {
         if !ring.swap(self.config.slot(start), observed, fresh) {
+            stall::at(Point::SwapLost);
             // The winner's wrap is found at the next look.
             self.edit_retired(spare, |list| list.give_back(fresh));
         }
@@ -175,11 +179,14 @@ impl<B: Bucket> LeapArray<B> {
         let mut after = spare.take().unwrap_or_else(|| Arc::new(Retired::new(B::Total::default())));
         loop {
             let before = self.retired.load();
+            stall::at(Point::ListRead);
             let list = Arc::get_mut(&mut after).expect("a spare list is nobody else's");
             list.copy(before.get());
             let result = edit(list);
+            stall::at(Point::ListEdited);
             match self.retired.compare_and_swap(&before, after) {
                 Ok(replaced) => {
+                    stall::at(Point::ListSwapped);
                     drop(before);
                     *spare = replaced.filter(|list| Arc::strong_count(list) == 1);
                     return result;
@@ -284,6 +291,7 @@ impl<B: Bucket> LeapArray<B> {
             let part = if in_window { &mut account.in_window } else { &mut account.expired };
             *part += &wrap.bucket().total();
         }
+        stall::at(Point::SlotsHeld);
         let is_in_slot = |start| {
             let found = slots[self.config.slot(start)].as_ref();
             found.is_some_and(|wrap| wrap.start() == start)
@@ -311,6 +319,9 @@ impl<B: Bucket> fmt::Debug for LeapArray<B> {
         f.debug_struct("LeapArray").field("config", &self.config).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod stall_tests;
 
 #[cfg(all(test, not(loom)))]
 mod tests {

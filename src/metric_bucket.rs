@@ -7,6 +7,7 @@ use crate::cell::CEILING;
 use crate::event::MetricEvent;
 use crate::metric_cell::{CellWriter, MetricCell};
 use crate::metric_totals::MetricTotals;
+use crate::sync::stall::{self, Point};
 use crate::sync::{Arc, AtomicU32, Lazy, Ordering, ThreadToken, cell_limit};
 use crate::timestamp::saturating_nanos;
 
@@ -223,6 +224,7 @@ impl Node {
     }
 
     fn claim(&self, token: ThreadToken) -> bool {
+        stall::at(Point::CellFree);
         // Relaxed: an unclaimed cell has no counts that its owner would have to see. One that was
         // used before was emptied before its wrap was swapped into a slot.
         self.owner

@@ -3,6 +3,7 @@
 use crate::bucket::Bucket;
 use crate::hold::WrapRef;
 use crate::ring::Ring;
+use crate::sync::stall::{self, Point};
 use crate::timestamp::Timestamp;
 
 /// The retired wraps of an array: an immutable value that is swapped as a whole.
@@ -80,11 +81,14 @@ impl<B: Bucket> Retired<B> {
     ) -> Option<B::Total> {
         let mut total = self.settled.clone();
         for open in self.open.iter().filter(|open| !is_counted(open.start)) {
+            stall::at(Point::OpenFound);
             let wrap = ring.hold_index(open.index);
+            stall::at(Point::OpenHeld);
             // Only now that it is held: it cannot be emptied while this is its start.
             if wrap.start() != open.start {
                 return None;
             }
+            stall::at(Point::OpenKnown);
             total += &wrap.bucket().total();
         }
         Some(total)
@@ -93,5 +97,10 @@ impl<B: Bucket> Retired<B> {
     #[cfg(all(test, not(loom)))]
     pub(crate) fn open_len(&self) -> usize {
         self.open.len()
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn unused_len(&self) -> usize {
+        self.unused.len()
     }
 }

@@ -6,6 +6,7 @@ use crate::bucket::Bucket;
 use crate::geometry::WindowConfig;
 use crate::hold::WrapRef;
 use crate::pool::{Pool, place_in_chunk};
+use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, Ordering};
 use crate::timestamp::Timestamp;
 use crate::wrap::{BucketWrap, UNUSED};
@@ -53,7 +54,9 @@ impl<B: Bucket> Ring<B> {
         let slot = &self.slots[slot];
         let mut index = slot.load(Ordering::Acquire);
         while index != EMPTY {
+            stall::at(Point::IndexRead);
             let wrap = self.hold_index(index);
+            stall::at(Point::Held);
             // Only now: what is in a slot and held stays what it is.
             let found = slot.load(Ordering::Acquire);
             if found == index {
@@ -87,9 +90,11 @@ impl<B: Bucket> Ring<B> {
     pub(crate) fn swap(&self, slot: usize, observed: Option<&WrapRef<'_, B>>, fresh: u32) -> bool {
         let slot = &self.slots[slot];
         let index = observed.map_or(EMPTY, WrapRef::index);
+        stall::at(Point::Fresh);
         // Release: pairs with every Acquire of a slot.
         let swapped = slot.compare_exchange(index, fresh, Ordering::AcqRel, Ordering::Relaxed);
         if let (Ok(_), Some(observed)) = (swapped, observed) {
+            stall::at(Point::Swapped);
             observed.leave();
         }
         swapped.is_ok()
@@ -105,6 +110,7 @@ impl<B: Bucket> Ring<B> {
     pub(crate) fn make(&self, start: Timestamp) -> u32 {
         // Relaxed: all there is to it is that no two get the same.
         let index = self.made.fetch_add(1, Ordering::Relaxed);
+        stall::at(Point::IndexTaken);
         let is_free = self.pool.make(index).renew(start);
         debug_assert!(is_free, "nobody knows of it");
         index

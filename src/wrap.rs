@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::bucket::Bucket;
+use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::timestamp::Timestamp;
 
@@ -59,7 +60,9 @@ impl<B> BucketWrap<B> {
         if !starts.contains(&start) {
             return None;
         }
+        stall::at(Point::StartSeen);
         let found = look(&self.bucket);
+        stall::at(Point::Counted);
         // Acquire: pairs with the fence in `renew` if what was found is what that left, and with the
         // one in `hold` if it was added in a later use. Both come after the start was taken away.
         fence(Ordering::Acquire);
@@ -91,6 +94,7 @@ impl<B> BucketWrap<B> {
     /// Whether nobody holds it: for good, if the caller has seen to it that those who hold it later
     /// find it gone.
     pub(crate) fn is_free(&self) -> bool {
+        stall::at(Point::Unplaced);
         // Not a load, which could miss a hold and be missed by it: this has its turn in the order of
         // the holds. Acquire: all that holders have added is there. Release: pairs with `hold`.
         self.holders.fetch_add(0, Ordering::AcqRel) == 0
@@ -115,13 +119,17 @@ impl<B: Bucket> BucketWrap<B> {
         if !self.is_free() {
             return false;
         }
+        stall::at(Point::Free);
         // It has left its slot, unless it lost the race for one.
         self.live.store(UNUSED, Ordering::Relaxed);
         // Release: pairs with the Acquire in `read`. Whoever sees the bucket being emptied knows that
         // the start is gone.
         fence(Ordering::Release);
+        stall::at(Point::NotLive);
         self.bucket.reset();
+        stall::at(Point::Emptied);
         self.start.store(start.as_nanos(), Ordering::Relaxed);
+        stall::at(Point::Started);
         // Release: pairs with the Acquire in `read`, which may come by way of an old index.
         self.live.store(start.as_nanos(), Ordering::Release);
         true

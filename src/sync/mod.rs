@@ -8,6 +8,7 @@ mod model;
 mod patience;
 #[cfg(not(loom))]
 mod real;
+pub(crate) mod stall;
 mod thread_token;
 
 #[cfg(loom)]

@@ -13,6 +13,7 @@ pub(crate) use std::sync::{Arc, Mutex};
 pub(crate) use std::thread_local;
 
 use super::FreeTokens;
+use super::stall::{self, Point};
 
 pub(crate) type FreeTokensRef = &'static Mutex<FreeTokens>;
 
@@ -91,7 +92,11 @@ impl<T> Lazy<T> {
     }
 
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
-        self.0.get_or_init(|| Box::new(make()))
+        self.0.get_or_init(|| {
+            let value = Box::new(make());
+            stall::at(Point::Made);
+            value
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::stall::{self, Point};
 use super::{FreeTokensRef, free_tokens, thread_local};
 
 /// The numbers that ended threads have given back.
@@ -62,7 +63,10 @@ impl Leased {
         // Not waited for: who stalls with the lock costs others a lower number, and nothing else.
         // Its edge is what the next owner of a cell builds on: the counts of the one before.
         let free = free_tokens();
-        let lowest = free.try_lock().ok().and_then(|mut free| free.pop());
+        let lowest = free.try_lock().ok().and_then(|mut free| {
+            stall::at(Point::TokensLocked);
+            free.pop()
+        });
         let number = lowest.map_or_else(Self::next, |Reverse(number)| number);
         Self { token: ThreadToken(number), free }
     }

@@ -101,7 +101,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// At which age a window of that interval over that array has been there for all of it: when its
     /// last bucket begins.
     fn whole_at(config: &WindowConfig, array: &WindowConfig) -> u64 {
-        saturating_nanos(config.interval() - array.bucket_len())
+        saturating_nanos(config.interval().saturating_sub(array.bucket_len()))
     }
 
     /// A window of another length over the same array: what one records, both read.

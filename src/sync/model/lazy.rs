@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize as Invisible, Ordering::Relaxed};
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::sync::stall::{self, Point};
+
 /// As many as threads that loom can run, each of which makes one at most.
 const RACERS: usize = 5;
 
@@ -35,6 +37,7 @@ impl<T> Lazy<T> {
         }
         let racer = self.racers.fetch_add(1, Relaxed);
         let value = self.values[racer].get_or_init(make);
+        stall::at(Point::Made);
         let swapped = self.made.compare_exchange(0, racer + 1, Ordering::AcqRel, Ordering::Acquire);
         match swapped {
             Ok(_) => value,

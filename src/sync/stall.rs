@@ -1,0 +1,139 @@
+//! Points at which a test can stop a thread. Anywhere but in the crate's own tests they are nothing.
+
+/// Defines the points, and for the tests a list of them that has them all.
+macro_rules! points {
+    ($($(#[$doc:meta])* $point:ident,)*) => {
+        /// Where a thread is in the middle of something that others can come upon.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Point {
+            $($(#[$doc])* $point,)*
+        }
+
+        #[cfg(all(test, not(loom)))]
+        impl Point {
+            pub(crate) const ALL: &[Self] = &[$(Self::$point),*];
+        }
+    };
+}
+
+points! {
+    /// Something was made that is made once, by whoever is first, and is not in its place yet.
+    Made,
+    /// An index was read from a slot, and its wrap is not held yet.
+    IndexRead,
+    /// The wrap is held, and the slot was not looked at again.
+    Held,
+    /// About to replace a stale wrap: with the reset lock, or tired of waiting for it.
+    Resetting,
+    /// The retired list was read, and not edited yet.
+    ListRead,
+    /// A wrap was found to be gone from its slot, or its start taken away; who holds it is not known.
+    Unplaced,
+    /// The edited list is not swapped in yet.
+    ListEdited,
+    /// The edited list was swapped in: what was taken out of it is in nobody else's hands.
+    ListSwapped,
+    /// Nobody holds the wrap that is to be used again; if it lost the race for a slot, it is still live.
+    Free,
+    /// It is not live, and not empty yet.
+    NotLive,
+    /// It is empty, and has no start yet.
+    Emptied,
+    /// It has its start, and is not live yet.
+    Started,
+    /// Somebody still looks at it, and it was not given back yet.
+    RenewRefused,
+    /// A new index was taken, and there is no wrap of it yet.
+    IndexTaken,
+    /// A fresh wrap is ready, and not in its slot yet.
+    Fresh,
+    /// The slot was swapped, and the wrap before does not know yet that it has left.
+    Swapped,
+    /// Another one was faster, and the fresh wrap was not given back yet.
+    SwapLost,
+    /// A bucket was found, and nothing added to it yet.
+    BucketFound,
+    /// A free cell was seen, and not claimed yet.
+    CellFree,
+    /// An owned counter was read, and not written yet.
+    CounterRead,
+    /// Added, and the bucket is not in hand yet.
+    Added,
+    /// The lock around the free tokens is taken.
+    TokensLocked,
+    /// A read without a hold has seen the start that it looks for, and no counter yet.
+    StartSeen,
+    /// A read without a hold has added up, and has not looked again.
+    Counted,
+    /// What is in the slots is held, and the retired list was not read yet.
+    SlotsHeld,
+    /// A wrap was found in the list, and is not held yet.
+    OpenFound,
+    /// The wrap of the list is held, and its start was not compared yet.
+    OpenHeld,
+    /// It is what it was in the list, and not added up yet.
+    OpenKnown,
+}
+
+/// Here a thread may be stopped.
+#[cfg(not(all(test, not(loom))))]
+#[inline(always)]
+pub(crate) const fn at(_: Point) {}
+
+#[cfg(all(test, not(loom)))]
+pub(crate) use leash::{Leash, at};
+
+#[cfg(all(test, not(loom)))]
+mod leash {
+    use std::cell::RefCell;
+    use std::sync::mpsc::{Receiver, Sender};
+
+    use super::Point;
+
+    thread_local! {
+        static LEASH: RefCell<Option<Leash>> = const { RefCell::new(None) };
+    }
+
+    /// The thread's end of what leads it from point to point.
+    #[derive(Debug)]
+    pub(crate) struct Leash {
+        /// Where it is.
+        reached: Sender<Point>,
+        /// How many points it may pass, to stop at the next; or, hung up, all that there are.
+        go: Receiver<usize>,
+        left: usize,
+    }
+
+    impl Leash {
+        pub(crate) const fn new(reached: Sender<Point>, go: Receiver<usize>) -> Self {
+            Self { reached, go, left: 0 }
+        }
+
+        /// The calling thread is led from here on.
+        pub(crate) fn put_on(self) {
+            LEASH.set(self.wait());
+        }
+
+        fn wait(self) -> Option<Self> {
+            let left = self.go.recv().ok()?;
+            Some(Self { left, ..self })
+        }
+
+        fn come_to(self, point: Point) -> Option<Self> {
+            self.reached.send(point).ok()?;
+            match self.left.checked_sub(1) {
+                Some(left) => Some(Self { left, ..self }),
+                None => self.wait(),
+            }
+        }
+    }
+
+    /// Stops if that is how far the thread is led.
+    pub(crate) fn at(point: Point) {
+        // A thread that is ending is not led any more.
+        let _ = LEASH.try_with(|leash| {
+            let mut leash = leash.borrow_mut();
+            *leash = leash.take().and_then(|leash| leash.come_to(point));
+        });
+    }
+}
