@@ -37,7 +37,7 @@ fn an_add_through_the_hand_stays_in_its_bucket_whoever_rotates() {
 
 #[test]
 fn a_wrap_in_hand_is_not_settled() {
-    explore(Some(3), || {
+    explore(None, || {
         let window = window();
         window.add_at(start(0), PASS, 1);
         let other = {
@@ -58,7 +58,7 @@ fn a_wrap_in_hand_is_not_settled() {
 
 #[test]
 fn a_read_finds_what_was_added_through_the_hand() {
-    explore(Some(3), || {
+    explore(None, || {
         let window = window();
         let returned = Arc::new(AtomicBool::new(false));
         let reader = {

@@ -15,7 +15,7 @@ use loom::thread;
 #[test]
 fn while_the_wrap_is_used_again() {
     for (number, own) in [(0, 1), (1, 10), (2, 100), (3, 1_000)] {
-        explore(Some(3), move || {
+        explore(None, move || {
             let ring = ring(1);
             ring.add(0, 1);
             ring.add(1, 10);
@@ -43,7 +43,7 @@ fn both(array: &LeapArray<OwnedPair>, number: u32) -> [u64; 2] {
 /// A bucket that is being emptied is read as a whole or not at all.
 #[test]
 fn while_the_wrap_is_emptied() {
-    explore(Some(4), || {
+    explore(None, || {
         let array = pairs();
         array.current_bucket(start(1)).add(1);
         let reader = {
@@ -107,7 +107,7 @@ fn while_another_thread_adds_to_the_wrap_that_is_used_again() {
 #[test]
 fn that_begin_after_the_add_returned() {
     for first in [0, 1] {
-        explore(Some(3), move || {
+        explore(None, move || {
             let ring = ring(2);
             ring.add(first, 1);
             let returned = Arc::new(AtomicBool::new(false));
