@@ -16,7 +16,7 @@ const SAMPLES: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ledger {
-    samples: u64,
+    pub(super) samples: u64,
     /// The newest second.
     pub(super) now: u64,
     /// What the others have ever added.

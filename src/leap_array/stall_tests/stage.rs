@@ -122,16 +122,15 @@ impl<S: Subject> Stage<S> {
     pub(super) fn end(&mut self) {
         let recorded = self.world.ledger.recorded;
         let stopped = self.stopped.drain(..).rev();
-        let places: Vec<_> = stopped.filter_map(|stopped| stopped.let_go(recorded)).collect();
-        self.world.find_marks(&places);
-        self.world.end();
+        let adds = stopped.filter_map(|stopped| stopped.let_go(recorded)).collect();
+        self.world.end(adds);
     }
 }
 
 impl<S> Drop for Stage<S> {
     fn drop(&mut self) {
         if thread::panicking() {
-            let (scene, samples) = (self.scene, self.world.samples);
+            let (scene, samples) = (self.scene, self.world.ledger.samples);
             eprintln!("in {scene:?} of {samples} slots, stopped at {:?}", self.points);
         }
     }

@@ -80,7 +80,7 @@ impl Stopped {
             act.on(&*subject, second)
         });
         let (recorded, in_window) = (world.ledger.recorded, world.ledger.in_window());
-        let place = (second + world.samples <= world.ledger.now).then_some(Place::Late);
+        let place = (second + world.ledger.samples <= world.ledger.now).then_some(Place::Late);
         let in_hand = S::HAS_HANDS && act == Act::AddAgain;
         Self { thread, in_hand, recorded, in_window, beside: 0, place }
     }

@@ -9,7 +9,8 @@ use super::ledger::{Ledger, split};
 use super::stopped::Place;
 use super::subject::{Subject, time};
 use super::threads::{Watched, watched};
-use super::{list, made};
+use super::{LeapArray, list, made};
+use crate::bucket::Bucket;
 use crate::retired::Retired;
 
 /// What others do while somebody is stopped.
@@ -53,45 +54,44 @@ impl Meanwhile {
 
 pub(super) struct World<S> {
     pub(super) subject: Arc<S>,
-    pub(super) samples: u64,
     pub(super) ledger: Ledger,
 }
 
 impl<S: Subject> World<S> {
     /// Nobody has recorded anything.
     pub(super) fn empty(samples: u64) -> Self {
-        Self { subject: Arc::new(S::new(samples)), samples, ledger: Ledger::new(samples) }
+        Self { subject: Arc::new(S::new(samples)), ledger: Ledger::new(samples) }
     }
 
     /// It has gone round several times.
     pub(super) fn filled(samples: u64) -> Self {
         let mut world = Self::empty(samples);
-        world.one_goes_on(LAPS * samples, BEFORE);
+        world.one_goes_on(BEFORE);
         world
     }
 
     pub(super) fn go_on(&mut self, meanwhile: Meanwhile) {
-        let (together, alone) = (LAPS_TOGETHER * self.samples, LAPS * self.samples);
         match meanwhile {
             Meanwhile::Same => {
                 self.all_go_on(self.ledger.now);
-                self.one_reads();
+                self.one("a reader", |subject, ledger| ledger.audit(subject));
             }
             Meanwhile::Laps => {
-                self.all_go_on(self.ledger.now + together);
-                self.one_goes_on(alone, AFTER);
+                self.all_go_on(self.ledger.now + LAPS_TOGETHER * self.ledger.samples);
+                self.one_goes_on(AFTER);
             }
-            Meanwhile::LapsAlone => self.one_goes_on(alone, AFTER),
+            Meanwhile::LapsAlone => self.one_goes_on(AFTER),
         }
     }
 
-    fn one_reads(&mut self) {
+    /// Whatever is done is done by a thread that is watched, and that has nothing in hand afterwards.
+    fn one(&mut self, what: &'static str, act: impl FnOnce(&S, &mut Ledger) + Send + 'static) {
         let (subject, mut ledger) = (Arc::clone(&self.subject), self.ledger);
-        self.ledger = watched("a reader", move || {
-            ledger.audit(&*subject);
+        let one = watched(what, move || {
+            act(&subject, &mut ledger);
             ledger
-        })
-        .result();
+        });
+        self.ledger = one.result();
     }
 
     /// Two record, each at a pace of its own, and one reads, beside each other.
@@ -117,51 +117,54 @@ impl<S: Subject> World<S> {
 
     /// One records, second by second. What is found is what was added, to the unit; and memory is
     /// used again.
-    pub(super) fn one_goes_on(&mut self, seconds: u64, count: u64) {
-        let (subject, samples, mut ledger) = (Arc::clone(&self.subject), self.samples, self.ledger);
-        let recorder = watched("a recorder alone", move || {
+    fn one_goes_on(&mut self, count: u64) {
+        self.one("a recorder alone", move |subject, ledger| {
+            let seconds = LAPS * ledger.samples;
             let mut made_before = 0;
             for second in 0..seconds {
                 ledger.advance();
                 ledger.record(count);
                 subject.add(ledger.now, count);
                 // By then what is in the window is this thread's.
-                if second + 1 >= samples {
-                    ledger.audit(&*subject);
+                if second + 1 >= ledger.samples {
+                    ledger.audit(subject);
                 }
                 if second == seconds / 2 {
                     made_before = made(subject.array());
                 }
             }
             assert_eq!(made(subject.array()), made_before, "wraps are used again");
-            ledger
         });
-        self.ledger = recorder.result();
     }
 
-    /// Each of those adds is in its place, and nowhere else.
-    pub(super) fn find_marks(&self, places: &[Place]) {
-        let account = self.subject.account(self.ledger.now);
-        let expected = [Place::InWindow, Place::Expired, Place::Late]
-            .map(|place| places.iter().filter(|&&other| other == place).count() as u64);
-        let found = [account.in_window, account.expired, account.late].map(|part| split(part).0);
-        assert_eq!(found, expected, "in the window, expired and late: {account}");
-    }
-
-    /// Nobody is stopped any more: what was kept for them is settled.
-    pub(super) fn end(&mut self) {
+    /// Nobody is stopped any more: each of those adds is in its place, and nowhere else; and what was
+    /// kept for them is settled.
+    pub(super) fn end(&mut self, adds: Vec<Place>) {
+        self.one("a reader at the end", move |subject, ledger| {
+            let account = subject.account(ledger.now);
+            let expected = [Place::InWindow, Place::Expired, Place::Late]
+                .map(|place| adds.iter().filter(|&&other| other == place).count() as u64);
+            let found = [account.in_window, account.expired, account.late];
+            assert_eq!(found.map(|part| split(part).0), expected, "in their places: {account}");
+        });
         self.go_on(Meanwhile::LapsAlone);
-        self.ledger.advance();
-        // By this thread, and without a hand.
-        drop(self.subject.array().current_bucket(time(self.ledger.now)));
-        let array = self.subject.array();
-        assert_eq!(list(array, Retired::open_len), 1, "the one that was just retired");
-        let (made, unused) = (made(array), list(array, Retired::unused_len));
-        assert_eq!(made, self.samples + 1 + unused, "in a slot, retired, or to be used again");
-        assert!(unused <= IN_HANDS, "{unused} wraps to be used again");
-        assert_eq!(self.subject.sum(self.ledger.now - self.samples), 0, "all of that is out");
-        self.ledger.audit(&*self.subject);
+        self.one("a rotator at the end", |subject, ledger| {
+            ledger.advance();
+            drop(subject.array().current_bucket(time(ledger.now)));
+            ledger.audit(subject);
+            let left = ledger.now - ledger.samples;
+            assert_eq!(subject.sum(left), 0, "all of that has left its slots");
+            all_are_kept(subject.array(), ledger.samples);
+        });
     }
+}
+
+/// Each wrap is in one place, when nobody has any in hand.
+fn all_are_kept<B: Bucket>(array: &LeapArray<B>, in_slots: u64) {
+    let (open, unused) = (list(array, Retired::open_len), list(array, Retired::unused_len));
+    assert_eq!(open, 1, "the one that was just retired");
+    assert_eq!(made(array), in_slots + open + unused, "in a slot, retired, or to be used again");
+    assert!(unused <= IN_HANDS, "{unused} wraps to be used again");
 }
 
 /// How many wraps are kept at once by the few threads that there are, at most.
