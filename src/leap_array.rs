@@ -240,7 +240,8 @@ impl<B: Bucket> LeapArray<B> {
     /// Folds the buckets that the window covers at `now`, in any order.
     ///
     /// The cheapest way to read: it holds nothing. Should a bucket leave the window while `add` is
-    /// looking at it, what that call made of it is thrown away.
+    /// looking at it, what that call made of it is thrown away; and it may be shown empty buckets
+    /// besides, which are being prepared. So it is for adding up, and not for counting buckets.
     ///
     /// ```
     /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};

@@ -103,11 +103,12 @@ mod tests {
         let made: Vec<_> = (first..100).rev().map(|index| (index, pool.make(index))).collect();
         let mut count = 0;
         pool.for_each(|wrap| {
-            count += usize::from(made.iter().any(|(_, it)| std::ptr::eq(*it, wrap)))
+            count += usize::from(made.iter().any(|(_, it)| std::ptr::eq(*it, wrap)));
         });
         assert_eq!(count, made.len(), "each has a place of its own");
         for (index, wrap) in made {
-            assert!(std::ptr::eq(&pool.chunk(index)[place_in_chunk(index)], wrap), "{index}");
+            let found = &pool.chunk(index)[place_in_chunk(index)];
+            assert!(std::ptr::eq(found, wrap), "{index}");
         }
     }
 }

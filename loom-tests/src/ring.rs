@@ -46,6 +46,7 @@ impl OwnedPair {
     }
 
     /// What both have.
+    #[must_use]
     pub fn both(&self) -> [u64; 2] {
         self.0.each_ref().map(|tally| tally.load(Ordering::Relaxed))
     }
@@ -59,7 +60,9 @@ impl Bucket for OwnedPair {
     }
 
     fn reset(&self) {
-        self.0.each_ref().map(|tally| tally.store(0, Ordering::Relaxed));
+        for tally in &self.0 {
+            tally.store(0, Ordering::Relaxed);
+        }
     }
 }
 
