@@ -22,43 +22,49 @@ thread_local! {
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "out of line it asks at each add which event it is")]
 pub(crate) fn record(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
-    let own = |hand: &Hand| {
-        let cell = hand.cell().filter(|_| hand.owned);
-        cell.inspect(|&cell| op(CellWriter { cell, owned: true })).is_some()
-    };
-    if !with_hand(array, now, own) {
-        record_otherwise(array, now, op);
+    let Some(hand) = pick_up(array, now) else { return take_up(array, now, op) };
+    match hand.cell() {
+        Some(cell) if hand.owned => op(CellWriter { cell, owned: true }),
+        cell => record_shared(cell, op),
     }
+    put_back(hand);
 }
 
-/// Records in a cell that is shared, or in a bucket that is not in hand.
+/// Records in a cell that others write as well.
 #[inline(never)]
-fn record_otherwise(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
-    let any = |hand: &Hand| {
-        let cell = hand.cell();
-        cell.inspect(|&cell| op(CellWriter { cell, owned: hand.owned })).is_some()
-    };
-    if !with_hand(array, now, any) {
-        take_up(array, now, op);
-    }
+fn record_shared(cell: Option<&MetricCell>, op: impl Fn(CellWriter<'_>)) {
+    let cell = cell.expect("a hand has a cell");
+    op(CellWriter { cell, owned: false });
 }
 
-/// Whether there is a hand of that array with `now` in the span of its wrap, and `act` has done
-/// with it what there is to be done.
+/// Takes the hand of that array, if `now` is in the span of its wrap.
+///
+/// Taken out of its place meanwhile, which spares a borrow flag: whoever records in the middle of a
+/// record, as an allocator might, finds an empty hand.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of `record`")]
-fn with_hand(array: &LeapArray<MetricBucket>, now: Timestamp, act: impl Fn(&Hand) -> bool) -> bool {
-    let acted = HANDS.try_with(|hands| {
-        let Some(place) = hands.place_of(array.id()) else { return false };
-        // Taken out meanwhile, which spares a borrow flag: whoever records in the middle of this,
-        // as an allocator might, finds an empty hand.
-        let Some(hand) = place.take() else { return false };
-        let acted = hand.is_of(array, now) && act(&hand);
+fn pick_up(array: &LeapArray<MetricBucket>, now: Timestamp) -> Option<Box<Hand>> {
+    let taken = HANDS.try_with(|hands| {
+        let place = hands.place_of(array.id())?;
+        let hand = place.take()?;
+        if hand.is_of(array, now) {
+            return Some(hand);
+        }
         place.set(Some(hand));
-        acted
+        None
     });
     // A thread that is ending has no hands any more.
-    acted.unwrap_or(false)
+    taken.ok().flatten()
+}
+
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "part of `record`")]
+fn put_back(hand: Box<Hand>) {
+    let _ = HANDS.try_with(|hands| {
+        if let Some(place) = hands.place_of(hand.array) {
+            place.set(Some(hand));
+        }
+    });
 }
 
 /// Looks the bucket up, records in it, and keeps it in hand.
