@@ -132,30 +132,43 @@ impl<B: Bucket> LeapArray<B> {
             let unused = self.edit_retired(spare, |list| {
                 list.settle(ring);
                 list.retire(observed);
-                list.take_unused()
+                list.take_unused(ring)
             });
-            let fresh = self.renew(ring, unused, start, spare);
-            self.put(ring, Some(observed), fresh, start, spare);
+            if let Some(fresh) = self.renew(ring, observed, unused, start, spare) {
+                self.put(ring, Some(observed), fresh, start, spare);
+            }
         }
     }
 
-    /// A wrap of that start that is nobody else's: the one of index `unused`, or a new one.
+    /// A wrap of that start that is nobody else's, the one of index `unused` or another; `None` if
+    /// `observed` was replaced meanwhile.
     fn renew(
         &self,
         ring: &Ring<B>,
-        unused: Option<u32>,
+        observed: &WrapRef<'_, B>,
+        mut unused: Option<u32>,
         start: Timestamp,
         spare: &mut Spare<B>,
-    ) -> u32 {
-        if let Some(index) = unused {
-            if ring.wrap(index).renew(start) {
-                return index;
+    ) -> Option<u32> {
+        while let Some(index) = unused {
+            // Only now that nobody else can take it. If its last use was this very bucket, that was
+            // in the slot, and is seen here to have taken the place of `observed`: no wrap is in use
+            // for the same start twice, which is what those who look at starts rely on.
+            let is_stale = ring.has(observed.index(), observed.start());
+            if is_stale && ring.wrap(index).renew(start) {
+                return Some(index);
             }
             stall::at(Point::RenewRefused);
-            // Somebody who accounts for everything has it from an older list.
-            self.edit_retired(spare, |list| list.give_back(index));
+            unused = self.edit_retired(spare, |list| {
+                // Somebody who accounts for everything may have it from an older list.
+                list.give_back(index);
+                if is_stale { list.take_unused(ring) } else { None }
+            });
+            if !is_stale {
+                return None;
+            }
         }
-        ring.make(start)
+        Some(ring.make(start))
     }
 
     /// Puts a wrap of that start in its slot, unless another thread was faster.

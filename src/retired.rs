@@ -63,9 +63,11 @@ impl<B: Bucket> Retired<B> {
         }
     }
 
-    /// A wrap to use again. It is the caller's once the list without it has been swapped in.
-    pub(crate) fn take_unused(&mut self) -> Option<u32> {
-        self.unused.pop()
+    /// A wrap to use again, which nobody holds. It is the caller's once the list without it has been
+    /// swapped in.
+    pub(crate) fn take_unused(&mut self, ring: &Ring<B>) -> Option<u32> {
+        let free = self.unused.iter().rposition(|&index| ring.wrap(index).is_free())?;
+        Some(self.unused.remove(free))
     }
 
     pub(crate) fn give_back(&mut self, index: u32) {
