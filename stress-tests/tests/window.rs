@@ -1,0 +1,178 @@
+//! `SlidingWindow`, with the bucket in hand and cells of their own for threads that come and go: each
+//! response time is as long as the number of its bucket, so that none can be elsewhere unnoticed.
+
+use std::time::Duration;
+
+use leaparray::{MetricEvent, MetricTotals, SlidingWindow, Timestamp};
+use leaparray_stress_tests::{
+    Bounds, Given, Ledger, Page, Real, Round, Time, number_of, one_after_the_other, rounds, work,
+};
+
+const PASS: MetricEvent = MetricEvent::Pass;
+const SUCCESS: MetricEvent = MetricEvent::Success;
+
+/// How many threads there are, one after the other, for each writer.
+const LIVES: u64 = 5;
+
+struct Stress<T> {
+    round: Round,
+    window: SlidingWindow,
+    time: T,
+    ledger: Ledger,
+    first: u64,
+}
+
+impl<T: Time> Stress<T> {
+    fn new(round: Round, time: T) -> Self {
+        let ledger = Ledger::new(round.writers, &time);
+        let first = time.numbers().0;
+        Self { round, window: SlidingWindow::new(round.config()), time, ledger, first }
+    }
+
+    fn run(&self) {
+        let mut at_least = 0;
+        work(
+            self.round.writers,
+            |writer| one_after_the_other(LIVES, |life| self.write(self.ledger.page(writer), life)),
+            vec![
+                Box::new(|| {
+                    self.read_sums();
+                    self.read_extremes();
+                }),
+                Box::new(|| {
+                    self.read_buckets();
+                    at_least = self.read_account(at_least);
+                }),
+            ],
+        );
+        self.check_books();
+    }
+
+    /// Each of the lives has its share of the turns.
+    fn write(&self, page: &Page, life: u64) {
+        for turn in (life..).step_by(usize::try_from(LIVES).expect("a few")) {
+            let Some(now) = self.time.tick(turn) else { return };
+            let mark = self.mark(now);
+            page.enter(number_of(now), 1, || {
+                self.window.add_at(now, PASS, 1);
+                self.window.record_success_at(now, Duration::from_nanos(mark));
+                self.window.record_concurrency_at(now, mark);
+            });
+        }
+    }
+
+    /// What all that is recorded at that time is marked with. Nothing is before the first.
+    fn mark(&self, time: Timestamp) -> u64 {
+        number_of(time).saturating_sub(self.first)
+    }
+
+    fn newest(&self) -> u64 {
+        number_of(self.time.now())
+    }
+
+    fn bounds(&self, now: Timestamp) -> Bounds<'_> {
+        Bounds::new(&self.ledger, number_of(now), self.round.samples)
+    }
+
+    fn read_sums(&self) {
+        for event in [PASS, SUCCESS] {
+            let now = self.time.now();
+            let bounds = self.bounds(now);
+            let sum = self.window.sum_at(now, event);
+            bounds.check_sum(sum, self.newest());
+        }
+    }
+
+    fn read_extremes(&self) {
+        let now = self.time.now();
+        let covered = self.bounds(now).covered().clone();
+        let oldest = covered.start().saturating_sub(self.first);
+        let marks = oldest..=covered.end() - self.first;
+        let is_mark = |rt: Duration| marks.contains(&nanos(rt));
+        assert!(self.window.min_rt_at(now).is_none_or(is_mark));
+        assert!(self.window.max_rt_at(now).is_none_or(is_mark));
+        assert!(self.window.avg_rt_at(now).is_none_or(|rt| nanos(rt) <= *marks.end()));
+        assert!(self.window.max_concurrency_at(now).is_none_or(|mark| marks.contains(&mark)));
+    }
+
+    fn read_buckets(&self) {
+        let now = self.time.now();
+        let bounds = self.bounds(now);
+        let found: Vec<_> = self.window.buckets_at(now).collect();
+        let newest = self.newest();
+        for bucket in &found {
+            self.check_marks(bucket.start, &bucket.totals);
+        }
+        let units = |event: MetricEvent| {
+            let units = found.iter().map(move |it| (number_of(it.start), it.totals.sum(event)));
+            units.filter(|(_, units)| *units > 0)
+        };
+        bounds.check(units(PASS), newest);
+        bounds.check(units(SUCCESS), newest);
+    }
+
+    /// The bucket of that start has what was meant for it and nothing else.
+    fn check_marks(&self, start: Timestamp, totals: &MetricTotals) {
+        let is_mark = |rt| nanos(rt) == self.mark(start);
+        assert!(totals.min_rt().is_none_or(is_mark), "{totals:?} at {start:?}");
+        assert!(totals.max_rt().is_none_or(is_mark), "{totals:?} at {start:?}");
+        let max = totals.max_concurrency();
+        assert!(max.is_none_or(|mark| mark == self.mark(start)), "{totals:?} at {start:?}");
+        // The sum is read first.
+        let most = totals.rt_count() * self.mark(start);
+        assert!(totals.sum(MetricEvent::Rt) <= most, "{totals:?} at {start:?}");
+    }
+
+    /// How often something was recorded, which was `at_least` as often.
+    fn read_account(&self, at_least: u64) -> u64 {
+        let at_least = at_least.max(self.ledger.all_through());
+        let now = self.time.now();
+        let recorded = self.window.account_at(now).recorded().sum(SUCCESS);
+        let lifetime = self.window.lifetime().sum(SUCCESS);
+        let range = recorded..=self.ledger.all_begun();
+        assert!(recorded >= at_least, "{recorded} recorded, and not {at_least}");
+        assert!(range.contains(&lifetime), "{lifetime} recorded, and not {range:?}");
+        lifetime
+    }
+
+    /// To the unit, when all are through.
+    fn check_books(&self) {
+        let now = self.time.now();
+        let account = self.window.account_at(now);
+        let marks = |(number, units)| (number - self.first) * units;
+        let recorded = account.recorded();
+        assert_eq!(recorded.sum(PASS), self.ledger.all_through());
+        assert_eq!(recorded.sum(SUCCESS), self.ledger.all_through());
+        assert_eq!(recorded.rt_count(), self.ledger.all_through());
+        assert_eq!(recorded.sum(MetricEvent::Rt), self.ledger.buckets().map(marks).sum::<u64>());
+        assert_eq!(account.in_window.sum(SUCCESS), self.window.sum_at(now, SUCCESS));
+        self.read_buckets();
+    }
+
+    fn report(&self) {
+        let (rotations, units) = (self.ledger.buckets().count(), self.ledger.all_through());
+        println!("{:?}: {rotations} rotations, {units} times 3 records", self.round);
+    }
+}
+
+fn nanos(rt: Duration) -> u64 {
+    u64::try_from(rt.as_nanos()).expect("short ones only")
+}
+
+#[test]
+fn time_that_is_given() {
+    for round in rounds() {
+        let stress = Stress::new(round, Given::new(round));
+        stress.run();
+        stress.report();
+    }
+}
+
+#[test]
+fn time_as_it_is() {
+    for round in rounds() {
+        let stress = Stress::new(round, Real::new());
+        stress.run();
+        stress.report();
+    }
+}

@@ -1,0 +1,103 @@
+//! Windows that are dropped while threads have buckets of theirs in hand, by whoever lets go last.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::Duration;
+
+use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp};
+use leaparray_stress_tests::{BUCKET, Round, one_after_the_other, rounds, work};
+
+const PASS: MetricEvent = MetricEvent::Pass;
+
+/// How many threads there are, one after the other, for each writer.
+const LIVES: u64 = 5;
+/// How often a writer puts another window in the place of the current one.
+const REPLACED_EVERY: u64 = 100;
+/// How often it looks which one that is.
+const LOOKED_UP_EVERY: u64 = 30;
+
+/// A window that checks its books at its end.
+struct Checked {
+    window: SlidingWindow<ManualClock>,
+    recorded: AtomicU64,
+}
+
+impl Checked {
+    fn new(round: Round) -> Arc<Self> {
+        let clock = ManualClock::new(Timestamp::MIN);
+        let window = SlidingWindow::with_clock(round.config(), clock);
+        Arc::new(Self { window, recorded: AtomicU64::new(0) })
+    }
+
+    fn add(&self, step: Duration) {
+        self.window.clock().advance(step);
+        self.window.add(PASS, 1);
+        self.recorded.fetch_add(1, Ordering::Release);
+    }
+
+    fn read(&self) {
+        let recorded = self.recorded.load(Ordering::Acquire);
+        let lifetime = self.window.lifetime().sum(PASS);
+        assert!(lifetime >= recorded, "{lifetime} recorded, and not {recorded}");
+    }
+}
+
+impl Drop for Checked {
+    fn drop(&mut self) {
+        // After a failure anything may be the case, and a second one would hide it.
+        if !thread::panicking() {
+            assert_eq!(self.window.lifetime().sum(PASS), *self.recorded.get_mut());
+        }
+    }
+}
+
+/// The window of the moment.
+struct Current(Mutex<Arc<Checked>>);
+
+impl Current {
+    /// Does not sleep in the standard library, where a sanitizer sees no edge.
+    fn lock(&self) -> MutexGuard<'_, Arc<Checked>> {
+        loop {
+            match self.0.try_lock() {
+                Ok(locked) => return locked,
+                Err(TryLockError::Poisoned(locked)) => return locked.into_inner(),
+                Err(TryLockError::WouldBlock) => thread::yield_now(),
+            }
+        }
+    }
+
+    fn get(&self) -> Arc<Checked> {
+        Arc::clone(&self.lock())
+    }
+
+    fn replace(&self, new: Arc<Checked>) {
+        // Dropped when it is unlocked again: the last one to let go has work to do.
+        let _before = std::mem::replace(&mut *self.lock(), new);
+    }
+
+    fn write(&self, round: Round) {
+        let mut window = self.get();
+        for turn in 0..u64::from(round.turns) / LIVES / round.writers as u64 {
+            if turn.is_multiple_of(REPLACED_EVERY) {
+                self.replace(Checked::new(round));
+            }
+            if turn.is_multiple_of(LOOKED_UP_EVERY) {
+                window = self.get();
+            }
+            window.add(BUCKET / round.turns_per_bucket);
+        }
+    }
+}
+
+#[test]
+fn each_window_has_all_of_its_counts_when_it_ends() {
+    for round in rounds() {
+        let current = Current(Mutex::new(Checked::new(round)));
+        work(
+            round.writers,
+            |_| one_after_the_other(LIVES, |_| current.write(round)),
+            vec![Box::new(|| current.get().read())],
+        );
+    }
+}
