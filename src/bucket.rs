@@ -37,11 +37,14 @@ use std::ops::AddAssign;
 /// ```
 pub trait Bucket: Default + Send + Sync {
     /// What buckets add up to: plain data. Its `AddAssign` should saturate, or have room enough:
-    /// where it panics, as a `u64` does in a debug build when it overflows, the thread that adds up
-    /// a retired bucket while it records in a new one panics.
+    /// where it panics, as a `u64` does in a debug build when it overflows, each thread panics that
+    /// comes to add up that retired bucket while it records in a new one.
     type Total: Default + Clone + Send + Sync + for<'a> AddAssign<&'a Self::Total>;
 
     /// What has been recorded in this bucket so far.
+    ///
+    /// It may be asked for while the bucket is being emptied, and what it then returns is thrown away.
+    /// It must not panic: who rotates the ring asks for it again each time.
     fn total(&self) -> Self::Total;
 
     /// Empties the bucket for its next use; it can keep memory of its own.

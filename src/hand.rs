@@ -40,7 +40,7 @@ fn record_shared(cell: Option<&MetricCell>, op: impl Fn(CellWriter<'_>)) {
 /// Takes the hand of that array, if `now` is in the span of its wrap.
 ///
 /// Taken out of its place meanwhile, which spares a borrow flag: whoever records in the middle of a
-/// record, as an allocator might, finds an empty hand.
+/// record finds an empty hand.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of `record`")]
 fn pick_up(array: &LeapArray<MetricBucket>, now: Timestamp) -> Option<Box<Hand>> {
@@ -156,7 +156,7 @@ impl Hands {
 
     fn keep(&self, hand: Hand) {
         if self.0.get().is_none() {
-            // Not `get_or_init`: an allocator that records comes through here once more.
+            // Not `get_or_init`, which panics if it is come to once more from within.
             let _ = self.0.set(Box::new([const { Cell::new(None) }; HANDS_LEN]));
         }
         let Some(table) = self.0.get() else { return };

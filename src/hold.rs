@@ -43,12 +43,14 @@ impl<B> Deref for CurrentBucket<'_, B> {
 /// Cheap to get and meant to be held briefly: what is recorded through it after the wrap has left
 /// the window is counted as expired, and the array cannot settle a wrap that is held.
 ///
-/// It stays with the thread that got it.
+/// It stays with the thread that got it. What another thread that is lent the bucket stores in it, a
+/// bucket of your own stores with `Release`, or after a release fence: a read that holds nothing tells by
+/// that whether it has seen a later use of the bucket. [`MetricBucket`](crate::MetricBucket) does.
 #[derive(Debug)]
 pub struct WrapRef<'a, B> {
     chunk: &'a Arc<Chunk<B>>,
     index: u32,
-    /// Not `Send`, not `Sync`: the fence in `hold` is the thread's own.
+    /// Not `Send`: the fence in `hold` is the thread's own.
     stays: PhantomData<*const ()>,
 }
 

@@ -218,7 +218,7 @@ impl<B: Bucket> LeapArray<B> {
     }
 
     /// The buckets that the window covers at `now`, from the oldest to the newest, without those
-    /// that nobody has recorded in.
+    /// that nobody has asked for to record in.
     pub fn values(&self, now: Timestamp) -> impl Iterator<Item = WrapRef<'_, B>> {
         self.wraps(self.config.covered(now))
     }
@@ -288,7 +288,8 @@ impl<B: Bucket> LeapArray<B> {
     /// One coherent look: each add is counted once. An add that returned before this began is
     /// counted; one that runs meanwhile may be. From look to look what was recorded only grows.
     ///
-    /// Takes one look at each slot, whatever others do meanwhile, and allocates a list of them.
+    /// Takes one look at each slot, and another only where somebody else has rotated it meanwhile; it
+    /// allocates a list of them.
     pub fn account(&self, now: Timestamp) -> Account<B::Total> {
         self.account_over(&self.config.covered(now))
     }

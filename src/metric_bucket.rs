@@ -8,7 +8,7 @@ use crate::event::MetricEvent;
 use crate::metric_cell::{CellWriter, MetricCell};
 use crate::metric_totals::MetricTotals;
 use crate::sync::stall::{self, Point};
-use crate::sync::{Arc, AtomicU32, Lazy, Ordering, ThreadToken, cell_limit};
+use crate::sync::{Arc, AtomicU32, Lazy, Ordering, ThreadToken, cell_limit, fence};
 use crate::timestamp::saturating_nanos;
 
 /// One counter for each [`MetricEvent`], the extremes of the response time, and the highest
@@ -58,6 +58,9 @@ impl MetricBucket {
     }
 
     fn write(&self, op: impl FnOnce(CellWriter<'_>)) {
+        // Release: as in `BucketWrap::hold`, for a thread that was lent the bucket by the one that
+        // holds it. A hand is its own thread's, and does without.
+        fence(Ordering::Release);
         op(self.writer(&self.place(ThreadToken::current())));
     }
 

@@ -114,14 +114,14 @@ impl<B: Bucket> BucketWrap<B> {
     /// Empties a wrap that is the caller's alone and gives it a start; `false` if somebody who has
     /// found it on an older list is still reading.
     pub(crate) fn renew(&self, start: Timestamp) -> bool {
-        // Relaxed: `is_free` releases it, before it looks.
+        // Relaxed: `is_free` releases both, before it looks, to whoever holds the wrap after that. It has
+        // left its slot already, unless it lost the race for one.
+        self.live.store(UNUSED, Ordering::Relaxed);
         self.start.store(UNUSED, Ordering::Relaxed);
         if !self.is_free() {
             return false;
         }
         stall::at(Point::Free);
-        // It has left its slot, unless it lost the race for one.
-        self.live.store(UNUSED, Ordering::Relaxed);
         // Release: pairs with the Acquire in `read`. Whoever sees the bucket being emptied knows that
         // the start is gone.
         fence(Ordering::Release);
