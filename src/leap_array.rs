@@ -250,11 +250,11 @@ impl<B: Bucket> LeapArray<B> {
         (held.start() == self.config.start_of(number)).then_some(held)
     }
 
-    /// Folds the buckets that the window covers at `now`, in any order.
+    /// Folds what `look` finds in the buckets that the window covers at `now`, in any order.
     ///
-    /// The cheapest way to read: it holds nothing. Should a bucket leave the window while `add` is
-    /// looking at it, what that call made of it is thrown away; and it may be shown empty buckets
-    /// besides, which are being prepared. So it is for adding up, and not for counting buckets.
+    /// The cheapest way to read: it holds nothing. Should a bucket leave the window while it is looked
+    /// at, what was found is not added; and `look` may be shown empty buckets besides, which are being
+    /// prepared. So it is for adding up, and not for counting buckets.
     ///
     /// ```
     /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
@@ -264,23 +264,34 @@ impl<B: Bucket> LeapArray<B> {
     /// let t = Timestamp::from_millis;
     /// array.current_bucket(t(700)).add(MetricEvent::Pass, 3);
     /// array.current_bucket(t(1_100)).add(MetricEvent::Pass, 4);
-    /// let sum_at = |now| array.fold(now, 0, |sum, bucket| sum + bucket.sum(MetricEvent::Pass));
+    /// let passes = |bucket: &MetricBucket| bucket.sum(MetricEvent::Pass);
+    /// let sum_at = |now| array.fold(now, 0, passes, |sum, found| sum + found);
     /// assert_eq!((sum_at(t(1_100)), sum_at(t(1_500))), (7, 4));
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
-    pub fn fold<T: Copy>(&self, now: Timestamp, init: T, add: impl Fn(T, &B) -> T) -> T {
-        self.fold_over(self.config.covered(now), init, add)
+    pub fn fold<R, T>(
+        &self,
+        now: Timestamp,
+        init: T,
+        look: impl Fn(&B) -> R,
+        add: impl FnMut(T, R) -> T,
+    ) -> T {
+        self.fold_over(self.config.covered(now), init, look, add)
     }
 
     /// The same for the buckets of the given numbers, which follow each other.
     #[inline]
-    pub(crate) fn fold_over<T: Copy>(
+    pub(crate) fn fold_over<R, T>(
         &self,
         numbers: RangeInclusive<u64>,
         init: T,
-        add: impl Fn(T, &B) -> T,
+        look: impl Fn(&B) -> R,
+        add: impl FnMut(T, R) -> T,
     ) -> T {
-        self.ring.get().map_or(init, |ring| ring.fold(numbers, init, add))
+        match self.ring.get() {
+            Some(ring) => ring.fold(numbers, init, look, add),
+            None => init,
+        }
     }
 
     /// Where everything that was ever added is, as seen from `now`.
@@ -425,7 +436,7 @@ mod tests {
         drop(held);
         (100..1_000).for_each(|second| drop(record(second)));
         assert_eq!((wraps(), recorded()), (100, 1_100));
-        let sum = |now| array.fold(now, 0, |sum, bucket| sum + bucket.sum(PASS));
+        let sum = |now| array.fold(now, 0, |bucket| bucket.sum(PASS), |sum, found| sum + found);
         assert_eq!([999, 1_000].map(|second| sum(Timestamp::from_secs(second))), [2, 1]);
     }
 

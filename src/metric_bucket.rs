@@ -99,13 +99,7 @@ impl MetricBucket {
     #[must_use]
     #[inline]
     pub fn sum(&self, event: MetricEvent) -> u64 {
-        self.sum_from(0, event)
-    }
-
-    /// That, on top of `sum`.
-    #[inline]
-    pub(crate) fn sum_from(&self, sum: u64, event: MetricEvent) -> u64 {
-        self.fold(sum, |sum, cell| sum.saturating_add(cell.sum(event)))
+        self.fold(0, |sum: u64, cell| sum.saturating_add(cell.sum(event)))
     }
 
     /// The sum of the response times in nanoseconds, and how many there were.
@@ -137,12 +131,12 @@ impl MetricBucket {
 
     #[inline]
     fn fold<T>(&self, init: T, mut add: impl FnMut(T, &MetricCell) -> T) -> T {
-        self.nodes().fold(init, |folded, node| add(folded, &node.cell))
-    }
-
-    #[inline]
-    fn nodes(&self) -> impl Iterator<Item = &Node> {
-        std::iter::successors(Some(&self.first), |node| node.next.get().map(Arc::as_ref))
+        let folded = add(init, self.first_cell());
+        // Apart: most buckets have no more than that one.
+        match self.first.next.get() {
+            Some(next) => next.list().fold(folded, |folded, node| add(folded, &node.cell)),
+            None => folded,
+        }
     }
 }
 
@@ -157,7 +151,7 @@ impl Bucket for MetricBucket {
 
     /// Empties all cells, and frees them for whoever comes first.
     fn reset(&self) {
-        for (depth, node) in self.nodes().enumerate() {
+        for (depth, node) in self.first.list().enumerate() {
             node.reset(depth >= cell_limit());
         }
     }
@@ -206,6 +200,12 @@ pub(crate) struct Node {
 impl Node {
     fn new(owner: ThreadToken) -> Self {
         Self { next: Lazy::new(), cell: MetricCell::new(), owner: AtomicU32::new(owner.0) }
+    }
+
+    /// This one and those after it.
+    #[inline]
+    fn list(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |node| node.next.get().map(Arc::as_ref))
     }
 
     fn reset(&self, is_last: bool) {

@@ -69,18 +69,20 @@ impl<B: Bucket> Pool<B> {
         more.make_chunk(index - self.len(), make)
     }
 
-    /// Visits all wraps that have been made.
+    /// Folds all wraps that have been made.
     #[inline]
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(&BucketWrap<B>)) {
-        let mut pool = Some(self);
+    pub(crate) fn fold<T>(&self, init: T, mut add: impl FnMut(T, &BucketWrap<B>) -> T) -> T {
+        let (mut folded, mut pool) = (init, Some(self));
         while let Some(Self { chunks, more }) = pool {
             for chunk in chunks.iter().filter_map(Lazy::get) {
+                // Not `Iterator::fold`, which multiplies to find each wrap.
                 for wrap in &**chunk {
-                    visit(wrap);
+                    folded = add(folded, wrap);
                 }
             }
             pool = more.get();
         }
+        folded
     }
 
     /// How many indices are its own.
@@ -101,9 +103,8 @@ mod tests {
         let first = Pool::<MetricBucket>::FIRST;
         // Threads that race make them out of order, those of the tables to come included.
         let made: Vec<_> = (first..100).rev().map(|index| (index, pool.make(index))).collect();
-        let mut count = 0;
-        pool.for_each(|wrap| {
-            count += usize::from(made.iter().any(|(_, it)| std::ptr::eq(*it, wrap)));
+        let count = pool.fold(0, |count, wrap| {
+            count + usize::from(made.iter().any(|(_, it)| std::ptr::eq(*it, wrap)))
         });
         assert_eq!(count, made.len(), "each has a place of its own");
         for (index, wrap) in made {

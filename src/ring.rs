@@ -116,42 +116,45 @@ impl<B: Bucket> Ring<B> {
         index
     }
 
-    /// Folds the buckets of these numbers, those that are there, in any order.
+    /// Folds what `look` finds in the buckets of these numbers, those that are there, in any order.
     #[inline]
-    pub(crate) fn fold<T: Copy>(
+    pub(crate) fn fold<R, T>(
         &self,
         numbers: RangeInclusive<u64>,
         init: T,
-        add: impl Fn(T, &B) -> T,
+        look: impl Fn(&B) -> R,
+        add: impl FnMut(T, R) -> T,
     ) -> T {
         let (first, last) = numbers.into_inner();
         let len = last - first + 1;
         let [start, end] = [first, last].map(|number| self.config.start_of(number).as_nanos());
         // At the beginning of time a wrap that is not in use looks like one of the window's.
         if 2 * len > self.slots.len() as u64 && start > UNUSED {
-            self.fold_wraps(start..=end, init, add)
+            self.fold_wraps(start..=end, init, look, add)
         } else {
-            self.fold_slots(self.config.slot_of(first), start, len, init, add)
+            self.fold_slots(self.config.slot_of(first), start, len, init, look, add)
         }
     }
 
     /// Looks into `len` slots.
     #[inline]
-    fn fold_slots<T: Copy>(
+    fn fold_slots<R, T>(
         &self,
         mut slot: usize,
         mut start: u64,
         len: u64,
         init: T,
-        add: impl Fn(T, &B) -> T,
+        look: impl Fn(&B) -> R,
+        mut add: impl FnMut(T, R) -> T,
     ) -> T {
         let mut folded = init;
         for _ in 0..len {
             // Acquire: pairs with the Release in `swap`.
             let index = self.slots[slot].load(Ordering::Acquire);
             if index != EMPTY {
-                let found = self.wrap(index).read(start..=start, |bucket| add(folded, bucket));
-                folded = found.unwrap_or(folded);
+                if let Some(found) = self.wrap(index).read(start..=start, &look) {
+                    folded = add(folded, found);
+                }
             }
             // Counted on: a division for each would cost as much as its look. The start wraps after
             // the last bucket of all time, and is not used any more.
@@ -164,17 +167,16 @@ impl<B: Bucket> Ring<B> {
     /// Looks at all wraps that there are, side by side as they lie: of those in their slots, each
     /// start is one bucket's.
     #[inline]
-    fn fold_wraps<T: Copy>(
+    fn fold_wraps<R, T>(
         &self,
         starts: RangeInclusive<u64>,
         init: T,
-        add: impl Fn(T, &B) -> T,
+        look: impl Fn(&B) -> R,
+        mut add: impl FnMut(T, R) -> T,
     ) -> T {
-        let mut folded = init;
-        self.pool.for_each(|wrap| {
-            let found = wrap.read(starts.clone(), |bucket| add(folded, bucket));
-            folded = found.unwrap_or(folded);
-        });
-        folded
+        self.pool.fold(init, |folded, wrap| match wrap.read(starts.clone(), &look) {
+            Some(found) => add(folded, found),
+            None => folded,
+        })
     }
 }

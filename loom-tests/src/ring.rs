@@ -78,7 +78,7 @@ impl Ring {
 
     /// The sum that a read in bucket `number` finds which holds nothing.
     pub fn sum_unheld(&self, number: u32) -> u64 {
-        self.0.fold(start(number), 0, |sum, bucket| sum + bucket.total())
+        self.0.fold(start(number), 0, Bucket::total, |sum, found| sum + found)
     }
 
     /// The sum that a read in bucket `number` finds.

@@ -34,7 +34,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// saturates at `u64::MAX`.
     #[inline]
     pub fn sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
-        self.fold(now, 0, |sum, bucket| bucket.sum_from(sum, event))
+        self.sum_of(self.covered(now), event)
     }
 
     /// The rate of `event` per second over the window now.
@@ -121,10 +121,10 @@ impl<C: Clock> SlidingWindow<C> {
     /// [`MetricBucket::CEILING`], it is a lower bound.
     #[inline]
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        let (nanos, count) = self.fold(now, (0_u128, 0_u64), |(nanos, count), bucket| {
-            let (more_nanos, more_count) = bucket.rt();
+        let add = |(nanos, count): (u128, u64), (more_nanos, more_count)| {
             (nanos + more_nanos, count.saturating_add(more_count))
-        });
+        };
+        let (nanos, count) = self.fold(now, (0, 0), MetricBucket::rt, add);
         mean(nanos, count)
     }
 
@@ -135,7 +135,7 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The shortest response time over the window at `now`; `None` if there was none.
     pub fn min_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        self.fold(now, None, |min: Option<_>, bucket| min.into_iter().chain(bucket.min_rt()).min())
+        self.fold(now, None, MetricBucket::min_rt, |a: Option<_>, b| a.into_iter().chain(b).min())
     }
 
     /// The longest response time over the window now; `None` if there was none.
@@ -145,7 +145,7 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The longest response time over the window at `now`; `None` if there was none.
     pub fn max_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        self.fold(now, None, |max: Option<_>, bucket| max.max(bucket.max_rt()))
+        self.fold(now, None, MetricBucket::max_rt, Option::max)
     }
 
     /// The highest concurrency that was recorded in the window now; `None` if none was.
@@ -155,7 +155,7 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The highest concurrency that was recorded in the window at `now`; `None` if none was.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
-        self.fold(now, None, |max: Option<_>, bucket| max.max(bucket.max_concurrency()))
+        self.fold(now, None, MetricBucket::max_concurrency, Option::max)
     }
 
     /// The buckets of the window now, from the oldest to the newest.
@@ -213,10 +213,16 @@ impl<C: Clock> SlidingWindow<C> {
         run(self.array.config().bucket_number(now), self.array_len as u64)
     }
 
-    /// Folds the buckets of the window at `now`, from the oldest to the newest.
+    /// Folds what `look` finds in the buckets of the window at `now`.
     #[inline]
-    fn fold<T: Copy>(&self, now: Timestamp, init: T, add: impl Fn(T, &MetricBucket) -> T) -> T {
-        self.array.fold_over(self.covered(now), init, add)
+    fn fold<R, T>(
+        &self,
+        now: Timestamp,
+        init: T,
+        look: impl Fn(&MetricBucket) -> R,
+        add: impl FnMut(T, R) -> T,
+    ) -> T {
+        self.array.fold_over(self.covered(now), init, look, add)
     }
 
     /// The array's buckets of each of this window's, from the oldest to the newest.
@@ -227,8 +233,12 @@ impl<C: Clock> SlidingWindow<C> {
         ages.filter_map(move |age| Some(run(newest.checked_sub(age * len)?, len)))
     }
 
+    #[inline]
     fn sum_of(&self, numbers: RangeInclusive<u64>, event: MetricEvent) -> u64 {
-        self.array.fold_over(numbers, 0, |sum, bucket| bucket.sum_from(sum, event))
+        // Wider than a sum can get: each addition waits for the last, and none has a check to make.
+        let add = |sum, found| sum + u128::from(found);
+        let sum = self.array.fold_over(numbers, 0_u128, |bucket| bucket.sum(event), add);
+        sum.try_into().unwrap_or(u64::MAX)
     }
 
     /// For how many seconds of the interval before the end of `now`'s bucket this window has been

@@ -68,20 +68,14 @@ impl Stress {
     fn read_without_holding(&self) {
         let now = self.time.now();
         let bounds = Bounds::new(&self.ledger, number_of(now), self.round.samples);
-        // Not judged in there: what was found of a bucket that has left is thrown away. What lost the
-        // race for a slot is seen as well, empty.
-        let nothing = ([const { None::<Look> }; 16], 0);
-        let (found, _) = self.array.fold(now, nothing, |(mut looks, len), bucket| {
-            let look = Some(bucket.look()).filter(|look| look.number().is_some());
-            let Some(place) = looks.get_mut(len).filter(|_| look.is_some()) else {
-                return (looks, len);
-            };
-            *place = look;
-            (looks, len + 1)
+        let found = self.array.fold(now, Vec::new(), Stamped::look, |mut looks, look| {
+            looks.push(look);
+            looks
         });
         let newest = self.newest();
+        // What lost the race for a slot is seen as well, empty.
         let units = |look: Look| look.number().map(|number| (number, look.units_of(number)));
-        bounds.check(found.into_iter().flatten().filter_map(units), newest);
+        bounds.check(found.into_iter().filter_map(units), newest);
     }
 
     fn read_what_is_held(&self) {

@@ -131,6 +131,6 @@ impl Subject for LeapArray<Sum> {
     }
 
     fn sum(&self, second: u64) -> u64 {
-        self.fold(time(second), 0, |sum, bucket| sum + bucket.total())
+        self.fold(time(second), 0, Bucket::total, |sum, found| sum + found)
     }
 }
