@@ -1,5 +1,6 @@
 //! The ways to hold a wrap.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -46,7 +47,6 @@ impl<B> Deref for CurrentBucket<'_, B> {
 /// It stays with the thread that got it. What another thread that is lent the bucket stores in it, a
 /// bucket of your own stores with `Release`, or after a release fence: a read that holds nothing tells by
 /// that whether it has seen a later use of the bucket. [`MetricBucket`](crate::MetricBucket) does.
-#[derive(Debug)]
 pub struct WrapRef<'a, B> {
     chunk: &'a Arc<Chunk<B>>,
     index: u32,
@@ -78,6 +78,12 @@ impl<B> Deref for WrapRef<'_, B> {
 
     fn deref(&self) -> &BucketWrap<B> {
         &self.chunk[place_in_chunk(self.index)]
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for WrapRef<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 

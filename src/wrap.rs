@@ -1,5 +1,6 @@
 //! Buckets in the ring: the wrap that gives one its start, and says who has it.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::bucket::Bucket;
@@ -13,7 +14,6 @@ use crate::timestamp::Timestamp;
 /// holds it, in the ring or not, the start stays what it is.
 //
 // In this order: what a sum needs is side by side.
-#[derive(Debug)]
 #[repr(C)]
 pub struct BucketWrap<B> {
     /// The start while the wrap is in its slot, or about to be: for those who read without a hold.
@@ -98,6 +98,13 @@ impl<B> BucketWrap<B> {
         // Not a load, which could miss a hold and be missed by it: this has its turn in the order of
         // the holds. Acquire: all that holders have added is there. Release: pairs with `hold`.
         self.holders.fetch_add(0, Ordering::AcqRel) == 0
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for BucketWrap<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut wrap = f.debug_struct("BucketWrap");
+        wrap.field("start", &self.start()).field("bucket", &self.bucket).finish_non_exhaustive()
     }
 }
 

@@ -115,3 +115,31 @@ fn rotators_of_two_slots_retire_both_wraps() {
         assert_eq!((account.in_window, account.expired), (1_100, 11), "{account}");
     });
 }
+
+/// Who has lost the race for bucket 1 prepares a wrap for it in memory that was bucket 1 meanwhile.
+#[test]
+fn beside_a_loser_that_renews_for_a_bucket_that_has_gone() {
+    explore(Some(3), || {
+        let ring = ring(1);
+        ring.add(0, 1);
+        let loser = {
+            let ring = ring.clone();
+            thread::spawn(move || ring.add(1, 10))
+        };
+        let reader = {
+            let ring = ring.clone();
+            thread::spawn(move || {
+                let account = ring.account(start(2));
+                (account.in_window, account.recorded())
+            })
+        };
+        ring.add(1, 100);
+        ring.add(2, 1_000);
+        let (in_window, recorded) = reader.join().unwrap();
+        if in_window == 1_000 {
+            assert!(recorded >= 1_101, "lost: {recorded}");
+        }
+        loser.join().unwrap();
+        assert_eq!(ring.account(start(2)).recorded(), 1_111);
+    });
+}

@@ -37,7 +37,7 @@ fn pairs() -> Arc<LeapArray<OwnedPair>> {
 }
 
 fn both(array: &LeapArray<OwnedPair>, number: u32) -> [u64; 2] {
-    array.fold(start(number), [0; 2], Pair::both, |_, pair| pair)
+    array.fold(start(number), [0; 2], OwnedPair::both, |_, pair| pair)
 }
 
 /// A bucket that is being emptied is read as a whole or not at all.
