@@ -2,9 +2,11 @@
 
 use std::cell::{Cell, OnceCell};
 
+use crate::cell_list::Place;
+use crate::gauge::{Gauge, GaugeHand};
 use crate::hold::{CurrentBucket, HeldWrap};
 use crate::leap_array::LeapArray;
-use crate::metric_bucket::{MetricBucket, Place};
+use crate::metric_bucket::MetricBucket;
 use crate::metric_cell::{CellWriter, MetricCell};
 use crate::sync::stall::{self, Point};
 use crate::sync::{ThreadLease, ThreadToken, thread_local};
@@ -22,12 +24,43 @@ thread_local! {
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "out of line it asks at each add which event it is")]
 pub(crate) fn record(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
-    let Some(hand) = pick_up(array, now) else { return take_up(array, now, op) };
+    let Some(hand) = pick_up(array, now) else {
+        return take_up(array, now, None, |cell, _| op(cell));
+    };
     match hand.cell() {
         Some(cell) if hand.owned => op(CellWriter { cell, owned: true }),
         cell => record_shared(cell, op),
     }
-    put_back(hand);
+    put_back(array, hand);
+}
+
+/// The same for a resource, whose gauge goes with its array.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "as for `record`")]
+pub(crate) fn record_beside(
+    gauge: &Gauge,
+    array: &LeapArray<MetricBucket>,
+    now: Timestamp,
+    op: impl Fn(CellWriter<'_>, &GaugeHand),
+) {
+    let Some(hand) = pick_up(array, now) else { return take_up_both(gauge, array, now, op) };
+    match (hand.cell(), &hand.gauge) {
+        (Some(cell), Some(gauge)) if hand.owned => op(CellWriter { cell, owned: true }, gauge),
+        (cell, Some(gauge)) => record_shared(cell, |cell| op(cell, gauge)),
+        (_, None) => return take_up_both(gauge, array, now, op),
+    }
+    put_back(array, hand);
+}
+
+#[cold]
+fn take_up_both(
+    gauge: &Gauge,
+    array: &LeapArray<MetricBucket>,
+    now: Timestamp,
+    op: impl Fn(CellWriter<'_>, &GaugeHand),
+) {
+    let hand = gauge.hand(ThreadToken::current());
+    take_up(array, now, Some(hand), |cell, hand| hand.into_iter().for_each(|hand| op(cell, hand)));
 }
 
 /// Records in a cell that others write as well.
@@ -59,9 +92,10 @@ fn pick_up(array: &LeapArray<MetricBucket>, now: Timestamp) -> Option<Box<Hand>>
 
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of `record`")]
-fn put_back(hand: Box<Hand>) {
+fn put_back(array: &LeapArray<MetricBucket>, hand: Box<Hand>) {
     let _ = HANDS.try_with(|hands| {
-        if let Some(place) = hands.place_of(hand.array) {
+        // By the array's number, not the hand's: the next record need not wait for that to be read.
+        if let Some(place) = hands.place_of(array.id()) {
             place.set(Some(hand));
         }
     });
@@ -69,13 +103,18 @@ fn put_back(hand: Box<Hand>) {
 
 /// Looks the bucket up, records in it, and keeps it in hand.
 #[cold]
-fn take_up(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
+fn take_up(
+    array: &LeapArray<MetricBucket>,
+    now: Timestamp,
+    gauge: Option<GaugeHand>,
+    op: impl Fn(CellWriter<'_>, Option<&GaugeHand>),
+) {
     let lease = ThreadLease::current();
     let token = lease.as_ref().map_or(ThreadToken::SHARED, ThreadLease::token);
     let bucket = array.current_bucket(now);
     stall::at(Point::BucketFound);
     let place = bucket.place(token);
-    op(bucket.writer(&place));
+    op(bucket.writer(&place), gauge.as_ref());
     stall::at(Point::Added);
     let (CurrentBucket::InTime(wrap), Some(lease)) = (bucket, lease) else { return };
     let hand = Hand {
@@ -84,6 +123,7 @@ fn take_up(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWrit
         owned: place.is_owned(),
         wrap: wrap.to_owned(),
         place,
+        gauge,
         _lease: lease,
     };
     // Given back first, so that the wrap is this hand's and the array's alone.
@@ -108,8 +148,10 @@ struct Hand {
     /// Whether the cell is this thread's own.
     owned: bool,
     wrap: HeldWrap<MetricBucket>,
-    place: Place,
-    /// The place may be this thread's own: so must its token be, for as long.
+    place: Place<MetricCell>,
+    /// And its place in the gauge of the resource, if the array is one's.
+    gauge: Option<GaugeHand>,
+    /// The places may be this thread's own: so must its token be, for as long.
     _lease: ThreadLease,
 }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::bucket::Bucket;
 use crate::cell::CEILING;
+use crate::cell_list::{CellNode, Place};
 use crate::event::MetricEvent;
 use crate::metric_cell::{CellWriter, MetricCell};
 use crate::metric_totals::MetricTotals;
-use crate::sync::stall::{self, Point};
-use crate::sync::{Arc, AtomicU32, Lazy, Ordering, ThreadToken, cell_limit, fence};
+use crate::sync::{Ordering, ThreadToken, fence};
 use crate::timestamp::saturating_nanos;
 
 /// One counter for each [`MetricEvent`], the extremes of the response time, and the highest
@@ -33,7 +33,8 @@ use crate::timestamp::saturating_nanos;
 /// ```
 #[derive(Debug)]
 pub struct MetricBucket {
-    first: Node,
+    /// The first of its cells, and the list of the others.
+    first: CellNode<MetricCell>,
 }
 
 impl MetricBucket {
@@ -64,35 +65,20 @@ impl MetricBucket {
         op(self.writer(&self.place(ThreadToken::current())));
     }
 
-    /// The cell that the thread of that token is to write: its own, or the one that is shared by
-    /// all for whom there is none.
-    ///
-    /// The first thread takes the cell that is part of the bucket. For each further one a cell is
-    /// appended to it, as a list, up to a limit; the last one is shared. A cell goes with its
-    /// token, to the next thread that has it.
-    pub(crate) fn place(&self, token: ThreadToken) -> Place {
-        let mut node: Option<&Arc<Node>> = None;
-        for depth in 1.. {
-            let here = node.map_or(&self.first, Arc::as_ref);
-            if here.admits(token) {
-                let owned = token != ThreadToken::SHARED && here.owner() == token;
-                return Place { node: node.cloned(), owned };
-            }
-            let owner = if depth < cell_limit() { token } else { ThreadToken::SHARED };
-            node = Some(here.next.get_or_make(|| Arc::new(Node::new(owner))));
-        }
-        unreachable!("a list of cells ends with one that admits everybody")
+    /// Where the thread of that token is to write.
+    pub(crate) fn place(&self, token: ThreadToken) -> Place<MetricCell> {
+        self.first.place(token)
     }
 
     /// The cell that is part of the bucket.
     #[inline]
     pub(crate) const fn first_cell(&self) -> &MetricCell {
-        &self.first.cell
+        self.first.cell()
     }
 
-    pub(crate) fn writer<'a>(&'a self, place: &'a Place) -> CellWriter<'a> {
+    pub(crate) fn writer<'a>(&'a self, place: &'a Place<MetricCell>) -> CellWriter<'a> {
         let cell = place.further_cell().unwrap_or(self.first_cell());
-        CellWriter { cell, owned: place.owned }
+        CellWriter { cell, owned: place.is_owned() }
     }
 
     /// The sum of what was added of `event`: for [`MetricEvent::Rt`] in nanoseconds.
@@ -133,8 +119,8 @@ impl MetricBucket {
     fn fold<T>(&self, init: T, mut add: impl FnMut(T, &MetricCell) -> T) -> T {
         let folded = add(init, self.first_cell());
         // Apart: most buckets have no more than that one.
-        match self.first.next.get() {
-            Some(next) => next.list().fold(folded, |folded, node| add(folded, &node.cell)),
+        match self.first.next() {
+            Some(next) => next.list().fold(folded, |folded, node| add(folded, node.cell())),
             None => folded,
         }
     }
@@ -142,7 +128,7 @@ impl MetricBucket {
 
 impl Default for MetricBucket {
     fn default() -> Self {
-        Self { first: Node::new(ThreadToken::NONE) }
+        Self { first: CellNode::new(ThreadToken::NONE) }
     }
 }
 
@@ -151,9 +137,8 @@ impl Bucket for MetricBucket {
 
     /// Empties all cells, and frees them for whoever comes first.
     fn reset(&self) {
-        for (depth, node) in self.first.list().enumerate() {
-            node.reset(depth >= cell_limit());
-        }
+        self.first.list().for_each(|node| node.cell().reset());
+        self.first.free();
     }
 
     fn total(&self) -> MetricTotals {
@@ -164,81 +149,10 @@ impl Bucket for MetricBucket {
     }
 }
 
-/// Where in a bucket a thread writes. It goes with that bucket and that thread.
-#[derive(Debug)]
-pub(crate) struct Place {
-    /// The node of the cell; `None` for the bucket's first.
-    node: Option<Arc<Node>>,
-    owned: bool,
-}
-
-impl Place {
-    /// The cell, if it is not the bucket's first.
-    #[inline]
-    pub(crate) fn further_cell(&self) -> Option<&MetricCell> {
-        self.node.as_deref().map(|node| &node.cell)
-    }
-
-    /// Whether the cell is one thread's own.
-    pub(crate) fn is_owned(&self) -> bool {
-        self.owned
-    }
-}
-
-/// A cell, whose it is, and the list of those after it.
-//
-// In this order: what a sum needs of it is side by side.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Node {
-    /// Made once, and kept for as long as the bucket's memory is.
-    next: Lazy<Arc<Self>>,
-    cell: MetricCell,
-    owner: AtomicU32,
-}
-
-impl Node {
-    fn new(owner: ThreadToken) -> Self {
-        Self { next: Lazy::new(), cell: MetricCell::new(), owner: AtomicU32::new(owner.0) }
-    }
-
-    /// This one and those after it.
-    #[inline]
-    fn list(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |node| node.next.get().map(Arc::as_ref))
-    }
-
-    fn reset(&self, is_last: bool) {
-        self.cell.reset();
-        let owner = if is_last { ThreadToken::SHARED } else { ThreadToken::NONE };
-        self.owner.store(owner.0, Ordering::Relaxed);
-    }
-
-    fn owner(&self) -> ThreadToken {
-        ThreadToken(self.owner.load(Ordering::Relaxed))
-    }
-
-    /// Whether that thread may write here: it is the owner, or becomes it, or nobody is.
-    fn admits(&self, token: ThreadToken) -> bool {
-        let owner = self.owner();
-        owner == token
-            || owner == ThreadToken::SHARED
-            || (owner == ThreadToken::NONE && self.claim(token))
-    }
-
-    fn claim(&self, token: ThreadToken) -> bool {
-        stall::at(Point::CellFree);
-        // Relaxed: an unclaimed cell has no counts that its owner would have to see. One that was
-        // used before was emptied before its wrap was swapped into a slot.
-        self.owner
-            .compare_exchange(ThreadToken::NONE.0, token.0, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::sync::cell_limit;
 
     const PASS: MetricEvent = MetricEvent::Pass;
 
@@ -246,9 +160,9 @@ mod tests {
     fn threads_have_a_cell_each_up_to_the_limit_and_then_share_one() {
         let bucket = MetricBucket::default();
         let places: Vec<_> = (2..1_000).map(|token| bucket.place(ThreadToken(token))).collect();
-        let owned = places.iter().take_while(|place| place.owned).count();
+        let owned = places.iter().take_while(|place| place.is_owned()).count();
         assert_eq!(owned, cell_limit());
-        assert!(places[owned..].iter().all(|place| !place.owned));
+        assert!(places[owned..].iter().all(|place| !place.is_owned()));
         for place in &places {
             bucket.writer(place).add(PASS, 1);
         }
@@ -261,12 +175,12 @@ mod tests {
     #[test]
     fn a_thread_without_a_token_shares() {
         let bucket = MetricBucket::default();
-        assert!(!bucket.place(ThreadToken::SHARED).owned);
-        assert!(!bucket.place(ThreadToken(2)).owned, "the first cell is shared now");
+        assert!(!bucket.place(ThreadToken::SHARED).is_owned());
+        assert!(!bucket.place(ThreadToken(2)).is_owned(), "the first cell is shared now");
         let bucket = MetricBucket::default();
-        assert!(bucket.place(ThreadToken(2)).owned);
-        assert!(!bucket.place(ThreadToken::SHARED).owned);
-        assert!(bucket.place(ThreadToken(2)).owned);
+        assert!(bucket.place(ThreadToken(2)).is_owned());
+        assert!(!bucket.place(ThreadToken::SHARED).is_owned());
+        assert!(bucket.place(ThreadToken(2)).is_owned());
     }
 
     #[test]
@@ -282,7 +196,7 @@ mod tests {
             assert_eq!(bucket.total(), MetricTotals::default(), "round {round}");
             for token in 2..1_000 {
                 let place = bucket.place(ThreadToken(token + round));
-                assert_eq!(place.owned, token < 2 + u32::try_from(cell_limit()).unwrap());
+                assert_eq!(place.is_owned(), token < 2 + u32::try_from(cell_limit()).unwrap());
                 bucket.writer(&place).add(PASS, 1);
             }
             assert_eq!(bucket.sum(PASS), 998);

@@ -20,8 +20,8 @@ pub(crate) struct MetricCell {
     max_concurrency: Maximum,
 }
 
-impl MetricCell {
-    pub(crate) fn new() -> Self {
+impl Default for MetricCell {
+    fn default() -> Self {
         Self {
             events: std::array::from_fn(|_| Counter::new()),
             rt_count: Counter::new(),
@@ -30,7 +30,9 @@ impl MetricCell {
             max_concurrency: Maximum::new(),
         }
     }
+}
 
+impl MetricCell {
     /// Empties all of them, when nobody writes. Relaxed: whoever is to write again, or has read what
     /// this leaves behind, is ordered by the wrap that the cell is in.
     pub(crate) fn reset(&self) {
@@ -49,9 +51,10 @@ impl MetricCell {
     /// The sum of the response times in nanoseconds, and how many there were.
     #[inline]
     pub(crate) fn rt(&self) -> (u64, u64) {
-        // Acquire: pairs with the Release in `CellWriter::record_rt`. The sum is read first.
+        // Acquire, both: pairs with the Releases in `CellWriter::record_rt`. The sum is read first, then
+        // the count, and after that what ended in as many response times.
         let nanos = self.events[MetricEvent::Rt as usize].get(Ordering::Acquire);
-        (nanos, self.rt_count.get(Ordering::Relaxed))
+        (nanos, self.rt_count.get(Ordering::Acquire))
     }
 
     #[inline]
@@ -111,7 +114,9 @@ impl CellWriter<'_> {
             cell.min_rt.record_shared(nanos);
             cell.max_rt.record_shared(nanos);
         }
-        self.count(&cell.rt_count, 1, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `MetricCell::rt`. Whoever counts this response time has the
+        // success or the exception that was counted before.
+        self.count(&cell.rt_count, 1, Ordering::Release);
         // Release: pairs with the Acquire in `MetricCell::rt`. Whose sum has this response time has
         // its count and its extremes too, so that no mean is above the maximum.
         self.count(&cell.events[MetricEvent::Rt as usize], nanos, Ordering::Release);

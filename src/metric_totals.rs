@@ -4,11 +4,15 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use crate::event::MetricEvent;
+#[cfg(feature = "serde")]
+use crate::serde_nanos::Totals;
 
 /// What one or many [`MetricBucket`](crate::MetricBucket)s add up to: plain data.
 ///
 /// Sums saturate at `u64::MAX`; response times are summed without any bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(from = "Totals", into = "Totals"))]
 pub struct MetricTotals {
     /// The slot of `Rt` is not read: `rt_nanos` has it without a bound.
     pub(crate) events: [u64; MetricEvent::COUNT],

@@ -4,6 +4,7 @@ mod read;
 mod record;
 
 pub use read::BucketTotals;
+pub(crate) use read::per_second;
 
 use crate::clock::{Clock, MonotonicClock};
 use crate::error::ViewError;
@@ -84,7 +85,13 @@ impl<C: Clock> SlidingWindow<C> {
     /// ```
     #[must_use]
     pub fn with_clock(config: WindowConfig, clock: C) -> Self {
-        let made = config.bucket_start(clock.now());
+        let made = clock.now();
+        Self::made_at(config, clock, made)
+    }
+
+    /// The same, as if it had been made then.
+    pub(crate) fn made_at(config: WindowConfig, clock: C, made: Timestamp) -> Self {
+        let made = config.bucket_start(made);
         let array = Arc::new(LeapArray::new(config));
         Self {
             array,
@@ -140,6 +147,11 @@ impl<C: Clock> SlidingWindow<C> {
         let whole_at = Self::whole_at(&config, self.array.config());
         let view = self.clone();
         Ok(Self { config, buckets_per_sample, array_len, interval_secs, whole_at, ..view })
+    }
+
+    /// The start of the bucket in which the window was made.
+    pub(crate) const fn made(&self) -> Timestamp {
+        self.made
     }
 
     /// The geometry that this window reads.

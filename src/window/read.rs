@@ -11,6 +11,7 @@ use crate::event::MetricEvent;
 use crate::geometry::run;
 use crate::metric_bucket::MetricBucket;
 use crate::metric_totals::{MetricTotals, mean};
+use crate::span::Span;
 use crate::timestamp::Timestamp;
 
 /// What one bucket of a [`SlidingWindow`] held when it was read: plain data.
@@ -208,6 +209,21 @@ impl<C: Clock> SlidingWindow<C> {
         self.account_at(Timestamp::MIN).recorded()
     }
 
+    /// The time that this window covers at `now`.
+    pub(crate) fn span(&self, now: Timestamp) -> Span {
+        Span::until_now(self.array.config().start_of(*self.covered(now).start()), now)
+    }
+
+    /// The bucket of this window that is so many before that of `now`; `None` before the beginning of
+    /// time.
+    pub(crate) fn sample(&self, now: Timestamp, age: u64) -> Option<Span> {
+        let len = self.buckets_per_sample;
+        let config = self.array.config();
+        let last = config.bucket_number(now).checked_sub(age * len)?;
+        let first = *run(last, len).start();
+        Some(Span::of(config.start_of(first), (last - first + 1) * config.bucket_nanos()))
+    }
+
     /// The array's buckets that this window covers at `now`, cut at the beginning of time.
     fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
         run(self.array.config().bucket_number(now), self.array_len as u64)
@@ -245,7 +261,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// there. A time before it was made is history that is played back: all of it.
     #[inline]
     #[expect(clippy::cast_precision_loss, reason = "buckets of a window, at most 2²⁰")]
-    fn observed_secs(&self, now: Timestamp) -> f64 {
+    pub(crate) fn observed_secs(&self, now: Timestamp) -> f64 {
         let age = now.as_nanos().checked_sub(self.made.as_nanos());
         let Some(age) = age.filter(|&age| age < self.whole_at) else { return self.interval_secs };
         let array = self.array.config();
@@ -257,6 +273,6 @@ impl<C: Clock> SlidingWindow<C> {
 /// A rate; its relative error is that of an `f64`, some 10⁻¹⁶.
 #[inline]
 #[expect(clippy::cast_precision_loss, reason = "that is the error")]
-fn per_second(sum: u64, secs: f64) -> f64 {
+pub(crate) fn per_second(sum: u64, secs: f64) -> f64 {
     sum as f64 / secs
 }

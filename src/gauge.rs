@@ -1,0 +1,108 @@
+//! How many requests are under way.
+
+use std::cell::Cell;
+
+use crate::cell_list::CellNode;
+use crate::sync::{Arc, AtomicU64, Lazy, Ordering, ThreadToken};
+use crate::timestamp::Timestamp;
+
+/// Counts what enters and what ends, each thread in a cell of its own: no line is written by two.
+#[derive(Debug)]
+pub(crate) struct Gauge {
+    cells: Lazy<Arc<CellNode<GaugeCell>>>,
+}
+
+impl Gauge {
+    pub(crate) const fn new() -> Self {
+        Self { cells: Lazy::new() }
+    }
+
+    /// How many entered and have not ended. What does either meanwhile may be taken either way, so
+    /// that this is at least the number of those who are there all the time.
+    pub(crate) fn concurrency(&self) -> u64 {
+        let Some(first) = self.cells.get() else { return 0 };
+        // What ended is read first, and acquired: whoever is seen to have ended is seen to have
+        // entered, be it in another cell. So this is never negative.
+        let sum = |read: fn(&GaugeCell) -> u64| {
+            first.list().fold(0_u64, |sum, node| sum.wrapping_add(read(node.cell())))
+        };
+        let ended = sum(|cell| cell.ended.load(Ordering::Acquire));
+        sum(|cell| cell.entered.load(Ordering::Relaxed)).wrapping_sub(ended)
+    }
+
+    /// Where the thread of that token is to count.
+    pub(crate) fn hand(&self, token: ThreadToken) -> GaugeHand {
+        let first = self.cells.get_or_make(|| Arc::new(CellNode::new(token)));
+        let place = first.place(token);
+        let owned = place.is_owned();
+        let node = place.into_further().unwrap_or_else(|| Arc::clone(first));
+        GaugeHand {
+            node,
+            owned,
+            highest: Cell::new(i64::MIN),
+            looked_at: Cell::new(Timestamp::MIN),
+        }
+    }
+}
+
+/// What threads have let in and out. On a line of its own: others read what is beside it.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct GaugeCell {
+    entered: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Default for GaugeCell {
+    fn default() -> Self {
+        Self { entered: AtomicU64::new(0), ended: AtomicU64::new(0) }
+    }
+}
+
+/// A thread's place in a gauge, and what it last saw there.
+#[derive(Debug)]
+pub(crate) struct GaugeHand {
+    node: Arc<CellNode<GaugeCell>>,
+    /// Whether no other thread writes the cell.
+    owned: bool,
+    /// How many more had entered than ended here when this thread last looked at all cells.
+    highest: Cell<i64>,
+    looked_at: Cell<Timestamp>,
+}
+
+impl GaugeHand {
+    /// Counts one in. Says whether it is time to look how many there are: if there were never so many
+    /// of this thread since it last looked, or if that is long ago.
+    #[inline]
+    pub(crate) fn enter(&self, now: Timestamp, look_after: u64) -> bool {
+        let cell = self.node.cell();
+        // Relaxed: whoever ends it has it from this thread.
+        let entered = self.count(&cell.entered, Ordering::Relaxed);
+        let here = entered.wrapping_sub(cell.ended.load(Ordering::Relaxed)).cast_signed();
+        let age = now.as_nanos().saturating_sub(self.looked_at.get().as_nanos());
+        let due = here > self.highest.get() || age >= look_after;
+        if due {
+            self.highest.set(here);
+            self.looked_at.set(now);
+        }
+        due
+    }
+
+    /// Counts one out.
+    #[inline]
+    pub(crate) fn end(&self) {
+        // Release: pairs with the Acquire in `concurrency`. It had entered before.
+        self.count(&self.node.cell().ended, Ordering::Release);
+    }
+
+    #[inline]
+    fn count(&self, counter: &AtomicU64, order: Ordering) -> u64 {
+        if self.owned {
+            let count = counter.load(Ordering::Relaxed).wrapping_add(1);
+            counter.store(count, order);
+            count
+        } else {
+            counter.fetch_add(1, order).wrapping_add(1)
+        }
+    }
+}

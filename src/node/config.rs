@@ -1,0 +1,82 @@
+//! The two windows of a node.
+
+use std::time::Duration;
+
+use crate::error::NodeConfigError;
+use crate::geometry::WindowConfig;
+
+/// The geometry of a [`ResourceNode`](crate::ResourceNode): a short window and a long one over the
+/// same buckets, by default the last second and the last minute.
+///
+/// ```
+/// use leaparray::{NodeConfig, WindowConfig};
+/// use std::time::Duration;
+///
+/// let default = NodeConfig::default();
+/// assert_eq!(default.second().to_string(), "2 × 500ms");
+/// assert_eq!(default.minute().to_string(), "120 × 500ms");
+///
+/// let finer = NodeConfig::new(
+///     WindowConfig::new(10, Duration::from_secs(1))?,
+///     WindowConfig::new(600, Duration::from_secs(60))?,
+/// )?;
+/// assert_eq!(finer.second().bucket_len(), Duration::from_millis(100));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeConfig {
+    second: WindowConfig,
+    minute: WindowConfig,
+}
+
+impl NodeConfig {
+    /// A short window that is a [view](crate::SlidingWindow::view) over the array of a long one. They
+    /// need not be a second and a minute.
+    ///
+    /// # Errors
+    ///
+    /// A [`NodeConfigError`] if the short window is no view over the long one, or if the long one's
+    /// buckets do not make up whole seconds: its items are [delivered](crate::ResourceNode::seconds)
+    /// by the second.
+    pub const fn new(second: WindowConfig, minute: WindowConfig) -> Result<Self, NodeConfigError> {
+        if let Err(error) = second.buckets_per_sample(&minute) {
+            return Err(NodeConfigError::NoView(error));
+        }
+        if !NANOS_PER_SEC.is_multiple_of(minute.bucket_nanos()) {
+            return Err(NodeConfigError::NoWholeSeconds { bucket_len: minute.bucket_len() });
+        }
+        Ok(Self { second, minute })
+    }
+
+    /// The short window.
+    #[must_use]
+    pub const fn second(&self) -> &WindowConfig {
+        &self.second
+    }
+
+    /// The long window, whose buckets are those that are recorded in.
+    #[must_use]
+    pub const fn minute(&self) -> &WindowConfig {
+        &self.minute
+    }
+}
+
+pub(crate) const NANOS_PER_SEC: u64 = 1_000_000_000;
+
+impl Default for NodeConfig {
+    /// 2 × 500 ms and 120 × 500 ms.
+    fn default() -> Self {
+        const DEFAULT: NodeConfig = {
+            let second = WindowConfig::new(2, Duration::from_secs(1));
+            let minute = WindowConfig::new(120, Duration::from_secs(60));
+            match (second, minute) {
+                (Ok(second), Ok(minute)) => match NodeConfig::new(second, minute) {
+                    Ok(config) => config,
+                    Err(_) => panic!("half a second divides both"),
+                },
+                _ => panic!("half a second divides both"),
+            }
+        };
+        DEFAULT
+    }
+}

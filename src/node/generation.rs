@@ -1,0 +1,139 @@
+//! What was recorded under one geometry.
+
+use std::ops::RangeInclusive;
+
+use super::borrowed::{Borrowed, Permits};
+use super::config::NodeConfig;
+use crate::clock::Clock;
+use crate::event::MetricEvent;
+use crate::geometry::WindowConfig;
+use crate::leap_array::LeapArray;
+use crate::metric_bucket::MetricBucket;
+use crate::metric_totals::MetricTotals;
+use crate::span::Span;
+use crate::sync::{Arc, Lazy};
+use crate::timestamp::Timestamp;
+use crate::window::SlidingWindow;
+
+/// A geometry that a node has had, with the array that goes with it.
+///
+/// Kept for as long as the node is: a thread that has stopped in the middle of a record may still add
+/// to it. A geometry that comes back finds its array again, so that there are as many as there were
+/// different ones.
+#[derive(Debug)]
+pub(crate) struct Generation<C> {
+    pub(crate) config: NodeConfig,
+    pub(crate) second: SlidingWindow<C>,
+    pub(crate) minute: SlidingWindow<C>,
+    /// Made when a permit is first taken from the future.
+    borrowed: Lazy<LeapArray<Borrowed>>,
+    next: Lazy<Arc<Self>>,
+}
+
+impl<C: Clock + Clone> Generation<C> {
+    /// Of a node that was made then.
+    pub(crate) fn new(config: NodeConfig, clock: C, made: Timestamp) -> Self {
+        let minute = SlidingWindow::made_at(*config.minute(), clock, made);
+        let second = minute.view(*config.second()).expect("checked when the config was made");
+        Self { config, second, minute, borrowed: Lazy::new(), next: Lazy::new() }
+    }
+
+    /// The generation of that geometry, from this one on, and how far it is; appended if it is new.
+    pub(crate) fn find_or_append(&self, config: NodeConfig) -> u32 {
+        let (mut generation, mut depth) = (self, 0);
+        while generation.config != config {
+            let append = || {
+                let clock = self.minute.clock().clone();
+                Arc::new(Self::new(config, clock, self.minute.made()))
+            };
+            // Another thread may append another geometry meanwhile: then this one comes after it.
+            generation = generation.next.get_or_make(append);
+            depth += 1;
+        }
+        depth
+    }
+}
+
+impl<C> Generation<C> {
+    #[inline]
+    pub(crate) fn next(&self) -> Option<&Self> {
+        self.next.get().map(Arc::as_ref)
+    }
+
+    #[inline]
+    pub(crate) fn has_borrowed(&self) -> bool {
+        self.borrowed.get().is_some()
+    }
+}
+
+impl<C: Clock> Generation<C> {
+    /// Folds the buckets of the span.
+    #[inline]
+    pub(crate) fn fold<R, T>(
+        &self,
+        span: &Span,
+        init: T,
+        look: impl Fn(&MetricBucket) -> R,
+        add: impl FnMut(T, R) -> T,
+    ) -> T {
+        let array = self.minute.array();
+        match span.buckets(array.config()) {
+            Some(numbers) => array.fold_over(numbers, init, look, add),
+            None => init,
+        }
+    }
+
+    /// How many permits of buckets in the span were taken before their time.
+    pub(crate) fn borrowed(&self, span: &Span) -> u64 {
+        let Some(array) = self.borrowed.get() else { return 0 };
+        span.buckets(array.config()).map_or(0, |numbers| permits(array, numbers))
+    }
+
+    /// How many permits are taken of buckets after that of `now`.
+    pub(crate) fn waiting(&self, now: Timestamp) -> u64 {
+        let Some(array) = self.borrowed.get() else { return 0 };
+        let next = Timestamp::MAX.as_nanos() - array.config().bucket_nanos();
+        // The last bucket of all has none after it.
+        if now.as_nanos() > next {
+            return 0;
+        }
+        let next = array.config().bucket_number(now) + 1;
+        permits(array, next..=next)
+    }
+
+    /// How many permits were ever taken before their time.
+    pub(crate) fn ever_borrowed(&self) -> u64 {
+        let account = self.borrowed.get().map(|array| array.account(Timestamp::MIN).recorded());
+        account.map_or(0, |permits: Permits| permits.0)
+    }
+
+    /// Takes `count` permits of the bucket that starts at `start`, if with those taken of it before
+    /// they are at most `free`.
+    pub(crate) fn borrow(&self, start: Timestamp, count: u64, free: u64) -> bool {
+        let array = self.borrowed.get_or_make(|| LeapArray::new(self.borrowed_config()));
+        // Late is who has slept for as long as the window is.
+        array.current_bucket(start).in_time().is_some_and(|wrap| wrap.bucket().take(count, free))
+    }
+
+    /// The minute's geometry and room for the bucket that is next, so that what is taken of that does
+    /// not take the place of what is still in the window.
+    fn borrowed_config(&self) -> WindowConfig {
+        let minute = self.config.minute();
+        let (samples, len) = (minute.sample_count() + 1, minute.bucket_len());
+        let interval = minute.interval().saturating_add(len);
+        WindowConfig::new(samples, interval).unwrap_or(*minute)
+    }
+}
+
+fn permits(array: &LeapArray<Borrowed>, numbers: RangeInclusive<u64>) -> u64 {
+    let look = |bucket: &Borrowed| crate::bucket::Bucket::total(bucket).0;
+    array.fold_over(numbers, 0, look, u64::saturating_add)
+}
+
+/// Adds what was borrowed: a permit that was taken before its time passes in its bucket.
+pub(crate) fn add_borrowed(totals: &mut MetricTotals, permits: u64) {
+    for event in [MetricEvent::Pass, MetricEvent::OccupiedPass] {
+        let sum = &mut totals.events[event as usize];
+        *sum = sum.saturating_add(permits);
+    }
+}

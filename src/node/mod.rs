@@ -1,0 +1,245 @@
+//! One resource: two windows over one array, and how many requests are under way.
+
+mod borrowed;
+mod config;
+mod entry;
+mod generation;
+mod occupy;
+mod read;
+mod snapshot;
+
+pub use config::NodeConfig;
+pub use entry::Entry;
+pub use occupy::Occupied;
+pub use snapshot::{NodeSnapshot, WindowSnapshot};
+
+use crate::clock::{Clock, MonotonicClock};
+use crate::event::MetricEvent;
+use crate::gauge::Gauge;
+use crate::hand;
+use crate::metric_cell::CellWriter;
+use crate::sync::{AtomicU32, Ordering};
+use crate::timestamp::Timestamp;
+use crate::window::SlidingWindow;
+use generation::Generation;
+
+/// What is known of one resource, such as a route or a method: what passed, was blocked, succeeded or
+/// failed in the last second and in the last minute, how long it took, and how much is under way.
+///
+/// After Sentinel's `StatisticNode`. Where that writes two arrays, with two looks at the clock, this
+/// writes one bucket, and both windows read it: they never disagree.
+///
+/// ```
+/// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+///
+/// let entry = node.enter();
+/// assert_eq!(node.concurrency(), 1);
+/// clock.advance(Duration::from_millis(20));
+/// entry.success();
+/// node.block();
+///
+/// assert_eq!(node.concurrency(), 0);
+/// assert_eq!(node.avg_rt(), Some(Duration::from_millis(20)));
+/// clock.advance(Duration::from_secs(5));
+/// assert_eq!(node.qps(MetricEvent::Pass), 0.0);
+/// assert_eq!(node.minute_sum(MetricEvent::Block), 1);
+/// ```
+#[derive(Debug)]
+pub struct ResourceNode<C = MonotonicClock> {
+    /// The geometry that the node was made with, and the list of those that it has had since.
+    first: Generation<C>,
+    /// How far down that list the current one is.
+    current: AtomicU32,
+    gauge: Gauge,
+}
+
+impl ResourceNode {
+    /// A node with a precise clock of its own.
+    #[must_use]
+    pub fn new(config: NodeConfig) -> Self {
+        Self::with_clock(config, MonotonicClock::new())
+    }
+}
+
+impl<C: Clock + Clone> ResourceNode<C> {
+    /// A node that reads the given clock.
+    #[must_use]
+    pub fn with_clock(config: NodeConfig, clock: C) -> Self {
+        let made = clock.now();
+        Self {
+            first: Generation::new(config, clock, made),
+            current: AtomicU32::new(0),
+            gauge: Gauge::new(),
+        }
+    }
+
+    /// Changes the geometry, while others record and read.
+    ///
+    /// What was recorded before stays in the readings as far as the new geometry can tell it apart: a
+    /// bucket of before is in a window of now if it lies within. Lifetime totals have all of it.
+    ///
+    /// Each geometry that a node ever had keeps its array; one that comes back goes on with it.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    /// node.enter().success();
+    /// let finer = NodeConfig::new(
+    ///     WindowConfig::new(10, Duration::from_secs(1))?,
+    ///     WindowConfig::new(600, Duration::from_secs(60))?,
+    /// )?;
+    /// node.reconfigure(finer);
+    /// node.enter().success();
+    /// assert_eq!(node.minute_sum(MetricEvent::Success), 2);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reconfigure(&self, config: NodeConfig) {
+        let depth = self.first.find_or_append(config);
+        // Release: pairs with the Acquire in `current`. Whoever comes so far finds it made.
+        self.current.store(depth, Ordering::Release);
+    }
+
+    /// Lets one request in: counts a [pass](MetricEvent::Pass) and one more under way.
+    ///
+    /// Reads the clock once, and the entry once more when it ends.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as in `entry`")]
+    pub fn enter(&self) -> Entry<&Self, C> {
+        self.enter_at(self.clock().now())
+    }
+
+    /// The same at `now`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as in `entry`")]
+    pub fn enter_at(&self, now: Timestamp) -> Entry<&Self, C> {
+        self.enter_many_at(now, 1)
+    }
+
+    /// Lets one request in that takes so many permits: counts as many passes, and one more under way.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as in `entry`")]
+    pub fn enter_many(&self, permits: u64) -> Entry<&Self, C> {
+        self.enter_many_at(self.clock().now(), permits)
+    }
+
+    /// The same at `now`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as in `entry`")]
+    pub fn enter_many_at(&self, now: Timestamp, permits: u64) -> Entry<&Self, C> {
+        self.count_in(now, permits);
+        Entry::of(self, now, permits)
+    }
+
+    /// Counts a request that was refused.
+    #[inline]
+    pub fn block(&self) {
+        self.block_many(1);
+    }
+
+    /// The same at `now`.
+    #[inline]
+    pub fn block_at(&self, now: Timestamp) {
+        self.block_many_at(now, 1);
+    }
+
+    /// Counts a request for so many permits that was refused.
+    #[inline]
+    pub fn block_many(&self, permits: u64) {
+        self.block_many_at(self.clock().now(), permits);
+    }
+
+    /// The same at `now`.
+    #[inline]
+    pub fn block_many_at(&self, now: Timestamp, permits: u64) {
+        let array = self.current().minute.array();
+        hand::record_beside(&self.gauge, array, now, move |cell, _| {
+            cell.add(MetricEvent::Block, permits);
+        });
+    }
+
+    /// Passes, and one more under way.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `hand::record`")]
+    pub(crate) fn count_in(&self, now: Timestamp, passes: u64) {
+        let array = self.current().minute.array();
+        let look_after = array.config().bucket_nanos() / LOOKS_PER_BUCKET;
+        hand::record_beside(&self.gauge, array, now, move |cell, gauge| {
+            cell.add(MetricEvent::Pass, passes);
+            if gauge.enter(now, look_after) {
+                self.look_at_gauge(cell);
+            }
+        });
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `hand::record`")]
+    fn count_out(&self, now: Timestamp, event: MetricEvent, permits: u64, rt_nanos: u64) {
+        let array = self.current().minute.array();
+        hand::record_beside(&self.gauge, array, now, move |cell, gauge| {
+            cell.add(event, permits);
+            cell.record_rt(rt_nanos);
+            gauge.end();
+        });
+    }
+
+    #[inline(never)]
+    fn look_at_gauge(&self, cell: CellWriter<'_>) {
+        cell.record_concurrency(self.gauge.concurrency());
+    }
+}
+
+/// A thread that enters looks at least so often how many are under way.
+const LOOKS_PER_BUCKET: u64 = 1_024;
+
+impl<C> ResourceNode<C> {
+    /// The geometry.
+    #[must_use]
+    #[inline]
+    pub fn config(&self) -> &NodeConfig {
+        &self.current().config
+    }
+
+    /// The clock that this node reads.
+    #[must_use]
+    #[inline]
+    pub fn clock(&self) -> &C
+    where
+        C: Clock,
+    {
+        self.first.minute.clock()
+    }
+
+    /// What is recorded in now.
+    #[inline]
+    fn current(&self) -> &Generation<C> {
+        // Acquire: pairs with the Release in `reconfigure`.
+        match self.current.load(Ordering::Acquire) {
+            0 => &self.first,
+            depth => self.later(depth),
+        }
+    }
+
+    #[cold]
+    fn later(&self, depth: u32) -> &Generation<C> {
+        let mut generations = self.generations();
+        generations.nth(depth as usize).expect("it was appended before it became the current one")
+    }
+
+    /// The short window and the long one.
+    fn windows(&self) -> (&SlidingWindow<C>, &SlidingWindow<C>) {
+        let Generation { second, minute, .. } = self.current();
+        (second, minute)
+    }
+
+    /// The geometries that it has had.
+    fn generations(&self) -> impl Iterator<Item = &Generation<C>> {
+        std::iter::successors(Some(&self.first), |generation| generation.next())
+    }
+}

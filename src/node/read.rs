@@ -1,0 +1,224 @@
+//! Reading a node.
+
+use std::time::Duration;
+
+use super::ResourceNode;
+use super::generation::{Generation, add_borrowed};
+use crate::account::Account;
+use crate::bucket::Bucket;
+use crate::clock::Clock;
+use crate::event::MetricEvent;
+use crate::metric_bucket::MetricBucket;
+use crate::metric_totals::MetricTotals;
+use crate::span::Span;
+use crate::timestamp::Timestamp;
+use crate::window::{SlidingWindow, per_second};
+
+impl<C: Clock + Clone> ResourceNode<C> {
+    /// The rate of `event` per second over the last second.
+    #[inline]
+    pub fn qps(&self, event: MetricEvent) -> f64 {
+        self.qps_at(self.clock().now(), event)
+    }
+
+    /// The rate of `event` per second over the short window at `now`. While the node is younger than
+    /// that, it is the rate since it was made.
+    #[inline]
+    pub fn qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
+        let second = &self.current().second;
+        per_second(self.sum_of(second, now, event), second.observed_secs(now))
+    }
+
+    /// The rate at which requests came in the last second, passed or blocked.
+    pub fn total_qps(&self) -> f64 {
+        self.total_qps_at(self.clock().now())
+    }
+
+    /// The rate at which requests came in the short window at `now`, passed or blocked.
+    pub fn total_qps_at(&self, now: Timestamp) -> f64 {
+        [MetricEvent::Pass, MetricEvent::Block].map(|event| self.qps_at(now, event)).iter().sum()
+    }
+
+    /// The rate of `event` per second in the last bucket that is complete; `None` if the short window is
+    /// as long as the long one, and does not keep it.
+    pub fn previous_qps(&self, event: MetricEvent) -> Option<f64> {
+        self.previous_qps_at(self.clock().now(), event)
+    }
+
+    /// The rate of `event` per second in the last bucket of the short window that is complete at `now`.
+    pub fn previous_qps_at(&self, now: Timestamp, event: MetricEvent) -> Option<f64> {
+        let (second, minute) = self.windows();
+        if self.is_plain() {
+            return second.previous_qps_at(now, event);
+        }
+        let len = second.config().bucket_len();
+        if len.saturating_mul(2) > minute.config().interval() {
+            return None;
+        }
+        let sum = self.previous_span(now).map_or(0, |span| self.sum_between(&span, event));
+        Some(per_second(sum, len.as_secs_f64()))
+    }
+
+    /// The highest rate of `event` per second in any one bucket of the last second.
+    pub fn max_qps(&self, event: MetricEvent) -> f64 {
+        self.max_qps_at(self.clock().now(), event)
+    }
+
+    /// The highest rate of `event` per second in any one bucket of the short window at `now`: of
+    /// successes what Sentinel calls `maxSuccessQps`.
+    pub fn max_qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
+        let second = &self.current().second;
+        let max = if self.is_plain() {
+            second.max_of_single_bucket_at(now, event)
+        } else {
+            self.samples(now).map(|span| self.sum_between(&span, event)).max().unwrap_or(0)
+        };
+        per_second(max, second.config().bucket_len().as_secs_f64())
+    }
+
+    /// The sum of `event` over the last minute.
+    pub fn minute_sum(&self, event: MetricEvent) -> u64 {
+        self.minute_sum_at(self.clock().now(), event)
+    }
+
+    /// The sum of `event` over the long window at `now`: for [`MetricEvent::Rt`] in nanoseconds.
+    pub fn minute_sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
+        self.sum_of(&self.current().minute, now, event)
+    }
+
+    /// The mean response time over the last second; `None` if nothing ended in it.
+    pub fn avg_rt(&self) -> Option<Duration> {
+        self.avg_rt_at(self.clock().now())
+    }
+
+    /// The mean response time over the short window at `now`; `None` if nothing ended in it.
+    pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
+        self.second_totals(now).avg_rt()
+    }
+
+    /// The shortest response time of the last second; `None` if nothing ended in it.
+    pub fn min_rt(&self) -> Option<Duration> {
+        self.min_rt_at(self.clock().now())
+    }
+
+    /// The shortest response time of the short window at `now`; `None` if nothing ended in it.
+    pub fn min_rt_at(&self, now: Timestamp) -> Option<Duration> {
+        self.second_totals(now).min_rt()
+    }
+
+    /// The longest response time of the last second; `None` if nothing ended in it.
+    pub fn max_rt(&self) -> Option<Duration> {
+        self.max_rt_at(self.clock().now())
+    }
+
+    /// The longest response time of the short window at `now`; `None` if nothing ended in it.
+    pub fn max_rt_at(&self, now: Timestamp) -> Option<Duration> {
+        self.second_totals(now).max_rt()
+    }
+
+    /// How many requests are under way: those that entered and have not ended.
+    ///
+    /// Never negative, and with nobody entering or ending exact. What enters or ends while this is read
+    /// may be counted or not, but never is it less than those that were under way all the time.
+    pub fn concurrency(&self) -> u64 {
+        self.gauge.concurrency()
+    }
+
+    /// The highest concurrency of the last second; `None` if nothing entered in it.
+    pub fn max_concurrency(&self) -> Option<u64> {
+        self.max_concurrency_at(self.clock().now())
+    }
+
+    /// The highest concurrency that was seen in the short window at `now`; `None` if nothing entered in
+    /// it.
+    ///
+    /// To see it, a thread that enters looks at what all threads have counted: when it enters first in
+    /// a bucket, when more of those that it let in itself are under way than when it last looked, and
+    /// otherwise a thousand times a bucket. Where one thread enters and ends them, this is exact; a peak
+    /// that many threads make together, each with fewer than before, and that is shorter than a
+    /// thousandth of a bucket, it can miss. Never is it too high by what was not under way at once but
+    /// while the thread looked.
+    pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
+        self.second_totals(now).max_concurrency()
+    }
+
+    /// Everything that was recorded since the node was made. These totals only grow.
+    pub fn lifetime(&self) -> MetricTotals {
+        self.account_at(Timestamp::MIN).recorded()
+    }
+
+    /// Where everything recorded is, as of now.
+    pub fn account(&self) -> Account<MetricTotals> {
+        self.account_at(self.clock().now())
+    }
+
+    /// Where everything recorded is, as seen from `now`: recorded = in the long window + expired +
+    /// late. What was recorded under another geometry is in that one's window or not; permits that were
+    /// taken before their time are in the window.
+    pub fn account_at(&self, now: Timestamp) -> Account<MetricTotals> {
+        let mut account = Account::default();
+        for generation in self.generations() {
+            let part = generation.minute.account_at(now);
+            account.in_window += &part.in_window;
+            account.expired += &part.expired;
+            account.late += &part.late;
+            add_borrowed(&mut account.in_window, generation.ever_borrowed());
+        }
+        account
+    }
+
+    /// What the short window has at `now`.
+    pub(super) fn second_totals(&self, now: Timestamp) -> MetricTotals {
+        self.totals_between(&self.current().second.span(now))
+    }
+
+    /// Whether there is one array only.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.first.next().is_none() && !self.first.has_borrowed()
+    }
+
+    #[inline]
+    fn sum_of(&self, window: &SlidingWindow<C>, now: Timestamp, event: MetricEvent) -> u64 {
+        if self.is_plain() {
+            window.sum_at(now, event)
+        } else {
+            self.sum_between(&window.span(now), event)
+        }
+    }
+
+    /// The sum of `event` over the buckets of the span, under whichever geometry.
+    pub(super) fn sum_between(&self, span: &Span, event: MetricEvent) -> u64 {
+        let with_borrowed = matches!(event, MetricEvent::Pass | MetricEvent::OccupiedPass);
+        self.generations().fold(0, |sum, generation| {
+            let look = |bucket: &MetricBucket| bucket.sum(event);
+            let sum = generation.fold(span, sum, look, u64::saturating_add);
+            let borrowed = if with_borrowed { generation.borrowed(span) } else { 0 };
+            sum.saturating_add(borrowed)
+        })
+    }
+
+    /// What is in the buckets of the span, under whichever geometry.
+    pub(super) fn totals_between(&self, span: &Span) -> MetricTotals {
+        self.generations().fold(MetricTotals::default(), |totals, generation: &Generation<C>| {
+            let mut totals =
+                generation.fold(span, totals, MetricBucket::total, |mut sum, found| {
+                    sum += &found;
+                    sum
+                });
+            add_borrowed(&mut totals, generation.borrowed(span));
+            totals
+        })
+    }
+
+    /// The bucket of the short window before that of `now`; `None` before the beginning of time.
+    pub(super) fn previous_span(&self, now: Timestamp) -> Option<Span> {
+        self.current().second.sample(now, 1)
+    }
+
+    /// The buckets of the short window at `now`, from the newest to the oldest.
+    fn samples(&self, now: Timestamp) -> impl Iterator<Item = Span> {
+        let second = &self.current().second;
+        (0..second.config().sample_count() as u64).map_while(move |age| second.sample(now, age))
+    }
+}
