@@ -13,7 +13,7 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { cells: Lazy::new() }
     }
 

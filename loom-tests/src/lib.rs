@@ -9,6 +9,10 @@
 //! This is a crate of its own because `--cfg loom` reaches every crate that is compiled with it.
 
 #[cfg(loom)]
+mod node;
+#[cfg(loom)]
 mod ring;
+#[cfg(loom)]
+pub use node::{Node, enter, node, node_config};
 #[cfg(loom)]
 pub use ring::{LEN, OwnedPair, Ring, Tally, explore, ring, start};

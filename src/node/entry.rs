@@ -6,11 +6,11 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use super::ResourceNode;
 use crate::clock::{Clock, MonotonicClock};
 use crate::event::MetricEvent;
-use crate::sync::Arc;
 use crate::timestamp::Timestamp;
 
 /// A request that was let in and has not ended yet.
@@ -64,7 +64,6 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// std::thread::spawn(move || entry.success()).join().unwrap();
     /// assert_eq!(node.concurrency(), 0);
     /// ```
-    #[cfg(not(loom))]
     pub fn enter_owned(self: Arc<Self>) -> Entry<Arc<Self>, C> {
         Entry::enter(self)
     }

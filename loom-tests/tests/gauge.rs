@@ -1,0 +1,102 @@
+//! The balanced gauge: what is under way is never negative, and none when all have ended, on whichever
+//! thread.
+#![cfg(loom)]
+
+use leaparray_loom_tests::{Node, enter, explore, node, node_config, start};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+
+fn small() -> Arc<Node> {
+    node(node_config(1, 1))
+}
+
+fn reader(node: &Arc<Node>) -> thread::JoinHandle<u64> {
+    let node = node.clone();
+    thread::spawn(move || node.concurrency())
+}
+
+/// The one that lets it in has a cell of its own, the one where it ends shares one.
+#[test]
+fn who_ends_on_another_thread_has_entered() {
+    explore(Some(2), || {
+        let node = small();
+        let reader = reader(&node);
+        let entry = enter(&node, 1);
+        let other = thread::spawn(move || entry.success_at(start(1)));
+        other.join().unwrap();
+        let concurrency = reader.join().unwrap();
+        assert!(concurrency <= 1, "{concurrency}");
+        assert_eq!(node.concurrency(), 0);
+    });
+}
+
+/// And the other way round.
+#[test]
+fn who_entered_in_a_shared_cell_ends_in_an_owned_one() {
+    explore(Some(2), || {
+        let node = small();
+        enter(&node, 1).success_at(start(1));
+        let reader = reader(&node);
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || enter(&node, 1))
+        };
+        other.join().unwrap().success_at(start(1));
+        let concurrency = reader.join().unwrap();
+        assert!(concurrency <= 1, "{concurrency}");
+        assert_eq!(node.concurrency(), 0);
+    });
+}
+
+#[test]
+fn two_that_enter_and_end_at_once() {
+    explore(Some(2), || {
+        let node = small();
+        let others = [(); 2].map(|()| {
+            let node = node.clone();
+            thread::spawn(move || enter(&node, 1).exception_at(start(1)))
+        });
+        enter(&node, 1).success_at(start(1));
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(node.concurrency(), 0);
+    });
+}
+
+#[test]
+fn whoever_was_there_all_the_time_is_counted() {
+    explore(Some(2), || {
+        let node = small();
+        let entered = Arc::new(AtomicBool::new(false));
+        let reader = {
+            let (node, entered) = (node.clone(), entered.clone());
+            thread::spawn(move || (entered.load(Ordering::Acquire), node.concurrency()))
+        };
+        let there = enter(&node, 1);
+        entered.store(true, Ordering::Release);
+        enter(&node, 1).success_at(start(1));
+        let (entered, concurrency) = reader.join().unwrap();
+        assert!(concurrency >= u64::from(entered) && concurrency <= 2, "{entered}, {concurrency}");
+        assert_eq!(node.concurrency(), 1);
+        there.success_at(start(1));
+    });
+}
+
+/// The next thread with the token goes on with the cell.
+#[test]
+fn a_cell_is_handed_on() {
+    explore(Some(2), || {
+        let node = small();
+        let (reader, enter_and_end) = (reader(&node), |node: &Arc<Node>| {
+            let node = node.clone();
+            thread::spawn(move || enter(&node, 1).success_at(start(1)))
+        });
+        enter_and_end(&node).join().unwrap();
+        enter_and_end(&node).join().unwrap();
+        let concurrency = reader.join().unwrap();
+        assert!(concurrency <= 1, "{concurrency}");
+        assert_eq!(node.concurrency(), 0);
+    });
+}

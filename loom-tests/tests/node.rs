@@ -1,0 +1,98 @@
+//! A node: snapshots are coherent, counts survive a change of the geometry, and a permit of the next
+//! bucket is taken once.
+#![cfg(loom)]
+
+use leaparray::MetricEvent::{Exception, OccupiedPass, Pass, Success};
+use leaparray_loom_tests::{enter, explore, node, node_config, start};
+use loom::thread;
+
+#[test]
+fn no_response_time_without_its_success() {
+    explore(Some(3), || {
+        let node = node(node_config(1, 1));
+        let reader = {
+            let node = node.clone();
+            thread::spawn(move || node.snapshot_at(start(1)).second.totals)
+        };
+        enter(&node, 1).success_at(start(1));
+        enter(&node, 1).exception_at(start(1));
+        let totals = reader.join().unwrap();
+        let ended = totals.sum(Success) + totals.sum(Exception);
+        assert!(totals.rt_count() <= ended, "{totals:?}");
+    });
+}
+
+#[test]
+fn a_record_beside_a_change_of_the_geometry_is_in_both() {
+    explore(Some(2), || {
+        let node = node(node_config(1, 2));
+        enter(&node, 1).success_at(start(1));
+        let recorder = {
+            let node = node.clone();
+            thread::spawn(move || enter(&node, 1).success_at(start(1)))
+        };
+        node.reconfigure(node_config(2, 2));
+        recorder.join().unwrap();
+        assert_eq!(node.minute_sum_at(start(2), Pass), 2);
+        assert_eq!(node.lifetime().sum(Success), 2);
+        node.reconfigure(node_config(1, 2));
+        assert_eq!(node.minute_sum_at(start(1), Success), 2);
+        assert_eq!(node.concurrency(), 0);
+    });
+}
+
+#[test]
+fn two_that_change_the_geometry_at_once() {
+    explore(None, || {
+        let node = node(node_config(1, 2));
+        let [one, two] = [node_config(2, 2), node_config(1, 1)];
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || {
+                node.reconfigure(one);
+                node.block_at(start(1));
+            })
+        };
+        node.reconfigure(two);
+        other.join().unwrap();
+        assert!([one, two].contains(node.config()), "{:?}", node.config());
+        node.reconfigure(one);
+        assert_eq!(*node.config(), one);
+        assert_eq!(node.lifetime().sum(leaparray::MetricEvent::Block), 1);
+    });
+}
+
+#[test]
+fn the_last_permit_of_the_next_bucket_is_taken_once() {
+    explore(Some(3), || {
+        let node = node(node_config(2, 2));
+        enter(&node, 1).success_at(start(1));
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || node.try_occupy_next_at(start(1), 1, 2).is_some())
+        };
+        let mine = node.try_occupy_next_at(start(1), 1, 2).is_some();
+        assert!(other.join().unwrap() ^ mine);
+        assert_eq!(node.waiting_at(start(1)), 1);
+        assert_eq!([Pass, OccupiedPass].map(|event| node.minute_sum_at(start(2), event)), [2, 1]);
+    });
+}
+
+/// Its bucket is written before its time, and is still there when it has come.
+#[test]
+fn a_permit_is_there_when_its_bucket_begins() {
+    explore(Some(2), || {
+        let node = node(node_config(1, 1));
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || node.try_occupy_next_at(start(1), 1, 1).is_some())
+        };
+        // In the bucket that is next for the other one, and in that after it.
+        let mine = node.try_occupy_next_at(start(2), 1, 1).is_some();
+        let passes = node.minute_sum_at(start(3), Pass);
+        assert_eq!((mine, passes), (true, 1));
+        let theirs = u64::from(other.join().unwrap());
+        assert_eq!(node.minute_sum_at(start(2), Pass), theirs);
+        assert_eq!(node.lifetime().sum(OccupiedPass), 1 + theirs);
+    });
+}
