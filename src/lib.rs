@@ -23,6 +23,7 @@
 //! | read another length of the same counts | [`SlidingWindow::view`] |
 //! | know where every count has gone | [`SlidingWindow::account`] |
 //! | choose where `now` comes from | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
+//! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
 //! | count something of your own | [`LeapArray`], over any [`Bucket`] |
 //!
 //! The [`guide`] says how to choose a geometry and a clock, and what a reading means; [`design`]
@@ -68,11 +69,14 @@ mod hold;
 mod leap_array;
 mod metric_bucket;
 mod metric_cell;
+#[cfg(feature = "sentinel-format")]
+mod metric_line;
 mod metric_totals;
 mod node;
 mod pool;
 mod retired;
 mod ring;
+mod second_metrics;
 #[cfg(feature = "serde")]
 mod serde_nanos;
 mod span;
@@ -93,8 +97,11 @@ pub use geometry::WindowConfig;
 pub use hold::{CurrentBucket, WrapRef};
 pub use leap_array::LeapArray;
 pub use metric_bucket::MetricBucket;
+#[cfg(feature = "sentinel-format")]
+pub use metric_line::{MetricLine, MetricLineError, ThinLine};
 pub use metric_totals::MetricTotals;
 pub use node::{Entry, NodeConfig, NodeSnapshot, Occupied, ResourceNode, WindowSnapshot};
+pub use second_metrics::SecondMetrics;
 pub use timestamp::Timestamp;
 pub use window::{BucketTotals, SlidingWindow};
 pub use wrap::BucketWrap;

@@ -1,0 +1,53 @@
+//! What can be wrong with a line.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why a text is no [`MetricLine`](crate::MetricLine). Fields have the names that they have there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MetricLineError {
+    /// The line ends before a field that every line has.
+    Missing {
+        /// The field that is missing.
+        field: &'static str,
+    },
+    /// A field is no whole number, or one that is out of range.
+    NotInRange {
+        /// The field that is wrong.
+        field: &'static str,
+        /// What stands there.
+        text: String,
+        /// The least number that may stand there.
+        min: i64,
+        /// The largest number that may stand there.
+        max: i64,
+    },
+    /// There is a field after the last one: perhaps a `|` in the name of the resource.
+    TooMany {
+        /// What stands there.
+        text: String,
+    },
+    /// There is a line break that is not at the end.
+    LineBreak {
+        /// How many bytes of the text are before it.
+        position: usize,
+    },
+}
+
+impl fmt::Display for MetricLineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { field } => write!(f, "the line ends before its {field}"),
+            Self::NotInRange { field, text, min, max } => {
+                write!(f, "{field} is {text:?}, no whole number from {min} to {max}")
+            }
+            Self::TooMany { text } => write!(f, "after the last field there is {text:?}"),
+            Self::LineBreak { position } => {
+                write!(f, "there is a line break within the line, after {position} bytes")
+            }
+        }
+    }
+}
+
+impl Error for MetricLineError {}

@@ -1,0 +1,316 @@
+//! Sentinel's metric log: lines as Sentinel writes them, and every line reads back as itself.
+#![cfg(feature = "sentinel-format")]
+
+use std::time::Duration;
+
+use leaparray::{MetricLine, MetricLineError, SecondMetrics, Timestamp};
+use proptest::prelude::*;
+
+const COUNTS: &str = "0 to 9223372036854775807";
+
+fn fat(line: &str) -> Result<MetricLine, MetricLineError> {
+    line.parse()
+}
+
+fn with(change: impl FnOnce(&mut SecondMetrics)) -> SecondMetrics {
+    let mut metrics = SecondMetrics::new(Timestamp::from_secs(1_564_382_218));
+    change(&mut metrics);
+    metrics
+}
+
+/// Each field another, so that none can stand for another.
+fn each_another() -> SecondMetrics {
+    with(|of| {
+        (of.pass, of.block, of.success, of.exception) = (14, 9, 3, 5);
+        of.avg_rt = Some(Duration::from_millis(25));
+        (of.occupied_pass, of.concurrency) = (6, 2);
+    })
+}
+
+#[test]
+fn every_field_has_its_place_in_both_forms() {
+    let line = MetricLine::new("/foo/*", 1, &each_another());
+    let (fat, thin) = (
+        "1564382218000|2019-07-29 06:36:58|/foo/*|14|9|3|5|25|6|2|1",
+        "1564382218000|/foo/*|14|9|3|5|25|6|2|1",
+    );
+    assert_eq!(line.to_string(), fat);
+    assert_eq!(line.thin().to_string(), thin);
+    for read in [fat.parse(), MetricLine::from_thin(thin)].map(Result::unwrap) {
+        assert_eq!((read.resource(), read.classification()), ("/foo/*", 1));
+        assert_eq!(read.metrics(), &each_another());
+    }
+}
+
+/// By Sentinel, in a zone eight hours ahead of UTC.
+#[test]
+fn the_date_is_not_looked_at_and_is_written_in_utc() {
+    let local = "1564382218000|2019-07-29 14:36:58|/foo/*|4|9|3|0|25|0|2|1";
+    let utc = "1564382218000|2019-07-29 06:36:58|/foo/*|4|9|3|0|25|0|2|1";
+    assert_eq!(fat(local), fat(utc));
+    assert_eq!(fat(&local.replace("2019-07-29 14:36:58", "")), fat(utc));
+    assert_eq!(fat(local).unwrap().to_string(), utc);
+}
+
+#[test]
+fn dates_are_those_of_the_calendar() {
+    for (millis, date) in [
+        (0, "1970-01-01 00:00:00"),
+        (951_868_799_999, "2000-02-29 23:59:59"),
+        (1_709_210_096_000, "2024-02-29 12:34:56"),
+        (4_107_542_400_000, "2100-03-01 00:00:00"),
+        (Timestamp::MAX.as_millis(), "2554-07-21 23:34:33"),
+    ] {
+        let line = format!("{millis}|{date}|a|0|0|0|0|0|0|0|0");
+        assert_eq!(fat(&line).unwrap().to_string(), line);
+    }
+}
+
+#[test]
+fn what_older_lines_lack_is_zero() {
+    let thin = "1564382218000|/foo/*|14|9|3|5|25|6|2|1";
+    for (lacking, occupied_pass, concurrency, classification) in
+        [("", 6, 2, 1), ("|1", 6, 2, 0), ("|2|1", 6, 0, 0), ("|6|2|1", 0, 0, 0)]
+    {
+        let older = thin.strip_suffix(lacking).unwrap();
+        let mut metrics = each_another();
+        (metrics.occupied_pass, metrics.concurrency) = (occupied_pass, concurrency);
+        let line = MetricLine::new("/foo/*", classification, &metrics);
+        assert_eq!(MetricLine::from_thin(older), Ok(line.clone()), "{older}");
+        let older = older.replacen('|', "|2019-07-29 14:36:58|", 1);
+        assert_eq!(fat(&older), Ok(line), "{older}");
+    }
+}
+
+#[test]
+fn a_line_break_at_the_end_is_not_part_of_the_line() {
+    let line = "1564382218000|2019-07-29 06:36:58|/foo/*|4|9|3|0|25|0|2|1";
+    for end in ["\n", "\r\n", "\r"] {
+        assert_eq!(fat(&format!("{line}{end}")), fat(line), "{end:?}");
+    }
+}
+
+#[test]
+fn a_name_breaks_neither_the_line_nor_its_fields() {
+    let line = MetricLine::new("a|b\nc\r\nd e\u{2028}", 0, &each_another());
+    assert_eq!(line.resource(), "a_b_c__d e\u{2028}");
+    assert_eq!(fat(&line.to_string()), Ok(line.clone()));
+    assert_eq!(MetricLine::from_thin(&line.thin().to_string()), Ok(line));
+    let nameless = MetricLine::new("", 0, &each_another());
+    assert_eq!(fat(&nameless.to_string()), Ok(nameless));
+}
+
+#[test]
+fn times_are_rounded_down_to_the_millisecond() {
+    let mut metrics = each_another();
+    metrics.second = Timestamp::from_nanos(1_564_382_218_007_999_999);
+    metrics.avg_rt = Some(Duration::from_nanos(7_999_999));
+    let line = MetricLine::new("a", 0, &metrics);
+    assert!(line.thin().to_string().starts_with("1564382218007|a|14|9|3|5|7|"), "{line}");
+    assert_eq!(line.metrics().avg_rt, Some(Duration::from_millis(7)));
+}
+
+#[test]
+fn no_response_time_is_one_of_zero_where_a_request_ended() {
+    let short = Some(Duration::from_micros(999));
+    for (success, exception, avg_rt, read) in [
+        (0, 0, None, None),
+        (0, 0, short, None),
+        (1, 0, short, Some(Duration::ZERO)),
+        (0, 1, short, Some(Duration::ZERO)),
+        (1, 0, None, Some(Duration::ZERO)),
+        (0, 0, Some(Duration::from_millis(1)), Some(Duration::from_millis(1))),
+    ] {
+        let metrics =
+            with(|of| (of.success, of.exception, of.avg_rt) = (success, exception, avg_rt));
+        let line = MetricLine::new("a", 0, &metrics);
+        assert_eq!(line.metrics().avg_rt, read, "{success} {exception} {avg_rt:?}");
+        assert_eq!(fat(&line.to_string()), Ok(line));
+    }
+}
+
+#[test]
+fn what_sentinel_does_not_read_is_cut() {
+    let metrics = with(|of| {
+        of.second = Timestamp::MAX;
+        (of.pass, of.block, of.success, of.exception) = (u64::MAX, 1 << 63, u64::MAX, u64::MAX);
+        of.avg_rt = Some(Duration::MAX);
+        (of.occupied_pass, of.concurrency) = (u64::MAX, 1 << 31);
+    });
+    let line = MetricLine::new("a", i32::MIN, &metrics);
+    let most = i64::MAX;
+    assert_eq!(
+        line.thin().to_string(),
+        format!(
+            "18446744073709|a|{most}|{most}|{most}|{most}|{most}|{most}|2147483647|-2147483648"
+        )
+    );
+    assert_eq!(MetricLine::from_thin(&line.thin().to_string()), Ok(line));
+}
+
+#[test]
+fn an_error_names_the_field_and_what_stands_there() {
+    let not = |field, text: &str, min, max| MetricLineError::NotInRange {
+        field,
+        text: text.to_owned(),
+        min,
+        max,
+    };
+    let (count, last) = (i64::MAX, 18_446_744_073_709);
+    let date = "2019-07-29 06:36:58";
+    for (line, error, text) in [
+        (
+            String::new(),
+            not("timestamp", "", 0, last),
+            r#"timestamp is "", no whole number from 0 to 18446744073709"#.to_owned(),
+        ),
+        (
+            format!("18446744073710|{date}|a|0|0|0|0|0"),
+            not("timestamp", "18446744073710", 0, last),
+            r#"timestamp is "18446744073710", no whole number from 0 to 18446744073709"#.to_owned(),
+        ),
+        (
+            "1".to_owned(),
+            MetricLineError::Missing { field: "date" },
+            "the line ends before its date".to_owned(),
+        ),
+        (
+            format!("1|{date}"),
+            MetricLineError::Missing { field: "resource" },
+            "the line ends before its resource".to_owned(),
+        ),
+        (
+            format!("1|{date}|a|0|0|0|0"),
+            MetricLineError::Missing { field: "rt" },
+            "the line ends before its rt".to_owned(),
+        ),
+        (
+            format!("1|{date}|foo|baz|4|9|3|0|25|0|2|1"),
+            not("pass", "baz", 0, count),
+            format!(r#"pass is "baz", no whole number from {COUNTS}"#),
+        ),
+        (
+            format!("1|{date}|a|0|-3|0|0|0"),
+            not("block", "-3", 0, count),
+            format!(r#"block is "-3", no whole number from {COUNTS}"#),
+        ),
+        (
+            format!("1|{date}|a|0|0|9223372036854775808|0|0"),
+            not("success", "9223372036854775808", 0, count),
+            format!(r#"success is "9223372036854775808", no whole number from {COUNTS}"#),
+        ),
+        (
+            format!("1|{date}|a|0|0|0| 1|0"),
+            not("exception", " 1", 0, count),
+            format!(r#"exception is " 1", no whole number from {COUNTS}"#),
+        ),
+        (
+            format!("1|{date}|a|0|0|0|0|2.5"),
+            not("rt", "2.5", 0, count),
+            format!(r#"rt is "2.5", no whole number from {COUNTS}"#),
+        ),
+        (
+            format!("1|{date}|a|0|0|0|0|0|"),
+            not("occupiedPass", "", 0, count),
+            format!(r#"occupiedPass is "", no whole number from {COUNTS}"#),
+        ),
+        (
+            format!("1|{date}|a|0|0|0|0|0|0|2147483648"),
+            not("concurrency", "2147483648", 0, i32::MAX.into()),
+            r#"concurrency is "2147483648", no whole number from 0 to 2147483647"#.to_owned(),
+        ),
+        (
+            format!("1|{date}|a|0|0|0|0|0|0|0|web"),
+            not("classification", "web", i32::MIN.into(), i32::MAX.into()),
+            r#"classification is "web", no whole number from -2147483648 to 2147483647"#.to_owned(),
+        ),
+        (
+            format!("1|{date}|a|0|0|0|0|0|0|0|0|7"),
+            MetricLineError::TooMany { text: "7".to_owned() },
+            r#"after the last field there is "7""#.to_owned(),
+        ),
+        (
+            "1||a\nb|0|0|0|0|0".to_owned(),
+            MetricLineError::LineBreak { position: 4 },
+            "there is a line break within the line, after 4 bytes".to_owned(),
+        ),
+    ] {
+        assert_eq!(error.to_string(), text);
+        assert_eq!(fat(&line), Err(error), "{line}");
+    }
+    assert_eq!(
+        MetricLine::from_thin("1|2019-07-29 06:36:58|a|0|0|0|0|0|0|0|0"),
+        Err(not("pass", "a", 0, count)),
+        "a fat line is no thin one"
+    );
+}
+
+fn any_name() -> impl Strategy<Value = String> {
+    let char = prop_oneof![Just('|'), Just('\n'), Just('\r'), Just('/'), any::<char>()];
+    prop::collection::vec(char, 0..12).prop_map(String::from_iter)
+}
+
+/// Mostly a number that is in order wherever one stands, or else few lines would be read to their end.
+fn any_field() -> impl Strategy<Value = String> {
+    prop_oneof![20 => (0..=i32::MAX).prop_map(|number| number.to_string()), 1 => any_name()]
+}
+
+/// Often small, often next to a bound, and now and then anything.
+fn any_count() -> impl Strategy<Value = u64> {
+    let bounds = [u64::MAX, 1 << 63, 1 << 31].map(|bound| bound - 2..=bound);
+    let [largest, long, int] = bounds;
+    prop_oneof![3 => 0_u64..3, 1 => largest, 1 => long, 1 => int, 3 => any::<u64>()]
+}
+
+fn any_metrics() -> impl Strategy<Value = SecondMetrics> {
+    let rt = prop::option::of((any_count(), 0_u32..1_000_000_000));
+    (prop::array::uniform7(any_count()), rt).prop_map(|(counts, rt)| {
+        let [nanos, pass, block, success, exception, occupied_pass, concurrency] = counts;
+        let mut metrics = SecondMetrics::new(Timestamp::from_nanos(nanos));
+        (metrics.pass, metrics.block, metrics.success) = (pass, block, success);
+        (metrics.exception, metrics.occupied_pass) = (exception, occupied_pass);
+        metrics.concurrency = concurrency;
+        metrics.avg_rt = rt.map(|(secs, nanos)| Duration::new(secs >> (nanos % 64), nanos));
+        metrics
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_line_reads_back_as_itself(
+        name in any_name(), classification in any::<i32>(), metrics in any_metrics(),
+    ) {
+        let line = MetricLine::new(&name, classification, &metrics);
+        prop_assert_eq!(fat(&line.to_string()), Ok(line.clone()));
+        prop_assert_eq!(MetricLine::from_thin(&line.thin().to_string()), Ok(line.clone()));
+        let again = MetricLine::new(line.resource(), classification, line.metrics());
+        prop_assert_eq!(again, line, "nothing more is lost");
+    }
+
+    #[test]
+    fn a_line_is_written_as_it_was_read(
+        millis in 0..=Timestamp::MAX.as_millis(), name in "[^|\n\r]{0,12}",
+        counts in prop::array::uniform6(0..=i64::MAX), concurrency in 0..=i32::MAX,
+        classification in any::<i32>(),
+    ) {
+        let counts = counts.map(|count| (count >> (count % 64)).to_string());
+        let [before @ .., occupied] = &counts;
+        let thin = format!(
+            "{millis}|{name}|{}|{occupied}|{concurrency}|{classification}", before.join("|")
+        );
+        let line = MetricLine::from_thin(&thin).unwrap();
+        prop_assert_eq!(line.thin().to_string(), thin);
+        prop_assert_eq!(fat(&line.to_string()), Ok(line));
+    }
+
+    #[test]
+    fn no_text_panics(text in any::<String>(), fields in prop::collection::vec(any_field(), 0..14)) {
+        for text in [text, fields.join("|")] {
+            for line in [fat(&text), MetricLine::from_thin(&text)].into_iter().flatten() {
+                prop_assert_eq!(fat(&line.to_string()), Ok(line));
+            }
+        }
+    }
+}
