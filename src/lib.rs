@@ -100,7 +100,9 @@ pub use metric_bucket::MetricBucket;
 #[cfg(feature = "sentinel-format")]
 pub use metric_line::{MetricLine, MetricLineError, ThinLine};
 pub use metric_totals::MetricTotals;
-pub use node::{Entry, NodeConfig, NodeSnapshot, Occupied, ResourceNode, WindowSnapshot};
+pub use node::{
+    Entry, NodeConfig, NodeSnapshot, Occupied, ResourceNode, SecondsCursor, WindowSnapshot,
+};
 pub use second_metrics::SecondMetrics;
 pub use timestamp::Timestamp;
 pub use window::{BucketTotals, SlidingWindow};

@@ -26,6 +26,11 @@ impl Span {
         Self { first: start.as_nanos(), end: End::Now(now.as_nanos()) }
     }
 
+    /// Where it begins.
+    pub(crate) const fn start(&self) -> Timestamp {
+        Timestamp::from_nanos(self.first)
+    }
+
     /// So many nanoseconds from `start`, cut at the end of time.
     pub(crate) const fn of(start: Timestamp, nanos: u64) -> Self {
         let first = start.as_nanos();
@@ -68,7 +73,8 @@ mod tests {
         let second = Span::of(t(3_000), 1_000_000_000);
         assert_eq!(second.buckets(&config(500)), Some(6..=7));
         assert_eq!(second.buckets(&config(1_000)), Some(3..=3));
-        assert_eq!(second.buckets(&config(400)), Some(8..=8));
+        assert_eq!(second.buckets(&config(400)), Some(8..=9));
+        assert_eq!(second.buckets(&config(700)), None);
         assert_eq!(second.buckets(&config(2_000)), None);
         assert_eq!(Span::of(t(0), 1).buckets(&config(1)), None);
     }

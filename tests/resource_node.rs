@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, OccupiedPass, Pass, Success};
 use leaparray::{
-    Entry, ManualClock, NodeConfig, NodeConfigError, ResourceNode, Timestamp, ViewError,
-    WindowConfig,
+    Entry, ManualClock, NodeConfig, NodeConfigError, ResourceNode, SecondsCursor, Timestamp,
+    ViewError, WindowConfig,
 };
 
 const NOON: Timestamp = Timestamp::from_secs(43_200);
@@ -215,6 +215,48 @@ fn permits_of_the_next_bucket() {
     let lifetime = node.lifetime();
     assert_eq!([Pass, OccupiedPass].map(|event| lifetime.sum(event)), [12, 4]);
     assert_eq!(node.account().expired.sum(Pass), 8, "what was borrowed is not told apart");
+}
+
+#[test]
+fn each_second_is_delivered_once() {
+    let (node, clock) = node();
+    let cursor = SecondsCursor::new();
+    let poll = || node.poll_seconds(&cursor).collect::<Vec<_>>();
+    clock.advance(millis(700));
+    node.enter().success();
+    node.block();
+    clock.advance(millis(400));
+    let held = node.enter_many(2);
+    assert_eq!(poll().iter().map(|item| (item.pass, item.block)).collect::<Vec<_>>(), [(1, 1)]);
+    clock.advance(millis(1_000));
+    held.exception();
+    let [item] = &poll()[..] else { panic!("one second was over") };
+    let second = NOON.saturating_add(millis(1_000));
+    assert_eq!((item.second, item.pass, item.exception, item.concurrency), (second, 2, 0, 1));
+    // Five idle seconds, and then one with a permit that was taken in the one before.
+    clock.advance(millis(5_800));
+    assert!(node.try_occupy_next(4, 4).is_some());
+    clock.advance(millis(2_000));
+    let [ended, occupied] = &poll()[..] else { panic!("two in which something happened") };
+    assert_eq!((ended.exception, ended.avg_rt), (2, Some(millis(1_000))));
+    assert_eq!((occupied.pass, occupied.occupied_pass), (4, 4));
+    assert_eq!((poll(), cursor.missed()), (vec![], 0));
+    node.block();
+    clock.advance(Duration::from_secs(70));
+    assert_eq!((poll(), cursor.missed()), (vec![], 11));
+    assert_eq!(SecondsCursor::default().missed(), 0);
+}
+
+#[test]
+fn seconds_survive_a_change_of_the_geometry() {
+    let (node, clock) = node();
+    let cursor = SecondsCursor::new();
+    node.block();
+    node.reconfigure(config(10, 600));
+    node.block_many(2);
+    clock.advance(millis(1_000));
+    let blocks: Vec<_> = node.poll_seconds(&cursor).map(|item| item.block).collect();
+    assert_eq!(blocks, [3]);
 }
 
 #[test]

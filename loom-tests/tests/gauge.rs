@@ -50,9 +50,10 @@ fn who_entered_in_a_shared_cell_ends_in_an_owned_one() {
 }
 
 #[test]
-fn two_that_enter_and_end_at_once() {
-    explore(Some(2), || {
+fn two_that_share_a_cell_and_one_that_owns_one() {
+    explore(Some(1), || {
         let node = small();
+        enter(&node, 1).success_at(start(1));
         let others = [(); 2].map(|()| {
             let node = node.clone();
             thread::spawn(move || enter(&node, 1).exception_at(start(1)))
@@ -96,7 +97,8 @@ fn a_cell_is_handed_on() {
         enter_and_end(&node).join().unwrap();
         enter_and_end(&node).join().unwrap();
         let concurrency = reader.join().unwrap();
-        assert!(concurrency <= 1, "{concurrency}");
+        // Both, if they came after it had read what ended.
+        assert!(concurrency <= 2, "{concurrency}");
         assert_eq!(node.concurrency(), 0);
     });
 }

@@ -3,23 +3,30 @@
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Exception, OccupiedPass, Pass, Success};
+use leaparray::{Bucket, MetricBucket, SecondsCursor};
 use leaparray_loom_tests::{enter, explore, node, node_config, start};
+use loom::sync::Arc;
 use loom::thread;
+use std::time::Duration;
 
+/// Of one bucket: what a snapshot is made of.
 #[test]
 fn no_response_time_without_its_success() {
-    explore(Some(3), || {
-        let node = node(node_config(1, 1));
-        let reader = {
-            let node = node.clone();
-            thread::spawn(move || node.snapshot_at(start(1)).second.totals)
-        };
-        enter(&node, 1).success_at(start(1));
-        enter(&node, 1).exception_at(start(1));
-        let totals = reader.join().unwrap();
-        let ended = totals.sum(Success) + totals.sum(Exception);
-        assert!(totals.rt_count() <= ended, "{totals:?}");
-    });
+    for event in [Success, Exception] {
+        explore(None, move || {
+            let bucket = Arc::new(MetricBucket::default());
+            let reader = {
+                let bucket = bucket.clone();
+                thread::spawn(move || bucket.total())
+            };
+            for _ in 0..2 {
+                bucket.add(event, 1);
+                bucket.record_rt(Duration::from_nanos(7));
+            }
+            let totals = reader.join().unwrap();
+            assert!(totals.rt_count() <= totals.sum(event), "{totals:?}");
+        });
+    }
 }
 
 #[test]
@@ -94,5 +101,25 @@ fn a_permit_is_there_when_its_bucket_begins() {
         let theirs = u64::from(other.join().unwrap());
         assert_eq!(node.minute_sum_at(start(2), Pass), theirs);
         assert_eq!(node.lifetime().sum(OccupiedPass), 1 + theirs);
+    });
+}
+
+#[test]
+fn each_second_is_delivered_once() {
+    explore(Some(3), || {
+        let node = node(node_config(2, 8));
+        let cursor = Arc::new(SecondsCursor::new());
+        // In the seconds 0 and 1.
+        node.block_at(start(1));
+        node.block_many_at(start(2), 10);
+        let poll = |number| {
+            let (node, cursor) = (node.clone(), cursor.clone());
+            move || node.poll_seconds_at(start(number), &cursor).map(|item| item.block).sum::<u64>()
+        };
+        let other = thread::spawn(poll(2));
+        let delivered = poll(4)();
+        let sums = [delivered, other.join().unwrap()];
+        assert!([[11, 0], [10, 1]].contains(&sums), "{sums:?}");
+        assert_eq!(poll(4)(), 0);
     });
 }

@@ -36,8 +36,8 @@ impl NodeConfig {
     /// # Errors
     ///
     /// A [`NodeConfigError`] if the short window is no view over the long one, or if the long one's
-    /// buckets do not make up whole seconds: its items are [delivered](crate::ResourceNode::seconds)
-    /// by the second.
+    /// buckets do not make up whole seconds: its items are
+    /// [delivered](crate::ResourceNode::poll_seconds) by the second.
     pub const fn new(second: WindowConfig, minute: WindowConfig) -> Result<Self, NodeConfigError> {
         if let Err(error) = second.buckets_per_sample(&minute) {
             return Err(NodeConfigError::NoView(error));

@@ -6,11 +6,13 @@ mod entry;
 mod generation;
 mod occupy;
 mod read;
+mod seconds;
 mod snapshot;
 
 pub use config::NodeConfig;
 pub use entry::Entry;
 pub use occupy::Occupied;
+pub use seconds::SecondsCursor;
 pub use snapshot::{NodeSnapshot, WindowSnapshot};
 
 use crate::clock::{Clock, MonotonicClock};

@@ -1,0 +1,32 @@
+//! Snapshots as JSON.
+#![cfg(feature = "serde")]
+
+use std::time::Duration;
+
+use leaparray::{ManualClock, NodeConfig, NodeSnapshot, ResourceNode, Timestamp};
+use serde_json::json;
+
+#[test]
+fn a_snapshot_is_written_with_its_names_and_read_back() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    clock.advance(Duration::from_secs(5));
+    let (entry, _other) = (node.enter_many(2), node.enter());
+    clock.advance(Duration::from_millis(7));
+    entry.success();
+    let snapshot = node.snapshot();
+    let value = serde_json::to_value(&snapshot).unwrap();
+    assert_eq!(value["timestamp"], json!(65_007_000_000_u64));
+    assert_eq!((&value["concurrency"], &value["waiting"]), (&json!(1), &json!(0)));
+    let second = json!({
+        "length_nanos": 1_000_000_000_u64,
+        "totals": {
+            "pass": 3, "block": 0, "exception": 0, "success": 2, "occupied_pass": 0,
+            "rt_sum_nanos": 7_000_000, "rt_count": 1,
+            "min_rt_nanos": 7_000_000, "max_rt_nanos": 7_000_000, "max_concurrency": 2,
+        },
+    });
+    assert_eq!(value["second"], second);
+    let text = serde_json::to_string(&snapshot).unwrap();
+    assert_eq!(serde_json::from_str::<NodeSnapshot>(&text).unwrap(), snapshot);
+}
