@@ -2,9 +2,10 @@
 //! thread.
 #![cfg(loom)]
 
+use leaparray::{Entry, ManualClock};
 use leaparray_loom_tests::{Node, enter, explore, node, node_config, start};
-use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::{Arc, mpsc};
 use loom::thread;
 
 fn small() -> Arc<Node> {
@@ -16,14 +17,24 @@ fn reader(node: &Arc<Node>) -> thread::JoinHandle<u64> {
     thread::spawn(move || node.concurrency())
 }
 
-/// The one that lets it in has a cell of its own, the one where it ends shares one.
+/// The one that lets it in has a cell of its own, the one where it ends shares one, and has the bucket in
+/// hand.
 #[test]
 fn who_ends_on_another_thread_has_entered() {
     explore(Some(2), || {
         let node = small();
+        node.block_at(start(1));
         let reader = reader(&node);
-        let entry = enter(&node, 1);
-        let other = thread::spawn(move || entry.success_at(start(1)));
+        let (sender, receiver) = mpsc::channel();
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || {
+                node.block_at(start(1));
+                let entry: Entry<Arc<Node>, ManualClock> = receiver.recv().unwrap();
+                entry.success_at(start(1));
+            })
+        };
+        sender.send(enter(&node, 1)).unwrap();
         other.join().unwrap();
         let concurrency = reader.join().unwrap();
         assert!(concurrency <= 1, "{concurrency}");
