@@ -31,7 +31,7 @@ pub(crate) fn record(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl F
         Some(cell) if hand.owned => op(CellWriter { cell, owned: true }),
         cell => record_shared(cell, op),
     }
-    put_back(array, hand);
+    put_back(hand);
 }
 
 /// The same for a resource, whose gauge goes with its array.
@@ -49,7 +49,7 @@ pub(crate) fn record_beside(
         (cell, Some(gauge)) => record_shared(cell, |cell| op(cell, gauge)),
         (_, None) => return take_up_both(gauge, array, now, op),
     }
-    put_back(array, hand);
+    put_back(hand);
 }
 
 #[cold]
@@ -92,10 +92,9 @@ fn pick_up(array: &LeapArray<MetricBucket>, now: Timestamp) -> Option<Box<Hand>>
 
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of `record`")]
-fn put_back(array: &LeapArray<MetricBucket>, hand: Box<Hand>) {
+fn put_back(hand: Box<Hand>) {
     let _ = HANDS.try_with(|hands| {
-        // By the array's number, not the hand's: the next record need not wait for that to be read.
-        if let Some(place) = hands.place_of(array.id()) {
+        if let Some(place) = hands.place_of(hand.array) {
             place.set(Some(hand));
         }
     });
