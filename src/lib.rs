@@ -105,10 +105,10 @@ pub use metric_totals::MetricTotals;
 pub use node::{
     Entry, NodeConfig, NodeSnapshot, Occupied, ResourceNode, SecondsCursor, WindowSnapshot,
 };
-pub use second_metrics::SecondMetrics;
 pub use registry::{
     Registry, RegistryConfig, RegistryError, Resource, ResourceConfig, Resources, Traffic,
 };
+pub use second_metrics::SecondMetrics;
 pub use timestamp::Timestamp;
 pub use window::{BucketTotals, SlidingWindow};
 pub use wrap::BucketWrap;

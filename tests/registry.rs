@@ -1,5 +1,4 @@
 //! Resources by name: one node for each under any race, a cap, removal, eviction, contexts, totals.
-#![expect(clippy::float_cmp, reason = "whole numbers over a second")]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -198,8 +197,8 @@ fn the_books_balance_while_others_evict_and_remove() {
             evicted
         });
         together(|_| {
-            for round in 0..ROUNDS {
-                let resource = registry.resource(["a", "b", "c"][round as usize % 3]).unwrap();
+            for (round, name) in (0..ROUNDS).zip(["a", "b", "c"].into_iter().cycle()) {
+                let resource = registry.resource(name).unwrap();
                 let context = resource.in_context("web").unwrap();
                 match round % 4 {
                     0 => resource.enter().success(),

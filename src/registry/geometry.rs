@@ -5,37 +5,50 @@ use crate::clock::Clock;
 use crate::node::NodeConfig;
 use crate::sync::{Arc, AtomicU64, Ordering, Slot};
 
-/// The geometry, and how often it was changed.
+/// The geometry, and how often a change of it has begun or ended.
 ///
-/// Who changes it sets it, counts the change, and then goes through what is listed. Who makes a node lists
-/// it and then looks at the count. Both are read-modify-writes of `changes`: if the change comes first,
-/// it is seen by who made the node; if not, the node is seen by who made the change.
+/// Who changes it sets it, counts that the change has begun, goes through what is listed, and counts that
+/// it has ended. Who makes a node lists it and then looks at the count. Both are read-modify-writes of
+/// `turns`: if the change comes first, it is seen by who made the node; if not, the node is seen by who
+/// made the change.
 #[derive(Debug)]
 pub(crate) struct Geometry {
     config: Slot<NodeConfig>,
-    changes: AtomicU64,
+    /// Odd while a change is under way.
+    turns: AtomicU64,
 }
+
+/// What was known of changes when a node was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AsOf(u64);
 
 impl Geometry {
     pub(crate) fn new(config: NodeConfig) -> Self {
-        let this = Self { config: Slot::empty(), changes: AtomicU64::new(0) };
+        let this = Self { config: Slot::empty(), turns: AtomicU64::new(0) };
         this.put(config);
         this
     }
 
-    /// After which change, and the geometry of then or a newer one.
-    pub(crate) fn get(&self) -> (u64, NodeConfig) {
-        // Acquire: pairs with the Release in `set`.
-        let as_of = self.changes.load(Ordering::Acquire);
-        (as_of, *self.config.load().get().expect("set when it was made"))
+    /// The geometry.
+    pub(crate) fn get(&self) -> NodeConfig {
+        *self.config.load().get().expect("set when it was made")
     }
 
-    /// Changes it. What is listed after this sees it for itself; what is listed is to be told.
-    pub(crate) fn set(&self, config: NodeConfig) {
+    /// What is known of changes, to be asked before the geometry of a node is.
+    pub(crate) fn as_of(&self) -> AsOf {
+        // Acquire: pairs with both Releases in `change`.
+        AsOf(self.turns.load(Ordering::Acquire))
+    }
+
+    /// Changes it, and has what is listed told. One thread at a time does this.
+    pub(crate) fn change(&self, config: NodeConfig, tell: impl FnOnce()) {
         self.put(config);
         // Release: who sees the change sees the geometry. Acquire: pairs with the Release in `settle`;
-        // who has not seen the change is found in the map.
-        self.changes.fetch_add(1, Ordering::AcqRel);
+        // who has not seen the change is found among what is listed.
+        self.turns.fetch_add(1, Ordering::AcqRel);
+        tell();
+        // Release: who sees that the change has ended finds it in the node whose context it makes.
+        self.turns.fetch_add(1, Ordering::Release);
     }
 
     fn put(&self, config: NodeConfig) {
@@ -45,17 +58,19 @@ impl Geometry {
         }
     }
 
-    /// Gives a resource that was just listed, or whose context was, what has changed since it was made.
-    pub(crate) fn settle<C: Clock + Clone>(&self, resource: &Resource<C>, mut as_of: u64) {
+    /// Gives a resource that was just listed, or whose context was, what has changed since it was made,
+    /// or was changing then.
+    pub(crate) fn settle<C: Clock + Clone>(&self, resource: &Resource<C>, made: AsOf) {
+        let mut settled = Some(made.0).filter(|turns| turns.is_multiple_of(2));
         loop {
             // A read-modify-write, since it must see the newest. Release: that the resource is listed.
-            // Acquire: pairs with the Release in `set`.
-            let changes = self.changes.fetch_add(0, Ordering::AcqRel);
-            if changes == as_of {
+            // Acquire: pairs with the Releases in `change`.
+            let turns = self.turns.fetch_add(0, Ordering::AcqRel);
+            if settled == Some(turns) {
                 return;
             }
-            as_of = changes;
-            resource.reconfigure(self.get().1);
+            settled = Some(turns);
+            resource.reconfigure(self.get());
         }
     }
 }

@@ -214,8 +214,8 @@ impl<C: Clock + Clone> Registry<C> {
                 let full = || RegistryError::Full { max: self.places.max(), name: name.into() };
                 return self.get(name).ok_or_else(|| self.common.refuse(full()));
             };
-            let (as_of, geometry) = self.common.geometry.get();
-            let node = config.node.unwrap_or(geometry);
+            let as_of = self.common.geometry.as_of();
+            let node = config.node.unwrap_or_else(|| self.common.geometry.get());
             let listed = Listed::new(Name::from(name), config.traffic, node, self);
             let resource = Resource::of(Arc::new(listed));
             if self.names.insert(resource.listed().name(), Arc::clone(resource.listed())) {
@@ -264,14 +264,15 @@ impl<C: Clock + Clone> Registry<C> {
     pub fn reconfigure(&self, config: NodeConfig) {
         // One at a time: of two, all nodes end with the geometry of the same one.
         let _departed = self.departed();
-        self.common.geometry.set(config);
-        self.names.for_each(|listed| listed.nodes().for_each(|node| node.reconfigure(config)));
+        self.common.geometry.change(config, || {
+            self.names.for_each(|listed| listed.nodes().for_each(|node| node.reconfigure(config)));
+        });
     }
 
     /// The geometry of nodes to come.
     #[must_use]
     pub fn config(&self) -> NodeConfig {
-        self.common.geometry.get().1
+        self.common.geometry.get()
     }
 }
 

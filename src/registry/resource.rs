@@ -61,7 +61,7 @@ impl<C> Resource<C> {
     /// The same resource, held once more, in that context.
     fn with_context(&self, context: Option<&Arc<Context<C>>>) -> Self {
         self.listed.holders().take_another();
-        Self { listed: Arc::clone(&self.listed), context: context.map(Arc::clone) }
+        Self { listed: Arc::clone(&self.listed), context: context.cloned() }
     }
 
     /// The name that it was asked for by.
@@ -124,7 +124,7 @@ impl<C: Clock + Clone> Resource<C> {
     /// ```
     pub fn in_context(&self, name: &str) -> Result<Self, RegistryError> {
         let geometry = &self.listed.common().geometry;
-        let (as_of, _) = geometry.get();
+        let as_of = geometry.as_of();
         let context = self.listed.context(name, *self.listed.node().config())?;
         let resource = self.with_context(Some(context));
         geometry.settle(&resource, as_of);
