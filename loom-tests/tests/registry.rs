@@ -63,7 +63,7 @@ fn one_of_two_gets_the_last_place() {
 
 #[test]
 fn a_place_is_given_back_once() {
-    explore(Some(3), || {
+    explore(None, || {
         let registry = registry(1);
         drop(registry.resource("a"));
         // Finds it gone and still there, and takes it out as well.
@@ -168,7 +168,7 @@ fn what_is_recorded_in_what_was_removed_is_not_lost() {
 
 #[test]
 fn totals_only_grow_beside_an_eviction() {
-    explore(Some(3), || {
+    explore(None, || {
         let registry = registry(2);
         registry.resource("a").unwrap().enter_owned_at(start(1)).success_at(start(1));
         let reader = {

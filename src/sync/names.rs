@@ -49,3 +49,22 @@ impl<V> fmt::Debug for Names<V> {
         f.debug_struct("Names").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_value_and_only_that_very_one_is_removed() {
+        let names = Names::new();
+        let name = Name::from("a");
+        let [one, equal] = [(); 2].map(|()| Arc::new(1));
+        assert!(names.insert(&name, Arc::clone(&one)));
+        assert!(!names.insert(&name, Arc::clone(&equal)));
+        assert!(names.with("a", |found| Arc::ptr_eq(found, &one)).is_some_and(|same| same));
+        assert!(!names.remove("a", &equal), "equal, but not the same");
+        assert!(names.remove("a", &one) && !names.remove("a", &one));
+        assert!(names.with("a", |_| ()).is_none());
+        names.for_each(|_| panic!("it is empty"));
+    }
+}
