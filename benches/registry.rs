@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 use leaparray::{ManualClock, NodeConfig, Registry, RegistryConfig, ResourceNode, Timestamp};
 
 const NAMES: usize = 100_000;
-const ROUNDS: usize = 16;
 
-/// How often a round goes through all names: once does where nothing is measured.
-fn laps() -> usize {
+/// How many rounds there are, and how often each goes through all names: once does where nothing is
+/// measured.
+fn rounds_and_laps() -> (usize, usize) {
     let measures = std::env::args().any(|argument| argument == "--bench");
-    if measures { 3 } else { 1 }
+    if measures { (16, 3) } else { (1, 1) }
 }
 
 fn names() -> Vec<String> {
@@ -43,14 +43,14 @@ fn names() -> Vec<String> {
 }
 
 /// Nanoseconds for each name.
-fn time<R>(names: &[String], look_up: impl Fn(&str) -> R) -> f64 {
+fn time<R>(laps: usize, names: &[String], look_up: impl Fn(&str) -> R) -> f64 {
     let start = Instant::now();
-    for _ in 0..laps() {
+    for _ in 0..laps {
         for name in names {
             black_box(look_up(black_box(name)));
         }
     }
-    let lookups = u32::try_from(laps() * names.len()).expect("a few millions");
+    let lookups = u32::try_from(laps * names.len()).expect("a few millions");
     start.elapsed().as_secs_f64() * Duration::from_secs(1).as_nanos() as f64 / f64::from(lookups)
 }
 
@@ -71,7 +71,7 @@ fn main() {
         map.insert(name.clone(), Arc::new(node));
     }
 
-    println!("a known name of {NAMES}, in ns, medians of {ROUNDS}, and times `HashMap::get`:");
+    println!("a known name of {NAMES}, in ns, medians, and times `HashMap::get`:");
     compare("each in turn", &names, &map, &registry);
     // What all requests ask for, if they do not keep it: nothing has to be fetched.
     compare("the same again", &vec![names[0].clone(); NAMES], &map, &registry);
@@ -83,14 +83,15 @@ fn compare(
     map: &HashMap<String, Arc<ResourceNode<ManualClock>>>,
     registry: &Registry<ManualClock>,
 ) {
+    let (round_count, laps) = rounds_and_laps();
     let ways: [&dyn Fn() -> f64; 4] = [
-        &|| time(names, |name| map.get(name).map(std::ptr::from_ref)),
-        &|| time(names, |name| map.get(name).map(Arc::clone)),
-        &|| time(names, |name| registry.get(name)),
-        &|| time(names, |name| registry.resource(name)),
+        &|| time(laps, names, |name| map.get(name).map(std::ptr::from_ref)),
+        &|| time(laps, names, |name| map.get(name).map(Arc::clone)),
+        &|| time(laps, names, |name| registry.get(name)),
+        &|| time(laps, names, |name| registry.resource(name)),
     ];
     let mut rounds = ways.map(|_| Vec::new());
-    for round in 0..ROUNDS {
+    for round in 0..round_count {
         // To and fro: each finds in the caches what the one before has left there.
         for turn in 0..ways.len() {
             let way = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };

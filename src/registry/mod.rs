@@ -135,8 +135,8 @@ impl<C: Clock + Clone> Registry<C> {
 
     /// The resource of that name, made if it is not listed: inbound, with the registry's geometry.
     ///
-    /// Lock-free if it is listed. Who asks for the same resource on every request keeps what this
-    /// returns: that costs nothing.
+    /// Lock-free if it is listed; to list it, it may wait for a thread that is making the map larger. Who
+    /// asks for the same resource on every request keeps what this returns: that costs nothing.
     ///
     /// # Errors
     ///

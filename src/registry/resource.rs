@@ -131,7 +131,19 @@ impl<C: Clock + Clone> Resource<C> {
         Ok(resource)
     }
 
-    /// Like [`enter`](ResourceNode::enter), for an entry that is to live as long as it likes.
+    /// Like [`enter`](ResourceNode::enter), for an entry that is to live as long as it likes. It holds the
+    /// resource; [`Entry::enter`] gives it a handle that is not needed any more, and holds it no second
+    /// time.
+    ///
+    /// ```
+    /// use leaparray::{Entry, Registry};
+    ///
+    /// let registry = Registry::new();
+    /// let entry = Entry::enter(registry.resource("GET /orders")?);
+    /// assert_eq!(registry.inbound_snapshot().concurrency, 1);
+    /// entry.success();
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
     pub fn enter_owned(&self) -> Entry<Self, C> {
         Entry::enter(self.clone())
     }
