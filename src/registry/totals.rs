@@ -55,7 +55,7 @@ impl<C: Clock + Clone> Registry<C> {
     }
 
     /// The same at `now`. It is added up when it is read, so that a request writes one node and not two;
-    /// [peaks](NodeSnapshot#impl-AddAssign<%26NodeSnapshot>-for-NodeSnapshot) are those of one node.
+    /// [peaks](NodeSnapshot::add_assign) are those of one node.
     ///
     /// ```
     /// use leaparray::{Registry, Traffic};
