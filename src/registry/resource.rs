@@ -160,7 +160,7 @@ impl<C: Clock + Clone> Resource<C> {
     }
 
     /// The same at `now`. The nodes are looked at one after the other;
-    /// [peaks](NodeSnapshot::add_assign) are those of one of them.
+    /// peaks are those of one of them, as in any sum of [`NodeSnapshot`]s.
     #[must_use]
     pub fn total_snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         self.listed.snapshot_at(now)

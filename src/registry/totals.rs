@@ -55,7 +55,7 @@ impl<C: Clock + Clone> Registry<C> {
     }
 
     /// The same at `now`. It is added up when it is read, so that a request writes one node and not two;
-    /// [peaks](NodeSnapshot::add_assign) are those of one node.
+    /// peaks are those of one node, as in any sum of [`NodeSnapshot`]s.
     ///
     /// ```
     /// use leaparray::{Registry, Traffic};
