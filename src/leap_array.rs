@@ -251,6 +251,13 @@ impl<B: Bucket> LeapArray<B> {
         (held.start() == self.config.start_of(number)).then_some(held)
     }
 
+    /// The end of the newest bucket that anybody has asked for to record in; `None` if nobody ever did.
+    pub(crate) fn newest_end(&self) -> Option<Timestamp> {
+        // Whatever has left its slot was older than what is there.
+        let newest = self.ring.get()?.hold_all().flatten().map(|wrap| wrap.start()).max()?;
+        Some(newest.saturating_add(self.config.bucket_len()))
+    }
+
     /// Folds what `look` finds in the buckets that the window covers at `now`, in any order.
     ///
     /// The cheapest way to read: it holds nothing. Should a bucket leave the window while it is looked

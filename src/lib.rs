@@ -23,6 +23,7 @@
 //! | read another length of the same counts | [`SlidingWindow::view`] |
 //! | know where every count has gone | [`SlidingWindow::account`] |
 //! | choose where `now` comes from | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
+//! | find a resource by its name | [`Registry`], which gives out [`Resource`]s |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
 //! | count something of your own | [`LeapArray`], over any [`Bucket`] |
 //!
@@ -74,6 +75,7 @@ mod metric_line;
 mod metric_totals;
 mod node;
 mod pool;
+mod registry;
 mod retired;
 mod ring;
 mod second_metrics;
@@ -102,6 +104,9 @@ pub use metric_line::{MetricLine, MetricLineError, ThinLine};
 pub use metric_totals::MetricTotals;
 pub use node::{
     Entry, NodeConfig, NodeSnapshot, Occupied, ResourceNode, SecondsCursor, WindowSnapshot,
+};
+pub use registry::{
+    Registry, RegistryConfig, RegistryError, Resource, ResourceConfig, Resources, Traffic,
 };
 pub use second_metrics::SecondMetrics;
 pub use timestamp::Timestamp;

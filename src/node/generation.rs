@@ -83,6 +83,12 @@ impl<C: Clock> Generation<C> {
         }
     }
 
+    /// The end of the newest bucket that was recorded or borrowed in; `None` if none ever was.
+    pub(crate) fn newest_end(&self) -> Option<Timestamp> {
+        let borrowed = self.borrowed.get().and_then(LeapArray::newest_end);
+        self.minute.array().newest_end().max(borrowed)
+    }
+
     /// How many permits of buckets in the span were taken before their time.
     pub(crate) fn borrowed(&self, span: &Span) -> u64 {
         let Some(array) = self.borrowed.get() else { return 0 };

@@ -6,8 +6,10 @@ mod entry;
 mod generation;
 mod occupy;
 mod read;
+mod recorded;
 mod seconds;
 mod snapshot;
+mod sum;
 
 pub use config::NodeConfig;
 pub use entry::Entry;

@@ -8,12 +8,15 @@ use arc_swap::{ArcSwapOption, Guard};
 use once_cell::race::{OnceBox, OnceNonZeroUsize};
 
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
-pub(crate) use std::sync::{Arc, Mutex};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use std::thread_local;
 
 use super::FreeTokens;
 use super::stall::{self, Point};
+
+/// What something is called.
+pub(crate) type Name = Arc<str>;
 
 pub(crate) type FreeTokensRef = &'static Mutex<FreeTokens>;
 

@@ -9,6 +9,7 @@ mod indexed_slot;
 mod lazy;
 #[cfg(locked_slot)]
 mod locked_slot;
+mod names;
 
 #[cfg(not(locked_slot))]
 pub(crate) use indexed_slot::Slot;
@@ -16,9 +17,13 @@ pub(crate) use indexed_slot::Slot;
 pub(crate) use locked_slot::Slot;
 
 pub(crate) use lazy::Lazy;
+pub(crate) use names::Names;
 
 pub(crate) use loom::sync::Arc;
 pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+
+/// What something is called: never changed, so that loom need not see who has it.
+pub(crate) type Name = std::sync::Arc<str>;
 
 /// Counted: loom drops its statics before the last threads' locals.
 pub(crate) type FreeTokensRef = Arc<Mutex<FreeTokens>>;
@@ -43,7 +48,7 @@ pub(crate) use modelled_thread_local as thread_local;
 
 use std::fmt;
 
-pub(crate) use loom::sync::Mutex;
+pub(crate) use loom::sync::{Mutex, MutexGuard};
 
 use super::FreeTokens;
 

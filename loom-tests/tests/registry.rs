@@ -1,0 +1,225 @@
+//! A registry: one node for each name, never more than the cap, no holder of what is evicted, nothing
+//! recorded that is lost, and a geometry that reaches every node.
+#![cfg(loom)]
+
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Success};
+use leaparray::{ManualClock, Registry, RegistryConfig, Resource, Timestamp};
+use leaparray_loom_tests::{explore, node_config, start};
+use loom::sync::Arc;
+use loom::thread;
+
+type Model = Registry<ManualClock>;
+
+/// Empty, and of the smallest geometry.
+fn registry(max_resources: usize) -> Arc<Model> {
+    let config = RegistryConfig::default().node(node_config(1, 1)).max_resources(max_resources);
+    Arc::new(Registry::with_clock(config, ManualClock::new(Timestamp::MIN)))
+}
+
+fn same(one: &Resource<ManualClock>, other: &Resource<ManualClock>) -> bool {
+    std::ptr::eq(&raw const **one, &raw const **other)
+}
+
+/// What is not held is idle, whatever was recorded in it.
+fn evict_all(registry: &Model) -> usize {
+    registry.evict_idle_at(start(9), Duration::ZERO)
+}
+
+fn blocks(registry: &Model) -> u64 {
+    registry.lifetime().sum(Block)
+}
+
+#[test]
+fn two_that_list_a_name_get_one_node() {
+    explore(None, || {
+        let registry = registry(2);
+        let other = {
+            let registry = registry.clone();
+            thread::spawn(move || registry.resource("a").unwrap())
+        };
+        let mine = registry.resource("a").unwrap();
+        let theirs = other.join().unwrap();
+        assert!(same(&mine, &theirs), "one node for a name");
+        assert_eq!((registry.len(), registry.iter().count()), (1, 1));
+        assert!(registry.resource("b").is_ok(), "the place that was not needed is free");
+    });
+}
+
+#[test]
+fn one_of_two_gets_the_last_place() {
+    explore(None, || {
+        let registry = registry(1);
+        let other = {
+            let registry = registry.clone();
+            thread::spawn(move || registry.resource("a").is_ok())
+        };
+        let mine = registry.resource("b").is_ok();
+        assert!(other.join().unwrap() ^ mine, "one place for two");
+        assert_eq!((registry.len(), registry.iter().count(), registry.refused()), (1, 1, 1));
+    });
+}
+
+#[test]
+fn a_place_is_given_back_once() {
+    explore(None, || {
+        let registry = registry(1);
+        drop(registry.resource("a"));
+        // Finds it gone and still there, and takes it out as well.
+        let other = {
+            let registry = registry.clone();
+            thread::spawn(move || drop(registry.get("a")))
+        };
+        registry.remove("a");
+        other.join().unwrap();
+        assert_eq!((registry.len(), registry.iter().count()), (0, 0));
+        assert!(registry.resource("b").is_ok() && registry.resource("c").is_err());
+    });
+}
+
+#[test]
+fn who_holds_a_resource_holds_one_that_is_listed() {
+    explore(None, || {
+        let registry = registry(2);
+        drop(registry.resource("a"));
+        let other = {
+            let registry = registry.clone();
+            thread::spawn(move || {
+                let held = registry.resource("a").unwrap();
+                assert!(!held.is_removed());
+                let listed = registry.get("a").expect("it is held, and so not evicted");
+                assert!(same(&held, &listed), "another one is listed");
+            })
+        };
+        evict_all(&registry);
+        other.join().unwrap();
+        assert_eq!(registry.len(), registry.iter().count());
+        assert!(registry.len() <= 1);
+    });
+}
+
+#[test]
+fn what_is_recorded_beside_an_eviction_is_not_lost() {
+    explore(Some(2), || {
+        let registry = registry(2);
+        drop(registry.resource("a"));
+        let other = {
+            let registry = registry.clone();
+            thread::spawn(move || registry.resource("a").unwrap().block_at(start(1)))
+        };
+        evict_all(&registry);
+        other.join().unwrap();
+        assert_eq!(blocks(&registry), 1);
+        evict_all(&registry);
+        assert_eq!((blocks(&registry), registry.len()), (1, 0));
+    });
+}
+
+/// Not so idle as it was when the eviction began.
+#[test]
+fn what_has_just_been_recorded_is_not_evicted() {
+    explore(Some(3), || {
+        let registry = registry(2);
+        drop(registry.resource("a"));
+        let other = {
+            let registry = registry.clone();
+            thread::spawn(move || {
+                let resource = registry.resource("a").unwrap();
+                resource.block_at(start(8));
+            })
+        };
+        // Idle is what was recorded in before bucket 8.
+        registry.evict_idle_at(start(9), Duration::from_millis(1));
+        other.join().unwrap();
+        let seen = registry.get("a").map(|listed| listed.minute_sum_at(start(8), Block));
+        assert_eq!(seen, Some(1), "evicted with what was just recorded");
+    });
+}
+
+/// Twice: the second time the bucket is in hand, and no fence of a slow path is on the way.
+#[test]
+fn what_the_last_holder_recorded_is_settled() {
+    explore(None, || {
+        let registry = registry(2);
+        let held = registry.resource("a").unwrap();
+        let other = thread::spawn(move || {
+            held.block_at(start(1));
+            held.block_at(start(1));
+        });
+        if evict_all(&registry) == 1 {
+            assert_eq!(blocks(&registry), 2, "evicted when it had been let go of, and settled");
+        }
+        other.join().unwrap();
+        assert_eq!(blocks(&registry), 2);
+    });
+}
+
+#[test]
+fn what_is_recorded_in_what_was_removed_is_not_lost() {
+    explore(Some(2), || {
+        let registry = registry(2);
+        let held = registry.resource("a").unwrap();
+        let other = thread::spawn(move || held.block_at(start(1)));
+        assert!(registry.remove("a"));
+        let before = blocks(&registry);
+        other.join().unwrap();
+        assert!(before <= 1);
+        assert_eq!([(); 2].map(|()| blocks(&registry)), [1; 2]);
+    });
+}
+
+#[test]
+fn totals_only_grow_beside_an_eviction() {
+    explore(None, || {
+        let registry = registry(2);
+        registry.resource("a").unwrap().enter_owned_at(start(1)).success_at(start(1));
+        let reader = {
+            let registry = registry.clone();
+            thread::spawn(move || registry.lifetime().sum(Success))
+        };
+        evict_all(&registry);
+        assert_eq!(reader.join().unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_geometry_reaches_what_is_listed_meanwhile() {
+    explore(None, || {
+        let registry = registry(2);
+        let other = {
+            let registry = registry.clone();
+            thread::spawn(move || registry.resource("a").unwrap())
+        };
+        registry.reconfigure(node_config(1, 2));
+        let resource = other.join().unwrap();
+        assert_eq!(*resource.config(), node_config(1, 2));
+    });
+}
+
+#[test]
+fn a_geometry_reaches_a_context_that_is_made_meanwhile() {
+    explore(None, || {
+        let registry = registry(1);
+        let resource = registry.resource("a").unwrap();
+        let other = thread::spawn(move || resource.in_context("web").unwrap());
+        registry.reconfigure(node_config(1, 2));
+        let context = other.join().unwrap();
+        assert_eq!(*context.config(), node_config(1, 2));
+    });
+}
+
+#[test]
+fn two_that_ask_for_a_context_get_one_node() {
+    explore(None, || {
+        let registry = registry(1);
+        let resource = registry.resource("a").unwrap();
+        let other = {
+            let resource = resource.clone();
+            thread::spawn(move || resource.in_context("web").unwrap())
+        };
+        let mine = resource.in_context("web").unwrap();
+        assert!(same(&mine, &other.join().unwrap()), "one node for a context");
+        assert_eq!(resource.contexts().count(), 1);
+    });
+}

@@ -1,0 +1,86 @@
+//! Snapshots of several nodes, added up.
+
+use std::ops::AddAssign;
+
+use super::snapshot::{NodeSnapshot, WindowSnapshot};
+use crate::timestamp::Timestamp;
+
+impl NodeSnapshot {
+    /// Of nothing: what others are added to.
+    pub(crate) fn nothing_at(now: Timestamp) -> Self {
+        Self {
+            timestamp: now,
+            concurrency: 0,
+            waiting: 0,
+            second: WindowSnapshot::default(),
+            minute: WindowSnapshot::default(),
+            previous: WindowSnapshot::default(),
+            max_success_qps: 0.0,
+        }
+    }
+}
+
+impl AddAssign<&Self> for NodeSnapshot {
+    /// Makes this a snapshot of both, as if one node had recorded what the two did.
+    ///
+    /// Counts, response times, what is under way and what waits add up, and cannot overflow; the
+    /// timestamp is the later one. Peaks say *at least*: the highest
+    /// [`max_success_qps`](Self::max_success_qps) and the highest
+    /// [`max_concurrency`](crate::MetricTotals::max_concurrency) are those of one of the two, since
+    /// whether the two had theirs at once is not known. Both together had so much, or more.
+    ///
+    /// It is of use for nodes of one geometry, looked at with one `now`: a window's length is the longer
+    /// of the two, which is right for a node that is younger than the other, and not for one whose window
+    /// is shorter.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let [web, batch] = [(); 2].map(|()| {
+    ///     ResourceNode::with_clock(NodeConfig::default(), clock.clone())
+    /// });
+    /// clock.advance(Duration::from_secs(60));
+    /// web.enter().success();
+    /// let _under_way = [web.enter(), batch.enter()];
+    /// batch.block();
+    ///
+    /// let mut both = web.snapshot();
+    /// both += &batch.snapshot();
+    /// assert_eq!((both.pass_qps(), both.block_qps(), both.success_qps()), (3.0, 1.0, 1.0));
+    /// assert_eq!((both.concurrency, both.second.totals.max_concurrency()), (2, Some(1)));
+    /// ```
+    fn add_assign(&mut self, other: &Self) {
+        // Named one by one: a field that is added later is not forgotten here.
+        let Self { timestamp, concurrency, waiting, second, minute, previous, max_success_qps } =
+            other;
+        self.timestamp = self.timestamp.max(*timestamp);
+        self.concurrency = self.concurrency.saturating_add(*concurrency);
+        self.waiting = self.waiting.saturating_add(*waiting);
+        self.second += second;
+        self.minute += minute;
+        self.previous += previous;
+        self.max_success_qps = self.max_success_qps.max(*max_success_qps);
+    }
+}
+
+impl AddAssign<&Self> for WindowSnapshot {
+    /// Makes this a snapshot of both: the totals add up, and the length is the longer one.
+    ///
+    /// ```
+    /// use leaparray::WindowSnapshot;
+    /// use std::time::Duration;
+    ///
+    /// let mut sum = WindowSnapshot::default();
+    /// let mut second = WindowSnapshot::default();
+    /// second.length = Duration::from_secs(1);
+    /// sum += &second;
+    /// assert_eq!(sum, second);
+    /// ```
+    fn add_assign(&mut self, other: &Self) {
+        let Self { length, totals } = other;
+        self.length = self.length.max(*length);
+        self.totals += totals;
+    }
+}

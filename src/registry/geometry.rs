@@ -1,0 +1,76 @@
+//! The geometry of nodes to come, and how one that comes meanwhile gets the new one.
+
+use super::resource::Resource;
+use crate::clock::Clock;
+use crate::node::NodeConfig;
+use crate::sync::{Arc, AtomicU64, Ordering, Slot};
+
+/// The geometry, and how often a change of it has begun or ended.
+///
+/// Who changes it sets it, counts that the change has begun, goes through what is listed, and counts that
+/// it has ended. Who makes a node lists it and then looks at the count. Both are read-modify-writes of
+/// `turns`: if the change comes first, it is seen by who made the node; if not, the node is seen by who
+/// made the change.
+#[derive(Debug)]
+pub(crate) struct Geometry {
+    config: Slot<NodeConfig>,
+    /// Odd while a change is under way.
+    turns: AtomicU64,
+}
+
+/// What was known of changes when a node was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AsOf(u64);
+
+impl Geometry {
+    pub(crate) fn new(config: NodeConfig) -> Self {
+        let this = Self { config: Slot::empty(), turns: AtomicU64::new(0) };
+        this.put(config);
+        this
+    }
+
+    /// The geometry.
+    pub(crate) fn get(&self) -> NodeConfig {
+        *self.config.load().get().expect("set when it was made")
+    }
+
+    /// What is known of changes, to be asked before the geometry of a node is.
+    pub(crate) fn as_of(&self) -> AsOf {
+        // Acquire: pairs with both Releases in `change`.
+        AsOf(self.turns.load(Ordering::Acquire))
+    }
+
+    /// Changes it, and has what is listed told. One thread at a time does this.
+    pub(crate) fn change(&self, config: NodeConfig, tell: impl FnOnce()) {
+        self.put(config);
+        // Release: who sees the change sees the geometry. Acquire: pairs with the Release in `settle`;
+        // who has not seen the change is found among what is listed.
+        self.turns.fetch_add(1, Ordering::AcqRel);
+        tell();
+        // Release: who sees that the change has ended finds it in the node whose context it makes.
+        self.turns.fetch_add(1, Ordering::Release);
+    }
+
+    fn put(&self, config: NodeConfig) {
+        let mut new = Arc::new(config);
+        while let Err(refused) = self.config.compare_and_swap(&self.config.load(), new) {
+            new = refused;
+        }
+    }
+
+    /// Gives a resource that was just listed, or whose context was, what has changed since it was made,
+    /// or was changing then.
+    pub(crate) fn settle<C: Clock + Clone>(&self, resource: &Resource<C>, made: AsOf) {
+        let mut settled = Some(made.0).filter(|turns| turns.is_multiple_of(2));
+        loop {
+            // A read-modify-write, since it must see the newest. Release: that the resource is listed.
+            // Acquire: pairs with the Releases in `change`.
+            let turns = self.turns.fetch_add(0, Ordering::AcqRel);
+            if settled == Some(turns) {
+                return;
+            }
+            settled = Some(turns);
+            resource.reconfigure(self.get());
+        }
+    }
+}

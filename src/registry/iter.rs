@@ -1,0 +1,66 @@
+//! Going through all resources.
+
+use std::fmt;
+use std::vec;
+
+use super::Registry;
+use super::listed::Listed;
+use super::resource::Resource;
+use crate::sync::Arc;
+
+impl<C> Registry<C> {
+    /// The resources, in any order, while others list and remove: each that is listed throughout exactly
+    /// once, and each that comes or goes meanwhile at most once.
+    ///
+    /// Takes a list of them first, of one pointer each. What is removed or evicted before its turn does
+    /// not come.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    ///
+    /// let registry = Registry::new();
+    /// for name in ["GET /orders", "GET /users"] {
+    ///     registry.resource(name)?;
+    /// }
+    /// let mut names: Vec<_> = registry.iter().map(|resource| resource.name().to_owned()).collect();
+    /// names.sort();
+    /// assert_eq!(names, ["GET /orders", "GET /users"]);
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    pub fn iter(&self) -> Resources<C> {
+        let mut listed = Vec::with_capacity(self.len());
+        self.names.for_each(|found| listed.push(Arc::clone(found)));
+        Resources(listed.into_iter())
+    }
+}
+
+/// Resources of a [`Registry`], each held from when it is returned: see [`Registry::iter`].
+#[must_use]
+pub struct Resources<C>(vec::IntoIter<Arc<Listed<C>>>);
+
+impl<C> Iterator for Resources<C> {
+    type Item = Resource<C>;
+
+    fn next(&mut self) -> Option<Resource<C>> {
+        self.0.find_map(|listed| Resource::take(&listed))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.0.len()))
+    }
+}
+
+impl<C> IntoIterator for &Registry<C> {
+    type Item = Resource<C>;
+    type IntoIter = Resources<C>;
+
+    fn into_iter(self) -> Resources<C> {
+        self.iter()
+    }
+}
+
+impl<C> fmt::Debug for Resources<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resources").field("left", &self.0.len()).finish()
+    }
+}

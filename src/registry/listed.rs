@@ -1,0 +1,106 @@
+//! What a name stands for.
+
+use std::iter;
+
+use super::config::Traffic;
+use super::context::Context;
+use super::holders::Holders;
+use super::{Common, Registry};
+use crate::clock::Clock;
+use crate::metric_totals::MetricTotals;
+use crate::node::{NodeConfig, NodeSnapshot, ResourceNode};
+use crate::sync::{Arc, Lazy, Name};
+use crate::timestamp::Timestamp;
+
+/// A resource that is listed, or was.
+//
+// In this order: what a look-up needs is side by side.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Listed<C> {
+    holders: Holders,
+    name: Name,
+    traffic: Traffic,
+    node: ResourceNode<C>,
+    /// The contexts that were asked for, each at the end of those before.
+    contexts: Lazy<Arc<Context<C>>>,
+    common: Arc<Common>,
+}
+
+impl<C> Listed<C> {
+    pub(crate) const fn holders(&self) -> &Holders {
+        &self.holders
+    }
+
+    pub(crate) const fn name(&self) -> &Name {
+        &self.name
+    }
+
+    pub(crate) const fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    #[inline]
+    pub(crate) const fn node(&self) -> &ResourceNode<C> {
+        &self.node
+    }
+
+    pub(super) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    /// Where the list of contexts begins.
+    pub(crate) const fn first_context(&self) -> &Lazy<Arc<Context<C>>> {
+        &self.contexts
+    }
+
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = &Arc<Context<C>>> {
+        iter::successors(self.contexts.get(), |context| context.next().get())
+    }
+
+    /// Its own node, and those of its contexts.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &ResourceNode<C>> {
+        iter::once(&self.node).chain(self.contexts().map(|context| context.node()))
+    }
+}
+
+impl<C: Clock + Clone> Listed<C> {
+    /// One that is held by whoever makes it.
+    pub(super) fn new(
+        name: Name,
+        traffic: Traffic,
+        config: NodeConfig,
+        registry: &Registry<C>,
+    ) -> Self {
+        Self {
+            holders: Holders::one(),
+            name,
+            traffic,
+            node: ResourceNode::with_clock(config, registry.clock.clone()),
+            contexts: Lazy::new(),
+            common: Arc::clone(&registry.common),
+        }
+    }
+
+    /// Whether nothing was recorded with a time after `now − idle`, in it or in any of its contexts.
+    pub(crate) fn is_idle(&self, now: Timestamp, idle: std::time::Duration) -> bool {
+        let recorded_before = self.nodes().map(ResourceNode::recorded_before).max();
+        recorded_before.is_none_or(|then| now.saturating_since(then) >= idle)
+    }
+
+    /// All that was ever recorded, contexts included.
+    pub(crate) fn lifetime(&self) -> MetricTotals {
+        self.nodes().fold(MetricTotals::default(), |mut sum, node| {
+            sum += &node.lifetime();
+            sum
+        })
+    }
+
+    /// Its node and those of its contexts, as one.
+    pub(crate) fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
+        self.nodes().fold(NodeSnapshot::nothing_at(now), |mut sum, node| {
+            sum += &node.snapshot_at(now);
+            sum
+        })
+    }
+}

@@ -1,0 +1,329 @@
+//! Resources by name: at most one node for each, a cap, removal and eviction.
+
+mod config;
+mod context;
+mod departed;
+mod error;
+mod evict;
+mod geometry;
+mod holders;
+mod iter;
+mod listed;
+mod places;
+mod resource;
+mod totals;
+
+pub use config::{RegistryConfig, ResourceConfig, Traffic};
+pub use error::RegistryError;
+pub use iter::Resources;
+pub use resource::Resource;
+
+use std::fmt;
+
+use crate::clock::{Clock, MonotonicClock};
+use crate::node::NodeConfig;
+use crate::sync::{Arc, AtomicU64, Mutex, Name, Names, Ordering};
+use departed::Departed;
+use geometry::Geometry;
+use listed::Listed;
+use places::Places;
+
+/// Resources by name: a node for each, made when it is first asked for.
+///
+/// Looking a name up takes no lock, and finds at most one node for it, whoever races. What is given out
+/// is a [`Resource`], which can be kept: while anybody has it, the resource is
+/// [not evicted](Self::evict_idle), so that nobody records where no one looks.
+///
+/// At most [`max_resources`](RegistryConfig::max_resources) names are listed at a time. One more is a
+/// [`RegistryError`] and is [counted](Self::refused).
+///
+/// ```
+/// use leaparray::{MetricEvent, Registry};
+///
+/// let registry = Registry::new();
+/// let orders = registry.resource("GET /orders")?;
+/// orders.enter().success();
+///
+/// // Elsewhere: the same node.
+/// registry.resource("GET /orders")?.enter().success();
+/// assert_eq!(orders.minute_sum(MetricEvent::Success), 2);
+///
+/// // In the monitor:
+/// for resource in registry.iter() {
+///     let snapshot = resource.snapshot();
+///     println!("{:24} {:8.0}/s  {:?}", resource.name(), snapshot.pass_qps(), snapshot.avg_rt());
+/// }
+/// # Ok::<_, leaparray::RegistryError>(())
+/// ```
+pub struct Registry<C = MonotonicClock> {
+    clock: C,
+    names: Names<Listed<C>>,
+    places: Places,
+    common: Arc<Common>,
+    /// What is no longer listed. Whoever changes what is listed, but for inserting, has this lock; who
+    /// looks up or records never takes it.
+    departed: Mutex<Departed<C>>,
+}
+
+/// What all resources of a registry share.
+#[derive(Debug)]
+struct Common {
+    geometry: Geometry,
+    max_contexts: usize,
+    /// How many resources and contexts were refused.
+    refused: AtomicU64,
+}
+
+impl Common {
+    /// Counts a refusal.
+    fn refuse(&self, error: RegistryError) -> RegistryError {
+        // Relaxed: a count, and nothing goes by it.
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        error
+    }
+}
+
+impl Registry {
+    /// An empty registry of the default configuration, whose nodes share a precise clock.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_config(RegistryConfig::default())
+    }
+
+    /// An empty registry whose nodes share a precise clock.
+    #[must_use]
+    pub fn with_config(config: RegistryConfig) -> Self {
+        Self::with_clock(config, MonotonicClock::new())
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<C: Clock + Clone> Registry<C> {
+    /// An empty registry whose nodes read clones of the given clock.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    /// let orders = registry.resource("GET /orders")?;
+    /// orders.enter().success();
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!(orders.qps(MetricEvent::Pass), 0.0);
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    #[must_use]
+    pub fn with_clock(config: RegistryConfig, clock: C) -> Self {
+        Self {
+            clock,
+            names: Names::new(),
+            places: Places::new(config.max_resources),
+            common: Arc::new(Common {
+                geometry: Geometry::new(config.node),
+                max_contexts: config.max_contexts,
+                refused: AtomicU64::new(0),
+            }),
+            departed: Mutex::new(Departed::new()),
+        }
+    }
+
+    /// The resource of that name, made if it is not listed: inbound, with the registry's geometry.
+    ///
+    /// Lock-free if it is listed; to list it, it may wait for a thread that is making the map larger. Who
+    /// asks for the same resource on every request keeps what this returns: that costs nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError::Full`] if it is not listed and there is no place for it. While threads race to
+    /// list one name, each of them takes a place until it knows that it has lost.
+    #[inline]
+    pub fn resource(&self, name: &str) -> Result<Resource<C>, RegistryError> {
+        match self.get(name) {
+            Some(resource) => Ok(resource),
+            None => self.list(name, ResourceConfig::default()),
+        }
+    }
+
+    /// The same, with a [geometry](NodeConfig) or a [direction](Traffic) of its own: those that it is
+    /// made with. If it is listed already, it stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// As of [`resource`](Self::resource).
+    ///
+    /// ```
+    /// use leaparray::{NodeConfig, Registry, Traffic, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let registry = Registry::new();
+    /// let database = registry.resource_with("database", Traffic::Outbound)?;
+    /// let finer = NodeConfig::new(
+    ///     WindowConfig::new(10, Duration::from_secs(1))?,
+    ///     WindowConfig::new(600, Duration::from_secs(60))?,
+    /// )?;
+    /// let orders = registry.resource_with("GET /orders", finer)?;
+    /// assert_eq!((database.traffic(), orders.traffic()), (Traffic::Outbound, Traffic::Inbound));
+    /// assert_eq!(orders.config(), &finer);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resource_with(
+        &self,
+        name: &str,
+        config: impl Into<ResourceConfig>,
+    ) -> Result<Resource<C>, RegistryError> {
+        match self.get(name) {
+            Some(resource) => Ok(resource),
+            None => self.list(name, config.into()),
+        }
+    }
+
+    /// The resource of that name, if it is listed. Lock-free.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    ///
+    /// let registry = Registry::new();
+    /// assert!(registry.get("GET /orders").is_none());
+    /// let orders = registry.resource("GET /orders")?;
+    /// assert!(registry.get("GET /orders").is_some_and(|found| std::ptr::eq(&*found, &*orders)));
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    #[inline]
+    pub fn get(&self, name: &str) -> Option<Resource<C>> {
+        loop {
+            let take = |listed: &_| Resource::take(listed).ok_or_else(|| Arc::clone(listed));
+            match self.names.with(name, take)? {
+                Ok(resource) => return Some(resource),
+                // Evicted or removed, and still here: not waited for.
+                Err(gone) => self.unlist(&gone),
+            }
+        }
+    }
+
+    /// Lists a resource, unless another thread does so first: then it is that one's.
+    #[cold]
+    fn list(&self, name: &str, config: ResourceConfig) -> Result<Resource<C>, RegistryError> {
+        loop {
+            let Some(place) = self.places.take() else {
+                let full = || RegistryError::Full { max: self.places.max(), name: name.into() };
+                return self.get(name).ok_or_else(|| self.common.refuse(full()));
+            };
+            let as_of = self.common.geometry.as_of();
+            let node = config.node.unwrap_or_else(|| self.common.geometry.get());
+            let listed = Listed::new(Name::from(name), config.traffic, node, self);
+            let resource = Resource::of(Arc::new(listed));
+            if self.names.insert(resource.listed().name(), Arc::clone(resource.listed())) {
+                place.keep();
+                self.common.geometry.settle(&resource, as_of);
+                return Ok(resource);
+            }
+            drop(place);
+            if let Some(resource) = self.get(name) {
+                return Ok(resource);
+            }
+        }
+    }
+
+    /// Takes that very resource out of the map, if nobody else has, and gives its place back.
+    fn unlist(&self, listed: &Arc<Listed<C>>) {
+        if self.names.remove(listed.name(), listed) {
+            self.places.give_back();
+        }
+    }
+
+    /// Changes the geometry: of all nodes that there are, whatever they had, those of contexts included,
+    /// and of those to come.
+    ///
+    /// What was recorded before [stays](crate::ResourceNode::reconfigure). Resources that were
+    /// [removed](Self::remove) are not reached. A resource that is asked for meanwhile has the new
+    /// geometry when both have returned.
+    ///
+    /// ```
+    /// use leaparray::{MetricEvent, NodeConfig, Registry, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let registry = Registry::new();
+    /// let orders = registry.resource("GET /orders")?;
+    /// orders.enter().success();
+    /// let finer = NodeConfig::new(
+    ///     WindowConfig::new(10, Duration::from_secs(1))?,
+    ///     WindowConfig::new(600, Duration::from_secs(60))?,
+    /// )?;
+    /// registry.reconfigure(finer);
+    /// assert_eq!(orders.config(), &finer);
+    /// assert_eq!(registry.resource("GET /users")?.config(), &finer);
+    /// assert_eq!(orders.minute_sum(MetricEvent::Success), 1);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reconfigure(&self, config: NodeConfig) {
+        // One at a time: of two, all nodes end with the geometry of the same one.
+        let _departed = self.departed();
+        self.common.geometry.change(config, || {
+            self.names.for_each(|listed| listed.nodes().for_each(|node| node.reconfigure(config)));
+        });
+    }
+
+    /// The geometry of nodes to come.
+    #[must_use]
+    pub fn config(&self) -> NodeConfig {
+        self.common.geometry.get()
+    }
+}
+
+impl<C> Registry<C> {
+    /// The clock that all nodes read clones of.
+    #[must_use]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// How many resources are listed. While others list and remove, those that are about to come or have
+    /// just gone may be counted; never more than [`max_resources`](Self::max_resources).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.places.taken()
+    }
+
+    /// Whether no resource is listed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many resources may be listed at a time.
+    #[must_use]
+    pub const fn max_resources(&self) -> usize {
+        self.places.max()
+    }
+
+    /// How often a resource or a context was refused because there were too many.
+    ///
+    /// ```
+    /// use leaparray::{Registry, RegistryConfig, RegistryError};
+    ///
+    /// let registry = Registry::with_config(RegistryConfig::default().max_resources(1));
+    /// let orders = registry.resource("GET /orders")?;
+    /// let refused = registry.resource("GET /users").unwrap_err();
+    /// assert_eq!(refused, RegistryError::Full { max: 1, name: "GET /users".into() });
+    /// assert_eq!((registry.refused(), registry.len()), (1, 1));
+    /// # Ok::<_, RegistryError>(())
+    /// ```
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.common.refused.load(Ordering::Relaxed)
+    }
+}
+
+impl<C> fmt::Debug for Registry<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut registry = f.debug_struct("Registry");
+        registry.field("len", &self.len()).field("max_resources", &self.max_resources());
+        registry.field("refused", &self.refused()).finish_non_exhaustive()
+    }
+}

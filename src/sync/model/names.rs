@@ -1,0 +1,102 @@
+//! A map whose entries are indices into everything that was ever inserted.
+
+use std::fmt;
+use std::sync::{Arc as Invisible, Mutex, PoisonError};
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::sync::Name;
+
+/// As many as a model inserts.
+const CAPACITY: usize = 4;
+
+/// Nothing was ever here, and nothing is behind.
+const EMPTY: usize = 0;
+
+/// What was here is gone; nothing else comes here.
+const GONE: usize = usize::MAX;
+
+type Entry<V> = Invisible<(Name, Arc<V>)>;
+
+/// Open addressing, where all names begin to probe at the first place: a name goes to the first place
+/// that is empty, by one swap, so that it is there once. It makes the edges of an acquiring load and a
+/// releasing swap of an entry, as `papaya` does, and no others: a lock would order a look-up before what
+/// comes after it.
+///
+/// The table of values is the standard library's, as the slot's is.
+pub(crate) struct Names<V> {
+    places: [AtomicUsize; CAPACITY],
+    values: Mutex<Vec<Entry<V>>>,
+}
+
+impl<V> Names<V> {
+    pub(crate) fn new() -> Self {
+        let places = std::array::from_fn(|_| AtomicUsize::new(EMPTY));
+        Self { places, values: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn with<R>(&self, name: &str, look: impl FnOnce(&Arc<V>) -> R) -> Option<R> {
+        let (_, entry) = self.entries().find(|(_, entry)| &*entry.0 == name)?;
+        Some(look(&entry.1))
+    }
+
+    pub(crate) fn insert(&self, name: &Name, value: Arc<V>) -> bool {
+        let index = self.push(Name::clone(name), value);
+        for place in &self.places {
+            match place.compare_exchange(EMPTY, index, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(GONE) => {}
+                Err(found) if self.entry(found).0 == *name => return false,
+                Err(_) => {}
+            }
+        }
+        panic!("more names than a model has places for");
+    }
+
+    pub(crate) fn remove(&self, name: &str, value: &Arc<V>) -> bool {
+        let is_it = |entry: &Entry<V>| &*entry.0 == name && Arc::ptr_eq(&entry.1, value);
+        let Some((place, entry)) = self.entries().find(|(_, entry)| is_it(entry)) else {
+            return false;
+        };
+        let index = self
+            .with_values(|values| values.iter().position(|value| Invisible::ptr_eq(value, &entry)));
+        let index = index.map_or(EMPTY, |index| index + 1);
+        place.compare_exchange(index, GONE, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    pub(crate) fn for_each(&self, mut look: impl FnMut(&Arc<V>)) {
+        self.entries().for_each(|(_, entry)| look(&entry.1));
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&AtomicUsize, Entry<V>)> {
+        let places = self.places.iter().map(|place| (place, place.load(Ordering::Acquire)));
+        places
+            .take_while(|&(_, index)| index != EMPTY)
+            .filter(|&(_, index)| index != GONE)
+            .map(|(place, index)| (place, self.entry(index)))
+    }
+
+    fn entry(&self, index: usize) -> Entry<V> {
+        self.with_values(|values| Invisible::clone(&values[index - 1]))
+    }
+
+    /// One more than the index.
+    fn push(&self, name: Name, value: Arc<V>) -> usize {
+        self.with_values(|values| {
+            values.push(Invisible::new((name, value)));
+            values.len()
+        })
+    }
+
+    /// No `Arc` of loom's is cloned or dropped under this lock.
+    fn with_values<R>(&self, f: impl FnOnce(&mut Vec<Entry<V>>) -> R) -> R {
+        f(&mut self.values.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<V> fmt::Debug for Names<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Names").finish_non_exhaustive()
+    }
+}
