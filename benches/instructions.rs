@@ -19,8 +19,10 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
-use leaparray::{CachedClock, Clock, LeapArray, ManualClock, SlidingWindow};
-use leaparray::{MetricBucket, Timestamp, WindowConfig};
+use leaparray::{
+    CachedClock, Clock, LeapArray, ManualClock, NodeConfig, ResourceNode, SlidingWindow,
+};
+use leaparray::{MetricBucket, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
 const RT: Duration = Duration::from_micros(250);
@@ -29,7 +31,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// The name that an operation has in the baseline, and what does it so many times.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 10] = [
+const OPERATIONS: [Operation; 11] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -40,6 +42,7 @@ const OPERATIONS: [Operation; 10] = [
     ("sum_at_120", sum_at_120),
     ("account_at_2", account_at_2),
     ("array_current_bucket", array_current_bucket),
+    ("enter_and_succeed_at", enter_and_succeed_at),
 ];
 
 fn repeat<R>(times: u64, op: impl Fn(u64) -> R) {
@@ -61,6 +64,11 @@ fn add_at(times: u64) {
 fn record_success_at(times: u64) {
     let window = window(2);
     repeat(times, |_| window.record_success_at(black_box(NOW), black_box(RT)));
+}
+
+fn enter_and_succeed_at(times: u64) {
+    let node = ResourceNode::new(NodeConfig::default());
+    repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
 }
 
 fn add_cached_clock(times: u64) {

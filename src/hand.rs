@@ -25,7 +25,7 @@ thread_local! {
 #[expect(clippy::inline_always, reason = "out of line it asks at each add which event it is")]
 pub(crate) fn record(array: &LeapArray<MetricBucket>, now: Timestamp, op: impl Fn(CellWriter<'_>)) {
     let Some(hand) = pick_up(array, now) else {
-        return take_up(array, now, None, |cell, _| op(cell));
+        return take_up(array, now, None, move |cell, _| op(cell));
     };
     match hand.cell() {
         Some(cell) if hand.owned => op(CellWriter { cell, owned: true }),

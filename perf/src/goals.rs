@@ -6,7 +6,9 @@ use crate::scenarios::read::{
     SUM_MINUTE, SUM_MINUTE_BESIDE, WRITER, WRITER_ELSEWHERE, WRITER_PRECISE,
     WRITER_PRECISE_ELSEWHERE,
 };
-use crate::scenarios::record::{CACHED, FETCH_ADD, GIVEN, MANY, PRECISE, RAW, RAW_AGAIN, SUCCESS};
+use crate::scenarios::record::{
+    CACHED, ENTRY, FETCH_ADD, GIVEN, MANY, PRECISE, RAW, RAW_AGAIN, SUCCESS,
+};
 use crate::scenarios::rotate::{MINUTE, SECOND, STORE};
 use crate::scenarios::{crowds, thread_counts};
 
@@ -44,6 +46,7 @@ pub(crate) fn recording() -> Vec<Row> {
         rows.push(Row::new(RAW_AGAIN, threads, RAW, None));
         rows.push(Row::new(PRECISE, threads, RAW, Some(1.05)));
         rows.push(Row::new(SUCCESS, threads, RAW, Some(1.10)));
+        rows.push(Row::new(ENTRY, threads, RAW, Some(2.20)));
         rows.push(Row::new(MANY, threads, RAW, Some(many)));
         rows.push(Row::new(CACHED, threads, FETCH_ADD, Some(cached)));
         rows.push(Row::new(GIVEN, threads, FETCH_ADD, None));

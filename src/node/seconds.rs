@@ -28,6 +28,7 @@ impl SecondsCursor {
     }
 
     /// How many seconds left the long window between two polls, and were not delivered.
+    #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use leaparray::MetricEvent::Pass;
-use leaparray::{CachedClock, MonotonicClock, SlidingWindow};
+use leaparray::{CachedClock, MonotonicClock, NodeConfig, ResourceNode, SlidingWindow};
 
 use super::{BUCKET_LEN, NOW, RT, config, crowds, thread_counts, window};
 use crate::harness::Suite;
@@ -20,6 +20,7 @@ pub(crate) const RAW_AGAIN: &str = "the bare counter, once more";
 pub(crate) const FETCH_ADD: &str = "`AtomicI64::fetch_add`, one counter";
 pub(crate) const PRECISE: &str = "record one event, precise clock";
 pub(crate) const SUCCESS: &str = "record success + rt + min + max, precise clock";
+pub(crate) const ENTRY: &str = "`ResourceNode`: enter, and succeed, precise clock";
 pub(crate) const CACHED: &str = "record one event, `CachedClock`";
 pub(crate) const GIVEN: &str = "record one event, time given";
 pub(crate) const MANY: &str = "record in 1,000 windows in turn, precise clock";
@@ -78,6 +79,8 @@ fn time_given(suite: &mut Suite, clock: &MonotonicClock, threads: usize) {
 fn more_than_one_event(suite: &mut Suite, clock: &MonotonicClock, threads: usize) {
     let one = window(2, clock);
     suite.add(SUCCESS, threads, move |_| one.record_success(black_box(RT)));
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    suite.add(ENTRY, threads, move |_| node.enter().success());
     let many: Arc<[_]> = (0..WINDOWS).map(|_| window(2, clock)).collect();
     suite.add(MANY, threads, move |number| {
         let turn = usize::try_from(number % WINDOWS).unwrap_or_default();
