@@ -19,9 +19,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
-use leaparray::{
-    CachedClock, Clock, LeapArray, ManualClock, NodeConfig, ResourceNode, SlidingWindow,
-};
+use leaparray::{CachedClock, Clock, LeapArray, ManualClock, SlidingWindow};
 use leaparray::{MetricBucket, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
