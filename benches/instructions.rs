@@ -65,7 +65,7 @@ fn record_success_at(times: u64) {
 }
 
 fn enter_and_succeed_at(times: u64) {
-    let node = ResourceNode::new(NodeConfig::default());
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW));
     repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
 }
 
