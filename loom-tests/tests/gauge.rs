@@ -45,7 +45,7 @@ fn who_ends_on_another_thread_has_entered() {
 /// And the other way round.
 #[test]
 fn who_entered_in_a_shared_cell_ends_in_an_owned_one() {
-    explore(Some(2), || {
+    explore(None, || {
         let node = small();
         enter(&node, 1).success_at(start(1));
         let reader = reader(&node);
@@ -79,7 +79,7 @@ fn two_that_share_a_cell_and_one_that_owns_one() {
 
 #[test]
 fn whoever_was_there_all_the_time_is_counted() {
-    explore(Some(2), || {
+    explore(None, || {
         let node = small();
         let entered = Arc::new(AtomicBool::new(false));
         let reader = {

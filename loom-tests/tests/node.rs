@@ -11,7 +11,7 @@ use loom::thread;
 /// Of one bucket, which is what a snapshot is made of; the recorder has it in hand.
 #[test]
 fn no_response_time_without_its_success() {
-    explore(Some(3), || {
+    explore(None, || {
         let config = WindowConfig::new(1, LEN).expect("valid by construction");
         let window = Arc::new(SlidingWindow::with_clock(config, ManualClock::new(start(1))));
         window.record_success_at(start(1), LEN);
@@ -29,7 +29,7 @@ fn no_response_time_without_its_success() {
 
 #[test]
 fn a_record_beside_a_change_of_the_geometry_is_in_both() {
-    explore(Some(2), || {
+    explore(None, || {
         let node = node(node_config(1, 2));
         enter(&node, 1).success_at(start(1));
         let recorder = {
@@ -86,7 +86,7 @@ fn the_last_permit_of_the_next_bucket_is_taken_once() {
 /// Its bucket is written before its time, and is still there when it has come.
 #[test]
 fn a_permit_is_there_when_its_bucket_begins() {
-    explore(Some(2), || {
+    explore(None, || {
         let node = node(node_config(1, 1));
         let other = {
             let node = node.clone();
@@ -104,7 +104,7 @@ fn a_permit_is_there_when_its_bucket_begins() {
 
 #[test]
 fn each_second_is_delivered_once() {
-    explore(Some(3), || {
+    explore(None, || {
         let node = node(node_config(2, 8));
         let cursor = Arc::new(SecondsCursor::new());
         // In the seconds 0 and 1.
