@@ -23,6 +23,7 @@
 //! | read another length of the same counts | [`SlidingWindow::view`] |
 //! | know where every count has gone | [`SlidingWindow::account`] |
 //! | choose where `now` comes from | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
+//! | know one resource: rates, response times, what is under way | [`ResourceNode`], entered by [`Entry`] |
 //! | find a resource by its name | [`Registry`], which gives out [`Resource`]s |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
 //! | count something of your own | [`LeapArray`], over any [`Bucket`] |
