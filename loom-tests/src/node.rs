@@ -26,7 +26,6 @@ pub fn node(config: NodeConfig) -> Arc<Node> {
 }
 
 /// Lets one request in, in bucket `number`.
-#[must_use]
 pub fn enter(node: &Arc<Node>, number: u32) -> Entry<Arc<Node>, ManualClock> {
     Entry::enter_at(node.clone(), start(number))
 }
