@@ -1,0 +1,164 @@
+//! Resources by name: entries that end on any thread, while the geometry changes, what is idle is evicted,
+//! and what is not is removed.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Exception, OccupiedPass, Pass, Success};
+use leaparray::{
+    Entry, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, SecondsCursor, Timestamp,
+    WindowConfig,
+};
+use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
+
+type Held = Entry<Resource<ManualClock>, ManualClock>;
+
+const NAMES: [&str; 3] = ["orders", "users", "search"];
+
+/// What the writers have done, each added before it is done; and done, when it was.
+#[derive(Debug, Default)]
+struct Books {
+    entered: AtomicU64,
+    ended: AtomicU64,
+    succeeded: AtomicU64,
+    blocked: AtomicU64,
+    occupied: AtomicU64,
+}
+
+struct Stress {
+    round: Round,
+    clock: ManualClock,
+    registry: Registry<ManualClock>,
+    books: Books,
+    /// Entries that are to end on another thread than the one that let them in.
+    under_way: Mutex<Vec<Held>>,
+}
+
+fn geometry(samples: u32) -> NodeConfig {
+    let window = |len: u32| WindowConfig::new(len as usize, BUCKET * len).expect("not empty");
+    NodeConfig::new(window(samples), window(10 * samples)).expect("a tenth")
+}
+
+fn count(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}
+
+impl Stress {
+    fn new(round: Round) -> Self {
+        let clock = ManualClock::new(Timestamp::from_secs(1));
+        let config = RegistryConfig::default().node(geometry(round.samples));
+        let registry = Registry::with_clock(config, clock.clone());
+        Self { round, clock, registry, books: Books::default(), under_way: Mutex::default() }
+    }
+
+    fn run(&self) {
+        let (mut turn, mut recorded) = (0_u32, 0);
+        let cursor = SecondsCursor::new();
+        work(
+            self.round.writers,
+            |writer| self.write(writer),
+            vec![
+                Box::new(|| {
+                    turn += 1;
+                    self.disturb(turn);
+                }),
+                Box::new(|| recorded = self.read(&cursor, recorded)),
+            ],
+        );
+        self.under_way.lock().unwrap().drain(..).for_each(|entry| self.end(entry, 0));
+        self.check_books();
+    }
+
+    fn write(&self, writer: usize) {
+        for turn in writer..writer + self.round.turns as usize / self.round.writers / 4 {
+            self.clock.advance(BUCKET / 4);
+            let resource = self.registry.resource(NAMES[turn % 3]).expect("three are listed");
+            count(&self.books.entered, 1);
+            let entry = resource.enter_owned();
+            stall();
+            if turn % 5 == 0 {
+                resource.block();
+                count(&self.books.blocked, 1);
+            }
+            if turn % 7 == 0 && resource.try_occupy_next(1, u64::MAX).is_some() {
+                count(&self.books.occupied, 1);
+            }
+            let other = {
+                let mut under_way = self.under_way.lock().unwrap();
+                under_way.push(entry);
+                if under_way.len() > 4 { Some(under_way.swap_remove(turn % 4)) } else { None }
+            };
+            if let Some(entry) = other {
+                self.end(entry, turn);
+            }
+        }
+    }
+
+    fn end(&self, entry: Held, turn: usize) {
+        match turn % 3 {
+            0 => {
+                entry.success();
+                count(&self.books.succeeded, 1);
+            }
+            1 => entry.exception(),
+            _ => drop(entry),
+        }
+        count(&self.books.ended, 1);
+    }
+
+    fn disturb(&self, turn: u32) {
+        self.registry.reconfigure(geometry(1 + turn % 3));
+        self.registry.evict_idle(Duration::ZERO);
+        if turn.is_multiple_of(16) {
+            self.registry.remove(NAMES[turn as usize / 16 % 3]);
+        }
+    }
+
+    /// What was recorded when it was looked at.
+    fn read(&self, cursor: &SecondsCursor, at_least: u64) -> u64 {
+        let ended = self.books.ended.load(Ordering::Relaxed);
+        let lifetime = self.registry.lifetime();
+        let recorded = lifetime.sum(Success) + lifetime.sum(Exception);
+        assert!(recorded >= ended.max(at_least), "{recorded} of {ended}, {at_least} before");
+        for resource in &self.registry {
+            let snapshot = resource.snapshot();
+            assert!(snapshot.concurrency <= self.books.entered.load(Ordering::Relaxed));
+            for window in [&snapshot.second, &snapshot.minute] {
+                let totals = &window.totals;
+                assert!(totals.rt_count() <= totals.sum(Success) + totals.sum(Exception));
+                assert!(totals.avg_rt() <= totals.max_rt());
+            }
+            let seconds = resource.poll_seconds(cursor);
+            assert!(seconds.map(|item| item.second).is_sorted());
+        }
+        recorded
+    }
+
+    fn check_books(&self) {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let lifetime = self.registry.lifetime();
+        let (entered, occupied) = (of(&self.books.entered), of(&self.books.occupied));
+        let exceptions = entered - of(&self.books.succeeded);
+        assert_eq!(of(&self.books.ended), entered);
+        assert_eq!(
+            [Pass, Success, Exception, Block, OccupiedPass].map(|event| lifetime.sum(event)),
+            [
+                entered + occupied,
+                of(&self.books.succeeded),
+                exceptions,
+                of(&self.books.blocked),
+                occupied
+            ]
+        );
+        assert_eq!(lifetime.rt_count(), entered);
+        assert!(self.registry.iter().all(|resource| resource.concurrency() == 0));
+    }
+}
+
+#[test]
+fn the_books_of_a_registry_balance() {
+    for round in rounds() {
+        Stress::new(round).run();
+    }
+}
