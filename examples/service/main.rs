@@ -4,17 +4,22 @@
 //! ```text
 //! cargo run --release --example service                # ten seconds of the bundled client
 //! cargo run --release --example service -- --no-load   # for wrk, ab or curl, until Ctrl-C
+//! cargo run --release --features serde --example service -- --json   # for a program to read
 //! ```
 //!
 //! Exit code 0: every count is equal; 1: not so; 2: it could not start.
 
 mod interrupt;
+#[cfg(feature = "serde")]
+mod json;
 mod load;
 mod metrics;
 mod monitor;
+mod reading;
 mod reconcile;
 mod route;
 mod server;
+mod table;
 mod tally;
 
 use std::fmt::Display;
@@ -29,6 +34,7 @@ use tokio::net::TcpListener;
 
 use crate::load::Load;
 use crate::metrics::Metrics;
+use crate::reading::Show;
 use crate::reconcile::reconcile;
 use crate::route::Route;
 use crate::server::Server;
@@ -52,13 +58,29 @@ struct Args {
     /// Wait for load from outside, until Ctrl-C
     #[arg(long, conflicts_with_all = ["seconds", "connections"])]
     no_load: bool,
+    /// Print a JSON object a second, and all else on stderr; needs the feature serde
+    #[arg(long)]
+    json: bool,
 }
+
+/// Snapshots can be serialized with the feature only.
+#[cfg(feature = "serde")]
+const JSON: Option<Show> = Some(json::object);
+#[cfg(not(feature = "serde"))]
+const JSON: Option<Show> = None;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return explain(&error),
+    };
+    let Some(show) = show(&args) else {
+        complain(
+            "error: --json needs the feature serde: \
+             cargo run --release --features serde --example service -- --json",
+        );
+        return ExitCode::from(2);
     };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let listener = match TcpListener::bind(address).await {
@@ -68,7 +90,7 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(&args, listener).await {
+    match run(&args, show, listener).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -78,19 +100,24 @@ async fn main() -> ExitCode {
     }
 }
 
+/// How readings are printed; `None` if this was built without it.
+fn show(args: &Args) -> Option<Show> {
+    if args.json { JSON } else { Some(table::table) }
+}
+
 /// Whether every count was equal.
-async fn run(args: &Args, listener: TcpListener) -> io::Result<bool> {
+async fn run(args: &Args, show: Show, listener: TcpListener) -> io::Result<bool> {
     let interrupted = interrupt::interrupted()?;
     let address = listener.local_addr()?;
     let metrics = Metrics::new();
     let server = Server::start(listener, &metrics, args.threshold.into());
-    let mut printed = io::stdout().write_all(greeting(args, address).as_bytes());
+    let mut printed = say(args, &greeting(args, address));
     let load = (!args.no_load).then(|| Load::start(address, args.connections));
 
-    // The table comes before the end of the time: the last second is shown too.
+    // The reading comes before the end of the time: the last second is shown too.
     tokio::select! {
         biased;
-        error = monitor::print_tables(&metrics) => printed = Err(error),
+        error = monitor::print_readings(&metrics.registry, show) => printed = Err(error),
         () = time_is_up(args) => {}
         () = interrupted => {}
     }
@@ -100,7 +127,7 @@ async fn run(args: &Args, listener: TcpListener) -> io::Result<bool> {
         None => None,
     };
     let reckoning = reconcile(&metrics, &server.stop().await, client.as_ref());
-    let printed = printed.and_then(|()| io::stdout().write_all(reckoning.report.as_bytes()));
+    let printed = printed.and_then(|()| say(args, &reckoning.report));
     for difference in &reckoning.differences {
         complain(format_args!("difference: {difference}"));
     }
@@ -141,6 +168,16 @@ fn explain(error: &clap::Error) -> ExitCode {
     let reason = text.lines().take_while(|line| !line.trim().is_empty());
     complain(reason.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" "));
     ExitCode::from(2)
+}
+
+/// Prints what is for people: beside the JSON, not in it.
+fn say(args: &Args, text: &str) -> io::Result<()> {
+    if args.json {
+        // As in `complain`.
+        let _ = io::stderr().write_all(text.as_bytes());
+        return Ok(());
+    }
+    io::stdout().write_all(text.as_bytes())
 }
 
 fn complain(line: impl Display) {

@@ -1,10 +1,10 @@
-//! The reckoning: what the windows recorded against what was counted without them.
+//! The reckoning: what the nodes recorded against what was counted without them.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
-use leaparray::{Clock, MetricEvent, MetricTotals, Timestamp};
+use leaparray::{Account, Clock, MetricEvent, MetricTotals, Resource, Timestamp};
 
-use crate::metrics::{Metrics, RouteMetrics};
+use crate::metrics::Metrics;
 use crate::route::Route;
 use crate::tally::Tally;
 
@@ -16,19 +16,20 @@ pub(crate) struct Reckoning {
 
 /// Compares all counts. The service must have stopped: nothing is recorded meanwhile.
 pub(crate) fn reconcile(metrics: &Metrics, server: &Tally, client: Option<&Tally>) -> Reckoning {
-    let now = metrics.clock.now();
+    let now = metrics.registry.clock().now();
     let mut reckoning = Reckoning { report: String::new(), differences: Vec::new() };
     reckoning.line(&format!(
         "\n{:9} {:9} {:>9} {:>9} {:>9}",
-        "route", "count", "client", "server", "window"
+        "route", "count", "client", "server", "node"
     ));
     for route in Route::ALL {
-        reckoning.compare_outside(route, &metrics.of(route).window.lifetime(), server, client);
+        reckoning.compare_outside(route, &metrics.of(route).lifetime(), server, client);
     }
-    reckoning.line("\nwhere every pass is");
+    reckoning.line("\nwhere every pass is, the window being the last minute");
     for route in Route::ALL {
         reckoning.compare_inside(route, metrics.of(route), now);
     }
+    reckoning.compare_total(metrics, now);
     reckoning.refuse_unexpected("server", server);
     if let Some(client) = client {
         reckoning.refuse_unexpected("client", client);
@@ -40,11 +41,11 @@ pub(crate) fn reconcile(metrics: &Metrics, server: &Tally, client: Option<&Tally
 }
 
 impl Reckoning {
-    /// The window's counts against those taken outside of the crate.
+    /// The node's counts against those taken outside of the crate.
     fn compare_outside(
         &mut self,
         route: Route,
-        window: &MetricTotals,
+        node: &MetricTotals,
         server: &Tally,
         client: Option<&Tally>,
     ) {
@@ -56,38 +57,60 @@ impl Reckoning {
             (MetricEvent::Block, Tally::refused),
         ];
         for (event, count) in rows {
-            let window = window.sum(event);
+            let node = node.sum(event);
             let server = count(server, route);
             let client = client.map(|client| count(client, route));
             let shown = client.map_or_else(|| "-".to_owned(), |client| client.to_string());
-            self.line(&format!("{route:9} {:9} {shown:>9} {server:>9} {window:>9}", event.name()));
-            self.expect(route, event.name(), ("server", server), ("window", window));
+            self.line(&format!("{route:9} {:9} {shown:>9} {server:>9} {node:>9}", event.name()));
+            self.expect(route, event.name(), ("server", server), ("node", node));
             if let Some(client) = client {
-                self.expect(route, event.name(), ("client", client), ("window", window));
+                self.expect(route, event.name(), ("client", client), ("node", node));
             }
         }
     }
 
-    /// The window's counts against each other.
-    fn compare_inside(&mut self, route: Route, metrics: &RouteMetrics, now: Timestamp) {
-        let window = &metrics.window;
-        let lifetime = window.lifetime();
+    /// The node's counts against each other.
+    fn compare_inside(&mut self, route: Route, node: &Resource, now: Timestamp) {
+        let lifetime = node.lifetime();
         let ended = lifetime.sum(MetricEvent::Success) + lifetime.sum(MetricEvent::Exception);
         let pass = ("pass", lifetime.sum(MetricEvent::Pass));
         self.expect(route, "passes", pass, ("success + exception", ended));
         let rts = ("response times", lifetime.rt_count());
         self.expect(route, "ends", rts, ("success + exception", ended));
-        self.expect(route, "gauge", ("in flight", metrics.in_flight()), ("at rest", 0));
+        self.expect(route, "gauge", ("in flight", node.concurrency()), ("at rest", 0));
 
-        let account = window.account_at(now);
+        let account = node.account_at(now);
         let recorded = account.recorded();
         for event in MetricEvent::ALL {
             let (name, all) = (event.name(), lifetime.sum(event));
             self.expect(route, name, ("account", recorded.sum(event)), ("lifetime", all));
-            let (sum, in_window) = (window.sum_at(now, event), account.in_window.sum(event));
-            self.expect(route, name, ("sum", sum), ("account in the window", in_window));
+            let (sum, in_window) = (node.minute_sum_at(now, event), account.in_window.sum(event));
+            self.expect(route, name, ("minute", sum), ("account in the window", in_window));
         }
         self.line(&format!("{route:9} {}", account.map(|totals| totals.sum(MetricEvent::Pass))));
+    }
+
+    /// The registry's totals against those of its nodes.
+    fn compare_total(&mut self, metrics: &Metrics, now: Timestamp) {
+        let registry = &metrics.registry;
+        let mut nodes = Account::<MetricTotals>::default();
+        for account in Route::ALL.map(|route| metrics.of(route).account_at(now)) {
+            nodes.in_window += &account.in_window;
+            nodes.expired += &account.expired;
+            nodes.late += &account.late;
+        }
+        let (lifetime, inbound) = (registry.lifetime(), registry.inbound_snapshot_at(now));
+        for event in MetricEvent::ALL {
+            let (name, all) = (event.name(), nodes.recorded().sum(event));
+            self.expect("total", name, ("registry", lifetime.sum(event)), ("nodes", all));
+            let (minute, in_window) =
+                (inbound.minute.totals.sum(event), nodes.in_window.sum(event));
+            self.expect("total", name, ("inbound", minute), ("nodes in the window", in_window));
+        }
+        self.expect("total", "gauge", ("in flight", inbound.concurrency), ("at rest", 0));
+        self.expect("total", "resources", ("refused", registry.refused()), ("expected", 0));
+        let passes = nodes.map(|totals| totals.sum(MetricEvent::Pass));
+        self.line(&format!("{:9} {passes}", "total"));
     }
 
     fn refuse_unexpected(&mut self, side: &str, tally: &Tally) {
@@ -96,10 +119,10 @@ impl Reckoning {
         }
     }
 
-    fn expect(&mut self, route: Route, what: &str, left: (&str, u64), right: (&str, u64)) {
+    fn expect(&mut self, of: impl Display, what: &str, left: (&str, u64), right: (&str, u64)) {
         if left.1 != right.1 {
             let ((left, a), (right, b)) = (left, right);
-            self.differences.push(format!("{route} {what}: {left} {a}, {right} {b}"));
+            self.differences.push(format!("{of} {what}: {left} {a}, {right} {b}"));
         }
     }
 

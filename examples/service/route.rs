@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One route: what has its own window and its own counts.
+/// One route: a resource by its path, with counts of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Route {
     /// Answers at once.

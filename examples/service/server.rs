@@ -11,12 +11,13 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
+use leaparray::{Clock, Entry, MetricEvent, Resource};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::metrics::{Metrics, RouteMetrics};
+use crate::metrics::Metrics;
 use crate::route::Route;
 use crate::tally::{Ending, Tally};
 
@@ -63,7 +64,7 @@ fn router(metrics: &Metrics, threshold: f64, tally: Arc<Mutex<Tally>>) -> Router
         async move { if third { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK } }
     };
     let recorded = |route: Route, handler: MethodRouter, limit| {
-        let gate = Gate { metrics: Arc::clone(metrics.of(route)), limit };
+        let gate = Gate { resource: metrics.of(route).clone(), limit };
         Router::new().route(route.path(), handler.layer(from_fn_with_state(gate, record)))
     };
     Router::new()
@@ -85,19 +86,40 @@ async fn slow() -> &'static str {
 
 #[derive(Clone)]
 struct Gate {
-    metrics: Arc<RouteMetrics>,
+    resource: Resource,
     /// Passes per second from which on a request is refused.
     limit: Option<f64>,
 }
 
+impl Gate {
+    /// Lets a request in, or refuses it if that many have passed per second. One clock reading
+    /// both decides and records.
+    ///
+    /// To look and to pass are two steps: requests that look at the same time may together pass
+    /// a little more than the limit.
+    fn admit(&self) -> Option<Entry<Resource>> {
+        let now = self.resource.clock().now();
+        if self.limit.is_some_and(|limit| self.resource.qps_at(now, MetricEvent::Pass) >= limit) {
+            self.resource.block_at(now);
+            return None;
+        }
+        Some(self.resource.enter_owned_at(now))
+    }
+}
+
 /// Around one route: records every request through the crate.
+///
+/// The entry lives as long as the future that it is in: if the client goes away, both are dropped,
+/// which settles the request as an exception.
 async fn record(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    let Some(in_flight) = gate.metrics.admit(gate.limit) else {
+    let Some(entry) = gate.admit() else {
         return StatusCode::TOO_MANY_REQUESTS.into_response();
     };
     let response = next.run(request).await;
     if response.status().is_success() {
-        in_flight.succeed();
+        entry.success();
+    } else {
+        entry.exception();
     }
     response
 }

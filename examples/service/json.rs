@@ -1,0 +1,57 @@
+//! A reading as a JSON object, in one line.
+
+use leaparray::{NodeSnapshot, Timestamp};
+use serde::Serialize;
+
+use crate::reading::{Reading, Row};
+
+/// The object, and the end of its line.
+pub(crate) fn object(reading: &Reading) -> String {
+    let object = Object {
+        timestamp: reading.total.snapshot.timestamp,
+        resources: reading.resources.iter().map(Member::of).collect(),
+        total: Member::of(&reading.total),
+    };
+    let mut line = serde_json::to_string(&object).expect("names and numbers can be written");
+    line.push('\n');
+    line
+}
+
+/// Times are in nanoseconds, as in the snapshots.
+#[derive(Serialize)]
+struct Object<'a> {
+    timestamp: Timestamp,
+    resources: Vec<Member<'a>>,
+    total: Member<'a>,
+}
+
+/// A snapshot, and what follows from it: a reader of the line need not divide.
+#[derive(Serialize)]
+struct Member<'a> {
+    name: &'a str,
+    rates: Rates,
+    avg_rt_nanos: Option<u128>,
+    snapshot: &'a NodeSnapshot,
+}
+
+/// Per second, over the last second.
+#[derive(Serialize)]
+struct Rates {
+    pass: f64,
+    block: f64,
+    exception: f64,
+    success: f64,
+}
+
+impl<'a> Member<'a> {
+    fn of(Row { name, snapshot }: &'a Row) -> Self {
+        let rates = Rates {
+            pass: snapshot.pass_qps(),
+            block: snapshot.block_qps(),
+            exception: snapshot.exception_qps(),
+            success: snapshot.success_qps(),
+        };
+        let avg_rt_nanos = snapshot.avg_rt().map(|rt| rt.as_nanos());
+        Self { name, rates, avg_rt_nanos, snapshot }
+    }
+}

@@ -1,0 +1,44 @@
+//! A reading as a table.
+
+use std::fmt::Write as _;
+
+use crate::reading::{Reading, Row};
+
+const HEADING: &str = concat!(
+    "                                                -------- response time ------   in flight\n",
+    "route      pass/s block/s exception/s success/s      mean       min       max   now   max\n",
+);
+
+/// One row for each route, and one for all together.
+pub(crate) fn table(reading: &Reading) -> String {
+    let mut table = format!("\nlast second, after {:.1?}\n{HEADING}", reading.since_start);
+    for row in &reading.resources {
+        let max_in_flight = or_dash(row.snapshot.second.totals.max_concurrency());
+        write_row(&mut table, row, &max_in_flight);
+    }
+    // Whether the routes had their highest at once is not known: all together have none.
+    write_row(&mut table, &reading.total, "");
+    table
+}
+
+fn write_row(table: &mut String, Row { name, snapshot }: &Row, max_in_flight: &str) {
+    let [pass, block, exception, success] = [
+        snapshot.pass_qps(),
+        snapshot.block_qps(),
+        snapshot.exception_qps(),
+        snapshot.success_qps(),
+    ];
+    let totals = &snapshot.second.totals;
+    let [mean, min, max] = [totals.avg_rt(), totals.min_rt(), totals.max_rt()]
+        .map(|rt| or_dash(rt.map(|rt| format!("{rt:.2?}"))));
+    let in_flight = snapshot.concurrency;
+    let row = format!(
+        "{name:9} {pass:>7.0} {block:>7.0} {exception:>11.0} {success:>9.0} \
+         {mean:>9} {min:>9} {max:>9} {in_flight:>5} {max_in_flight:>5}"
+    );
+    let _ = writeln!(table, "{}", row.trim_end());
+}
+
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
