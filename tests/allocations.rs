@@ -6,7 +6,10 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+use leaparray::{
+    ManualClock, MetricEvent, NodeConfig, ResourceNode, SecondsCursor, SlidingWindow, Timestamp,
+    WindowConfig,
+};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -68,6 +71,20 @@ fn rotate_on_two_threads(
     })
 }
 
+/// Requests that enter and end in so many new buckets, and every look that there is.
+fn enter_and_look(node: &ResourceNode<ManualClock>, cursor: &SecondsCursor, buckets: u32) {
+    for _ in 0..buckets {
+        node.clock().advance(Duration::from_millis(500));
+        let entry = node.enter();
+        node.enter().success();
+        node.block();
+        let snapshot = node.snapshot();
+        assert_eq!((snapshot.concurrency, snapshot.second.totals.max_concurrency()), (1, Some(2)));
+        entry.exception();
+        assert!(node.poll_seconds(cursor).count() <= 1);
+    }
+}
+
 #[test]
 fn nothing_in_steady_state() {
     let _profiler = dhat::Profiler::builder().testing().build();
@@ -89,4 +106,11 @@ fn nothing_in_steady_state() {
             assert_eq!(allocated, 0, "blocks allocated with {samples} buckets, every {every}");
         }
     }
+    let clock = ManualClock::new(Timestamp::MIN);
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock);
+    let cursor = SecondsCursor::new();
+    enter_and_look(&node, &cursor, 250);
+    let before = blocks();
+    enter_and_look(&node, &cursor, 1_000);
+    assert_eq!(blocks() - before, 0, "blocks allocated by a node");
 }
