@@ -20,14 +20,41 @@ impl Gauge {
     /// How many entered and have not ended. What does either meanwhile may be taken either way, so
     /// that this is at least the number of those who are there all the time.
     pub(crate) fn concurrency(&self) -> u64 {
-        let Some(first) = self.cells.get() else { return 0 };
+        self.look().at_least_there
+    }
+
+    /// How many there were at some moment of the look, or fewer: one at least, whoever looks.
+    pub(crate) fn peak(&self) -> u64 {
+        self.look().at_most_reached.max(1)
+    }
+
+    /// Looks until nothing has ended meanwhile, but not for ever.
+    fn look(&self) -> Look {
+        let mut look = self.look_once();
+        for _ in 1..LOOKS {
+            if look.at_least_there == look.at_most_reached {
+                break;
+            }
+            let again = self.look_once();
+            look.at_least_there = look.at_least_there.min(again.at_least_there);
+            look.at_most_reached = look.at_most_reached.max(again.at_most_reached);
+        }
+        look
+    }
+
+    fn look_once(&self) -> Look {
+        let Some(first) = self.cells.get() else { return Look::default() };
         // What ended is read first, and acquired: whoever is seen to have ended is seen to have
         // entered, be it in another cell. So this is never negative.
         let sum = |read: fn(&GaugeCell) -> u64| {
             first.list().fold(0_u64, |sum, node| sum.wrapping_add(read(node.cell())))
         };
         let ended = sum(|cell| cell.ended.load(Ordering::Acquire));
-        sum(|cell| cell.entered.load(Ordering::Relaxed)).wrapping_sub(ended)
+        // Acquire: so that what has ended by the end of it is read after it.
+        let entered = sum(|cell| cell.entered.load(Ordering::Acquire));
+        let ended_since = sum(|cell| cell.ended.load(Ordering::Relaxed)).wrapping_sub(ended);
+        let at_least_there = entered.wrapping_sub(ended);
+        Look { at_least_there, at_most_reached: at_least_there.saturating_sub(ended_since) }
     }
 
     /// Where the thread of that token is to count.
@@ -43,6 +70,18 @@ impl Gauge {
             looked_at: Cell::new(Timestamp::MIN),
         }
     }
+}
+
+/// How often a look at all cells is repeated, while something ends in the middle of it.
+const LOOKS: usize = 4;
+
+/// What a look at all cells has found: how many there are lies between the two.
+#[derive(Clone, Copy, Debug, Default)]
+struct Look {
+    /// Less what had ended when the look began: no fewer than those who were there all the time.
+    at_least_there: u64,
+    /// Less what had ended when it was over: so many were there at once.
+    at_most_reached: u64,
 }
 
 /// What threads have let in and out. On a line of its own: others read what is beside it.

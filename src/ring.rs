@@ -116,7 +116,8 @@ impl<B: Bucket> Ring<B> {
         index
     }
 
-    /// Folds what `look` finds in the buckets of these numbers, those that are there, in any order.
+    /// Folds what `look` finds in the buckets of these numbers, those that are there, in any order. They
+    /// may be more than the ring has.
     #[inline]
     pub(crate) fn fold<R, T>(
         &self,
@@ -131,9 +132,24 @@ impl<B: Bucket> Ring<B> {
         // At the beginning of time a wrap that is not in use looks like one of the window's.
         if 2 * len > self.slots.len() as u64 && start > UNUSED {
             self.fold_wraps(start..=end, init, look, add)
+        } else if len > self.slots.len() as u64 {
+            self.fold_from_the_beginning(end, init, look, add)
         } else {
             self.fold_slots(self.config.slot_of(first), start, len, init, look, add)
         }
+    }
+
+    /// Looks into the slot of bucket 0, and at all wraps for those after it.
+    #[cold]
+    fn fold_from_the_beginning<R, T>(
+        &self,
+        end: u64,
+        init: T,
+        look: impl Fn(&B) -> R,
+        mut add: impl FnMut(T, R) -> T,
+    ) -> T {
+        let folded = self.fold_slots(0, 0, 1, init, &look, &mut add);
+        self.fold_wraps(self.config.bucket_nanos()..=end, folded, look, add)
     }
 
     /// Looks into `len` slots.

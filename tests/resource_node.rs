@@ -124,7 +124,10 @@ fn the_readings_of_a_second_and_of_a_minute() {
     assert_eq!((node.total_qps(), node.max_qps(Success)), (11.0, 8.0));
     assert_eq!([Pass, Block].map(|event| node.previous_qps(event)), [Some(8.0), Some(0.0)]);
     let snapshot = node.snapshot();
-    assert_eq!((snapshot.previous_pass_qps(), snapshot.previous_block_qps()), (8.0, 0.0));
+    assert_eq!(
+        (snapshot.previous_pass_qps(), snapshot.previous_block_qps()),
+        (Some(8.0), Some(0.0))
+    );
     assert_eq!((snapshot.max_success_qps, snapshot.total_qps()), (8.0, 11.0));
     assert_eq!((snapshot.success_qps(), snapshot.exception_qps()), (4.0, 1.0));
     clock.advance(Duration::from_secs(30));

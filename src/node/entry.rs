@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::ResourceNode;
+use super::{Occupied, ResourceNode};
 use crate::clock::{Clock, MonotonicClock};
 use crate::event::MetricEvent;
 use crate::timestamp::Timestamp;
@@ -94,10 +94,22 @@ where
         Self::of(node, now, permits)
     }
 
+    /// Lets a request in whose permits were [taken before](ResourceNode::try_occupy_next_at), at `now`.
+    #[expect(clippy::needless_pass_by_value, reason = "the permits are used once")]
+    pub fn enter_occupied_at(node: N, now: Timestamp, occupied: Occupied) -> Self {
+        node.count_in(now, 0);
+        Self::of(node, now, occupied.permits())
+    }
+
     /// Of a request that has been counted in.
     #[inline(always)]
     pub(super) const fn of(node: N, start: Timestamp, permits: u64) -> Self {
         Self { node, start, permits, has_ended: false }
+    }
+
+    /// How many permits it has.
+    pub const fn permits(&self) -> u64 {
+        self.permits
     }
 
     /// When it entered.

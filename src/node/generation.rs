@@ -116,18 +116,20 @@ impl<C: Clock> Generation<C> {
     /// Takes `count` permits of the bucket that starts at `start`, if with those taken of it before
     /// they are at most `free`.
     pub(crate) fn borrow(&self, start: Timestamp, count: u64, free: u64) -> bool {
-        let array = self.borrowed.get_or_make(|| LeapArray::new(self.borrowed_config()));
+        let Some(config) = self.borrowed_config() else { return false };
+        let array = self.borrowed.get_or_make(|| LeapArray::new(config));
         // Late is who has slept for as long as the window is.
         array.current_bucket(start).in_time().is_some_and(|wrap| wrap.bucket().take(count, free))
     }
 
     /// The minute's geometry and room for the bucket that is next, so that what is taken of that does
     /// not take the place of what is still in the window.
-    fn borrowed_config(&self) -> WindowConfig {
+    /// `None` if there is no room: no window is that long.
+    fn borrowed_config(&self) -> Option<WindowConfig> {
         let minute = self.config.minute();
         let (samples, len) = (minute.sample_count() + 1, minute.bucket_len());
         let interval = minute.interval().saturating_add(len);
-        WindowConfig::new(samples, interval).unwrap_or(*minute)
+        WindowConfig::new(samples, interval).ok()
     }
 }
 

@@ -17,6 +17,8 @@ pub use occupy::Occupied;
 pub use seconds::SecondsCursor;
 pub use snapshot::{NodeSnapshot, WindowSnapshot};
 
+use std::fmt;
+
 use crate::clock::{Clock, MonotonicClock};
 use crate::event::MetricEvent;
 use crate::gauge::Gauge;
@@ -52,13 +54,22 @@ use generation::Generation;
 /// assert_eq!(node.qps(MetricEvent::Pass), 0.0);
 /// assert_eq!(node.minute_sum(MetricEvent::Block), 1);
 /// ```
-#[derive(Debug)]
 pub struct ResourceNode<C = MonotonicClock> {
     /// The geometry that the node was made with, and the list of those that it has had since.
     first: Generation<C>,
     /// How far down that list the current one is.
     current: AtomicU32,
     gauge: Gauge,
+}
+
+impl<C> fmt::Debug for ResourceNode<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut node = f.debug_struct("ResourceNode");
+        let concurrency = self.gauge.concurrency();
+        node.field("config", self.config())
+            .field("concurrency", &concurrency)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ResourceNode {
@@ -126,7 +137,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.enter_many_at(now, 1)
     }
 
-    /// Lets one request in that takes so many permits: counts as many passes, and one more under way.
+    /// Lets one request in that takes so many permits: counts as many passes, and one more under way. It
+    /// is a request with 0 permits as well: it takes its time, and there is one response time of it.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as in `entry`")]
     pub fn enter_many(&self, permits: u64) -> Entry<&Self, C> {
@@ -195,7 +207,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     #[inline(never)]
     fn look_at_gauge(&self, cell: CellWriter<'_>) {
-        cell.record_concurrency(self.gauge.concurrency());
+        cell.record_concurrency(self.gauge.peak());
     }
 }
 

@@ -12,7 +12,7 @@ use crate::timestamp::Timestamp;
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the permits are taken, whether or not they are used"]
 pub struct Occupied {
-    from: Timestamp,
+    begins: Timestamp,
     wait: Duration,
     permits: u64,
 }
@@ -20,8 +20,8 @@ pub struct Occupied {
 impl Occupied {
     /// When the bucket begins.
     #[must_use]
-    pub const fn from(&self) -> Timestamp {
-        self.from
+    pub const fn begins(&self) -> Timestamp {
+        self.begins
     }
 
     /// How long that is from the `now` at which they were taken: at most a bucket.
@@ -51,8 +51,10 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// [waiting](Self::waiting). It is not given back: who takes permits is expected to
     /// [come](Self::enter_occupied).
     ///
-    /// Never too much is taken, however many race for it. What passes in the current bucket meanwhile,
-    /// this may not have seen: who decides on that counts what is [waiting](Self::waiting) as well.
+    /// Of one bucket never more is taken than was free, however many race for it. What passes in the
+    /// current bucket meanwhile, this may not have seen: who decides on that counts what is
+    /// [waiting](Self::waiting) as well. And of those who race across a boundary between buckets, or with
+    /// a change of the geometry, neither need see what the other takes.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -75,18 +77,24 @@ impl<C: Clock + Clone> ResourceNode<C> {
     pub fn try_occupy_next_at(&self, now: Timestamp, permits: u64, limit: u64) -> Option<Occupied> {
         let generation = self.current();
         let buckets = generation.config.minute();
-        let from = buckets.bucket_start(now).as_nanos().checked_add(buckets.bucket_nanos())?;
-        let from = Timestamp::from_nanos(from);
+        let begins = buckets.bucket_start(now).as_nanos().checked_add(buckets.bucket_nanos())?;
+        let begins = Timestamp::from_nanos(begins);
         // The window that ends with the next bucket, without that.
         let interval = generation.config.second().interval();
-        let start = from.saturating_add(buckets.bucket_len()).saturating_sub(interval);
-        let free = if start < from {
-            limit.checked_sub(self.sum_between(&Span::until_now(start, now), MetricEvent::Pass))?
+        let start = begins.saturating_add(buckets.bucket_len()).saturating_sub(interval);
+        let passed = if start < begins {
+            self.sum_between(&Span::until_now(start, now), MetricEvent::Pass)
         } else {
-            limit
+            0
         };
-        let wait = from.saturating_since(now);
-        generation.borrow(from, permits, free).then_some(Occupied { from, wait, permits })
+        // What is taken of the next bucket itself, the taking of it sees. What else was taken of times
+        // to come: under another geometry, or by who was there already when `now` was late.
+        let others = self.generations().filter(|other| !std::ptr::eq(*other, generation));
+        let others = others.fold(0_u64, |sum, other| sum.saturating_add(other.waiting(now)));
+        let later = generation.waiting(begins);
+        let free = limit.checked_sub(passed)?.checked_sub(others)?.checked_sub(later)?;
+        let wait = begins.saturating_since(now);
+        generation.borrow(begins, permits, free).then_some(Occupied { begins, wait, permits })
     }
 
     /// How many permits of the next bucket are taken now.
@@ -104,10 +112,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.enter_occupied_at(self.clock().now(), occupied)
     }
 
-    /// The same at `now`.
-    #[expect(clippy::needless_pass_by_value, reason = "the permits are used once")]
+    /// The same at `now`. For an entry that is to live as long as it likes there is
+    /// [`Entry::enter_occupied_at`].
     pub fn enter_occupied_at(&self, now: Timestamp, occupied: Occupied) -> Entry<&Self, C> {
-        self.count_in(now, 0);
-        Entry::of(self, now, occupied.permits)
+        Entry::enter_occupied_at(self, now, occupied)
     }
 }

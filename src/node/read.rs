@@ -55,7 +55,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         if len.saturating_mul(2) > minute.config().interval() {
             return None;
         }
-        let sum = self.previous_span(now).map_or(0, |span| self.sum_between(&span, event));
+        let span = second.sample(now, 1);
+        let sum = span.map_or(0, |span| self.sum_between(&span, event));
         Some(per_second(sum, len.as_secs_f64()))
     }
 
@@ -67,11 +68,21 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// The highest rate of `event` per second in any one bucket of the short window at `now`: of
     /// successes what Sentinel calls `maxSuccessQps`.
     pub fn max_qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
-        let second = &self.current().second;
+        self.max_qps_of(&self.current().second, now, event)
+    }
+
+    pub(super) fn max_qps_of(
+        &self,
+        second: &SlidingWindow<C>,
+        now: Timestamp,
+        event: MetricEvent,
+    ) -> f64 {
         let max = if self.is_plain() {
             second.max_of_single_bucket_at(now, event)
         } else {
-            self.samples(now).map(|span| self.sum_between(&span, event)).max().unwrap_or(0)
+            let ages = 0..second.config().sample_count() as u64;
+            let samples = ages.map_while(|age| second.sample(now, age));
+            samples.map(|span| self.sum_between(&span, event)).max().unwrap_or(0)
         };
         per_second(max, second.config().bucket_len().as_secs_f64())
     }
@@ -133,11 +144,10 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// it.
     ///
     /// To see it, a thread that enters looks at what all threads have counted: when it enters first in
-    /// a bucket, when more of those that it let in itself are under way than when it last looked, and
-    /// otherwise a thousand times a bucket. Where one thread enters and ends them, this is exact; a peak
-    /// that many threads make together, each with fewer than before, and that is shorter than a
-    /// thousandth of a bucket, it can miss. Never is it too high by what was not under way at once but
-    /// while the thread looked.
+    /// a bucket, when it has let more in than have ended on it since it last looked, and otherwise a
+    /// thousand times a bucket. Where one thread enters and ends them, this is exact. It can miss a peak
+    /// that many threads make together, each with fewer than before, and that is shorter than a thousandth
+    /// of a bucket, and what enters while the thread looks. It is never higher than the highest there was.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
         self.second_totals(now).max_concurrency()
     }
@@ -209,16 +219,5 @@ impl<C: Clock + Clone> ResourceNode<C> {
             add_borrowed(&mut totals, generation.borrowed(span));
             totals
         })
-    }
-
-    /// The bucket of the short window before that of `now`; `None` before the beginning of time.
-    pub(super) fn previous_span(&self, now: Timestamp) -> Option<Span> {
-        self.current().second.sample(now, 1)
-    }
-
-    /// The buckets of the short window at `now`, from the newest to the oldest.
-    fn samples(&self, now: Timestamp) -> impl Iterator<Item = Span> {
-        let second = &self.current().second;
-        (0..second.config().sample_count() as u64).map_while(move |age| second.sample(now, age))
     }
 }

@@ -12,7 +12,8 @@ use crate::timestamp::Timestamp;
 
 /// How far the seconds of a node have been delivered: what a reader keeps from poll to poll.
 ///
-/// Threads that poll with the same cursor share the seconds; each is delivered to one of them.
+/// Threads that poll with the same cursor share the seconds; each is delivered to one of them. It goes with
+/// one node: what one node has delivered, another has not.
 #[derive(Debug)]
 pub struct SecondsCursor {
     /// The number of the first second that has not been delivered.
@@ -38,6 +39,8 @@ impl SecondsCursor {
         // One read-modify-write: of those who poll at once, each gets what is new to it. Relaxed: the
         // counts are ordered by the wraps that they are in.
         let next = self.next.fetch_max(current, Ordering::Relaxed);
+        // In a window of less than a second none is whole.
+        let oldest = oldest.min(current);
         if next > 0 && next < oldest {
             self.missed.fetch_add(oldest - next, Ordering::Relaxed);
         }
@@ -59,6 +62,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// The seconds that are over at `now`, lie in the long window, and were not delivered by that cursor
     /// before; those in which nothing happened are left out. After Sentinel's `metrics`.
+    ///
+    /// The long window should be of two seconds at least, and polled before they have left it: one second
+    /// is whole in a shorter one for a moment only.
     ///
     /// A second is delivered once, as it is when it is taken from the iterator: what a thread that was
     /// held up adds to it after that is in the totals, but in no item. Those that are not taken are not

@@ -44,8 +44,8 @@ pub struct NodeSnapshot {
     pub second: WindowSnapshot,
     /// The long window.
     pub minute: WindowSnapshot,
-    /// The last bucket of the short window that was complete.
-    pub previous: WindowSnapshot,
+    /// The last bucket of the short window that was complete; `None` if the long one does not keep it.
+    pub previous: Option<WindowSnapshot>,
     /// The highest rate of success in one bucket of the short window, per second.
     pub max_success_qps: f64,
 }
@@ -93,16 +93,16 @@ impl NodeSnapshot {
         self.qps(MetricEvent::OccupiedPass)
     }
 
-    /// The rate of passes per second in the last complete bucket.
+    /// The rate of passes per second in the last complete bucket; `None` if it is not kept.
     #[must_use]
-    pub fn previous_pass_qps(&self) -> f64 {
-        self.previous.qps(MetricEvent::Pass)
+    pub fn previous_pass_qps(&self) -> Option<f64> {
+        self.previous.as_ref().map(|bucket| bucket.qps(MetricEvent::Pass))
     }
 
-    /// The rate of refusals per second in the last complete bucket.
+    /// The rate of refusals per second in the last complete bucket; `None` if it is not kept.
     #[must_use]
-    pub fn previous_block_qps(&self) -> f64 {
-        self.previous.qps(MetricEvent::Block)
+    pub fn previous_block_qps(&self) -> Option<f64> {
+        self.previous.as_ref().map(|bucket| bucket.qps(MetricEvent::Block))
     }
 
     /// The mean response time of the short window; `None` if nothing ended in it.
@@ -146,18 +146,20 @@ impl<C: Clock + Clone> ResourceNode<C> {
             length: Duration::from_secs_f64(window.observed_secs(now)),
             totals: self.totals_between(&window.span(now)),
         };
-        let previous = self.previous_span(now).map(|span| self.totals_between(&span));
+        let len = second.config().bucket_len();
+        let previous = || WindowSnapshot {
+            length: len,
+            totals: second.sample(now, 1).map(|it| self.totals_between(&it)).unwrap_or_default(),
+        };
+        let is_kept = len.saturating_mul(2) <= minute.config().interval();
         NodeSnapshot {
             timestamp: now,
             concurrency: self.concurrency(),
             waiting: self.waiting_at(now),
             second: window(second),
             minute: window(minute),
-            previous: WindowSnapshot {
-                length: second.config().bucket_len(),
-                totals: previous.unwrap_or_default(),
-            },
-            max_success_qps: self.max_qps_at(now, MetricEvent::Success),
+            previous: is_kept.then(previous),
+            max_success_qps: self.max_qps_of(second, now, MetricEvent::Success),
         }
     }
 }

@@ -14,7 +14,7 @@ impl NodeSnapshot {
             waiting: 0,
             second: WindowSnapshot::default(),
             minute: WindowSnapshot::default(),
-            previous: WindowSnapshot::default(),
+            previous: None,
             max_success_qps: 0.0,
         }
     }
@@ -60,7 +60,10 @@ impl AddAssign<&Self> for NodeSnapshot {
         self.waiting = self.waiting.saturating_add(*waiting);
         self.second += second;
         self.minute += minute;
-        self.previous += previous;
+        match (&mut self.previous, previous) {
+            (Some(sum), Some(previous)) => *sum += previous,
+            (sum, previous) => *sum = sum.take().or_else(|| previous.clone()),
+        }
         self.max_success_qps = self.max_success_qps.max(*max_success_qps);
     }
 }

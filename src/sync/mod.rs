@@ -16,12 +16,12 @@ mod thread_token;
 #[cfg(loom)]
 pub(crate) use model::{
     Arc, AtomicI64, AtomicU32, AtomicU64, CHUNK_LEN, FreeTokensRef, Lazy, Mutex, MutexGuard, Name,
-    Names, Ordering, Slot, arc_slice, cell_limit, fence, free_tokens, thread_local,
+    Names, Ordering, Slot, arc_slice, cell_limit, fence, free_tokens, thread_local, unique_numbers,
 };
 #[cfg(not(loom))]
 pub(crate) use real::{
     Arc, AtomicI64, AtomicU32, AtomicU64, CHUNK_LEN, FreeTokensRef, Lazy, Mutex, MutexGuard, Name,
-    Ordering, Slot, arc_slice, cell_limit, fence, free_tokens, thread_local,
+    Ordering, Slot, arc_slice, cell_limit, fence, free_tokens, thread_local, unique_numbers,
 };
 
 #[cfg(not(loom))]

@@ -25,6 +25,12 @@ pub(crate) fn free_tokens() -> FreeTokensRef {
     &FREE
 }
 
+/// The number that [`unique`](super::unique) returns next.
+pub(crate) fn unique_numbers() -> &'static AtomicU64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    &NEXT
+}
+
 pub(crate) fn arc_slice<T>(items: impl Iterator<Item = T>) -> Arc<[T]> {
     items.collect()
 }

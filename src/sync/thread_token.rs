@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::stall::{self, Point};
-use super::{FreeTokensRef, free_tokens, thread_local};
+use super::{FreeTokensRef, free_tokens, thread_local, unique_numbers};
 
 /// The numbers that ended threads have given back.
 pub(crate) type FreeTokens = BinaryHeap<Reverse<u32>>;
@@ -96,6 +96,5 @@ impl Drop for Leased {
 ///
 /// Under loom too it comes from the standard library: that no two are equal is all there is to it.
 pub(crate) fn unique() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    unique_numbers().fetch_add(1, Ordering::Relaxed)
 }

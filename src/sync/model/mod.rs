@@ -35,6 +35,14 @@ pub(crate) fn free_tokens() -> FreeTokensRef {
     FREE.clone()
 }
 
+/// From 0 in each execution: two arrays have their hands in one place or not, whatever other models do.
+pub(crate) fn unique_numbers() -> std::sync::Arc<std::sync::atomic::AtomicU64> {
+    loom::lazy_static! {
+        static ref NEXT: std::sync::Arc<std::sync::atomic::AtomicU64> = std::sync::Arc::default();
+    }
+    NEXT.clone()
+}
+
 /// Loom's has no form for a constant initial value.
 macro_rules! modelled_thread_local {
     (static $name:ident: $type:ty = const $init:block;) => {
