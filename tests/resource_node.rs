@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, OccupiedPass, Pass, Success};
 use leaparray::{
-    Entry, ManualClock, NodeConfig, NodeConfigError, ResourceNode, SecondsCursor, Timestamp,
+    Clock, Entry, ManualClock, NodeConfig, NodeConfigError, ResourceNode, SecondsCursor, Timestamp,
     ViewError, WindowConfig,
 };
 
@@ -181,6 +181,62 @@ fn counts_stay_when_the_geometry_changes_and_when_it_changes_back() {
     clock.advance(Duration::from_secs(61));
     assert_eq!((node.minute_sum(Pass), node.lifetime().sum(Pass)), (0, 5));
     assert_eq!(node.account().recorded(), node.lifetime());
+}
+
+#[test]
+fn a_ring_that_is_left_keeps_its_counts_for_a_longer_window() {
+    let (node, clock) = node();
+    clock.advance(Duration::from_secs(100));
+    let ten_seconds = WindowConfig::new(20, Duration::from_secs(10)).unwrap();
+    node.reconfigure(NodeConfig::new(*config(2, 120).second(), ten_seconds).unwrap());
+    node.enter_many(7).success();
+    node.reconfigure(NodeConfig::default());
+    for secs in [9, 11, 59, 60] {
+        clock.set(NOON.saturating_add(Duration::from_secs(100 + secs)));
+        assert_eq!(node.minute_sum(Pass), if secs < 60 { 7 } else { 0 }, "{secs} s later");
+    }
+    // And where it begins with time itself.
+    clock.set(Timestamp::MIN);
+    let node = ResourceNode::with_clock(config(1, 60), clock.clone());
+    let short = WindowConfig::new(1, Duration::from_secs(1)).unwrap();
+    node.reconfigure(NodeConfig::new(short, short).unwrap());
+    node.block();
+    clock.advance(Duration::from_secs(1));
+    node.block();
+    node.reconfigure(config(1, 60));
+    clock.advance(Duration::from_secs(9));
+    assert_eq!(node.minute_sum(Block), 1, "the other one has left its ring");
+}
+
+#[test]
+fn a_limit_is_one_for_all_geometries_and_for_who_comes_late() {
+    let (node, clock) = node();
+    clock.advance(millis(450));
+    assert!(node.try_occupy_next(5, 5).is_some());
+    node.reconfigure(config(10, 600));
+    assert!(node.try_occupy_next(1, 5).is_none());
+    assert_eq!(node.waiting(), 5);
+    clock.advance(millis(60));
+    assert!(node.try_occupy_next(1, 6).is_some());
+    let late = clock.now().saturating_sub(millis(100));
+    assert!(node.try_occupy_next_at(late, 6, 11).is_none(), "five and one are taken");
+    assert!(node.try_occupy_next_at(late, 5, 11).is_some());
+}
+
+#[test]
+fn a_long_window_of_less_than_two_seconds() {
+    let (node, clock) = node();
+    let tenth = WindowConfig::new(10, millis(100)).unwrap();
+    node.reconfigure(NodeConfig::new(tenth, tenth).unwrap());
+    let cursor = SecondsCursor::new();
+    for _ in 0..5 {
+        clock.advance(millis(1));
+        assert_eq!((node.poll_seconds(&cursor).count(), cursor.missed()), (0, 0));
+    }
+    let second = WindowConfig::new(1, Duration::from_secs(1)).unwrap();
+    let halves = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
+    node.reconfigure(NodeConfig::new(second, halves).unwrap());
+    assert_eq!((node.snapshot().previous, node.previous_qps(Pass)), (None, None));
 }
 
 #[test]

@@ -113,3 +113,21 @@ fn a_cell_is_handed_on() {
         assert_eq!(node.concurrency(), 0);
     });
 }
+
+/// Two are never there while the other one looks, however many come and go.
+#[test]
+fn the_highest_concurrency_was_reached() {
+    explore(Some(2), || {
+        let node = small();
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || enter(&node, 1).success_at(start(1)))
+        };
+        for _ in 0..2 {
+            enter(&node, 1).success_at(start(1));
+        }
+        other.join().unwrap();
+        let highest = node.lifetime().max_concurrency();
+        assert!(highest.is_some_and(|highest| (1..=2).contains(&highest)), "{highest:?}");
+    });
+}
