@@ -209,6 +209,27 @@ fn a_geometry_reaches_a_context_that_is_made_meanwhile() {
     });
 }
 
+/// Its resource is listed, and whoever listed it has not heard of the change yet.
+#[test]
+fn a_geometry_reaches_a_context_of_what_was_just_listed() {
+    explore(Some(3), || {
+        let registry = registry(1);
+        let lister = {
+            let registry = registry.clone();
+            thread::spawn(move || registry.resource("a").unwrap())
+        };
+        let finder = {
+            let registry = registry.clone();
+            thread::spawn(move || registry.get("a").map(|a| a.in_context("web").unwrap()))
+        };
+        registry.reconfigure(node_config(1, 2));
+        let (resource, context) = (lister.join().unwrap(), finder.join().unwrap());
+        for node in [Some(resource), context].iter().flatten() {
+            assert_eq!(*node.config(), node_config(1, 2));
+        }
+    });
+}
+
 #[test]
 fn two_that_ask_for_a_context_get_one_node() {
     explore(None, || {

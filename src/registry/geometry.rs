@@ -1,7 +1,5 @@
 //! The geometry of nodes to come, and how one that comes meanwhile gets the new one.
 
-use super::resource::Resource;
-use crate::clock::Clock;
 use crate::node::NodeConfig;
 use crate::sync::{Arc, AtomicU64, Ordering, Slot};
 
@@ -58,19 +56,23 @@ impl Geometry {
         }
     }
 
-    /// Gives a resource that was just listed, or whose context was, what has changed since it was made,
-    /// or was changing then.
-    pub(crate) fn settle<C: Clock + Clone>(&self, resource: &Resource<C>, made: AsOf) {
+    /// Has what was just listed told what has changed since it was made, or was changing then.
+    pub(crate) fn settle(&self, made: AsOf, tell: impl Fn(NodeConfig)) {
         let mut settled = Some(made.0).filter(|turns| turns.is_multiple_of(2));
         loop {
-            // A read-modify-write, since it must see the newest. Release: that the resource is listed.
-            // Acquire: pairs with the Releases in `change`.
-            let turns = self.turns.fetch_add(0, Ordering::AcqRel);
+            let turns = self.take_turn();
             if settled == Some(turns) {
                 return;
             }
             settled = Some(turns);
-            resource.reconfigure(self.get());
+            tell(self.get());
         }
+    }
+
+    /// Of two that do something, call this, and then look at what the other does, one sees it.
+    pub(crate) fn take_turn(&self) -> u64 {
+        // A read-modify-write, since it must see the newest. Release: what was done before, such as that
+        // a resource is listed. Acquire: pairs with that, and with the Releases in `change`.
+        self.turns.fetch_add(0, Ordering::AcqRel)
     }
 }

@@ -82,6 +82,14 @@ impl<C: Clock + Clone> Listed<C> {
         }
     }
 
+    /// Changes the geometry of its node and of its contexts, for who has just listed it.
+    pub(crate) fn reconfigure(&self, config: NodeConfig) {
+        self.node.reconfigure(config);
+        // Who appends a context has asked the node before; here it is found, or it asks once more.
+        self.common.geometry.take_turn();
+        self.contexts().for_each(|context| context.node().reconfigure(config));
+    }
+
     /// Whether nothing was recorded with a time after `now − idle`, in it or in any of its contexts.
     pub(crate) fn is_idle(&self, now: Timestamp, idle: std::time::Duration) -> bool {
         let recorded_before = self.nodes().map(ResourceNode::recorded_before).max();

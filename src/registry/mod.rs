@@ -141,7 +141,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// # Errors
     ///
     /// [`RegistryError::Full`] if it is not listed and there is no place for it. While threads race to
-    /// list one name, each of them takes a place until it knows that it has lost.
+    /// list one name, each of them takes a place until it knows that it has lost: the last place may be
+    /// taken by who is about to list this very name, or to lose that race.
     #[inline]
     pub fn resource(&self, name: &str) -> Result<Resource<C>, RegistryError> {
         match self.get(name) {
@@ -220,7 +221,7 @@ impl<C: Clock + Clone> Registry<C> {
             let resource = Resource::of(Arc::new(listed));
             if self.names.insert(resource.listed().name(), Arc::clone(resource.listed())) {
                 place.keep();
-                self.common.geometry.settle(&resource, as_of);
+                self.common.geometry.settle(as_of, |config| resource.listed().reconfigure(config));
                 return Ok(resource);
             }
             drop(place);
@@ -241,8 +242,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// and of those to come.
     ///
     /// What was recorded before [stays](crate::ResourceNode::reconfigure). Resources that were
-    /// [removed](Self::remove) are not reached. A resource that is asked for meanwhile has the new
-    /// geometry when both have returned.
+    /// [removed](Self::remove) are not reached. A resource that is listed meanwhile has the new geometry
+    /// when both this and the call that listed it have returned.
     ///
     /// ```
     /// use leaparray::{MetricEvent, NodeConfig, Registry, WindowConfig};

@@ -123,11 +123,20 @@ impl<C: Clock + Clone> Resource<C> {
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn in_context(&self, name: &str) -> Result<Self, RegistryError> {
+        if let Some(context) = self.listed.contexts().find(|context| context.name() == name) {
+            return Ok(self.with_context(Some(context)));
+        }
         let geometry = &self.listed.common().geometry;
         let as_of = geometry.as_of();
-        let context = self.listed.context(name, *self.listed.node().config())?;
+        let inherited = *self.listed.node().config();
+        let context = self.listed.context(name, inherited)?;
         let resource = self.with_context(Some(context));
-        geometry.settle(&resource, as_of);
+        geometry.settle(as_of, |config| resource.reconfigure(config));
+        // Its resource may only now be told of a change that was before that.
+        let current = *self.listed.node().config();
+        if current != inherited && *resource.config() == inherited {
+            resource.reconfigure(current);
+        }
         Ok(resource)
     }
 
