@@ -30,12 +30,10 @@ impl Gauge {
 
     /// Looks until nothing has ended meanwhile, but not for ever.
     fn look(&self) -> Look {
-        let mut look = self.look_once();
-        for _ in 1..LOOKS {
-            if look.at_least_there == look.at_most_reached {
-                break;
-            }
+        let (mut look, mut looks) = (self.look_once(), 1);
+        while look.at_least_there != look.at_most_reached && looks < LOOKS {
             let again = self.look_once();
+            looks += 1;
             look.at_least_there = look.at_least_there.min(again.at_least_there);
             look.at_most_reached = look.at_most_reached.max(again.at_most_reached);
         }
