@@ -25,6 +25,7 @@
 //! | choose where `now` comes from | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
 //! | know one resource: rates, response times, what is under way | [`ResourceNode`], entered by [`Entry`] |
 //! | find a resource by its name | [`Registry`], which gives out [`Resource`]s |
+//! | limit, pace and protect on all of that | [`flow`] |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
 //! | count something of your own | [`LeapArray`], over any [`Bucket`] |
 //!
@@ -64,6 +65,7 @@ mod clock;
 mod divisor;
 mod error;
 mod event;
+pub mod flow;
 mod gauge;
 mod geometry;
 mod hand;

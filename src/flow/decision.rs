@@ -1,0 +1,138 @@
+//! What a request is told.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::timestamp::Timestamp;
+
+/// What a request is told, and what it holds while it goes ahead, if that is anything.
+///
+/// ```
+/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
+/// use leaparray::Timestamp;
+/// use std::time::Duration;
+///
+/// let bucket = LeakyBucket::new(Rate::new(10, Duration::from_secs(1))?, Duration::from_millis(50));
+/// let t = Timestamp::from_millis;
+/// assert_eq!(bucket.try_acquire_at(t(300), 1), Decision::Admitted(()));
+/// assert_eq!(bucket.try_acquire_at(t(350), 1), Decision::Wait((), Duration::from_millis(50)));
+/// let refusal = bucket.try_acquire_at(t(360), 1).refusal().expect("it would have to wait 140 ms");
+/// assert_eq!(refusal.retry_at, Some(t(450)));
+/// # Ok::<_, leaparray::flow::RateError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "who does not look at it goes ahead unasked"]
+pub enum Decision<P = ()> {
+    /// Go ahead.
+    Admitted(P),
+    /// Go ahead after so long. What it takes is taken already, and is not given back.
+    Wait(P, Duration),
+    /// Do not go ahead. Nothing was taken.
+    Refused(Refusal),
+}
+
+impl<P> Decision<P> {
+    /// Whether it may go ahead, now or after a wait.
+    #[inline]
+    pub const fn is_admitted(&self) -> bool {
+        !matches!(self, Self::Refused(_))
+    }
+
+    /// How long to wait before going ahead: zero if it need not, or may not at all.
+    pub const fn wait(&self) -> Duration {
+        match self {
+            Self::Wait(_, wait) => *wait,
+            Self::Admitted(_) | Self::Refused(_) => Duration::ZERO,
+        }
+    }
+
+    /// Why it may not go ahead; `None` if it may.
+    pub const fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(*refusal),
+            Self::Admitted(_) | Self::Wait(..) => None,
+        }
+    }
+
+    /// The same with something else to hold.
+    pub fn map<Q>(self, make: impl FnOnce(P) -> Q) -> Decision<Q> {
+        match self {
+            Self::Admitted(permit) => Decision::Admitted(make(permit)),
+            Self::Wait(permit, wait) => Decision::Wait(make(permit), wait),
+            Self::Refused(refusal) => Decision::Refused(refusal),
+        }
+    }
+
+    /// What it holds, and how long it is to wait before it goes ahead.
+    ///
+    /// # Errors
+    ///
+    /// The refusal.
+    pub fn into_result(self) -> Result<(P, Duration), Refusal> {
+        match self {
+            Self::Admitted(permit) => Ok((permit, Duration::ZERO)),
+            Self::Wait(permit, wait) => Ok((permit, wait)),
+            Self::Refused(refusal) => Err(refusal),
+        }
+    }
+}
+
+/// Why a request may not go ahead, and when it may ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// Why.
+    pub reason: Reason,
+    /// The earliest time at which it can make sense to ask again; `None` if no time is known before which
+    /// it makes none, or if it never will. Somebody else may be faster then.
+    pub retry_at: Option<Timestamp>,
+}
+
+impl Refusal {
+    pub(crate) const fn new(reason: Reason, retry_at: Option<Timestamp>) -> Self {
+        Self { reason, retry_at }
+    }
+
+    /// Who asks for more than there can ever be at once.
+    pub(crate) const fn never() -> Self {
+        Self::new(Reason::MoreThanLimit, None)
+    }
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// So many have been admitted already.
+    LimitReached,
+    /// It would have to wait longer than anybody may.
+    WaitTooLong,
+    /// It asks for more permits than there can ever be at once.
+    MoreThanLimit,
+    /// What it is for fails too often.
+    Failing,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LimitReached => "the limit is reached",
+            Self::WaitTooLong => "the wait would be too long",
+            Self::MoreThanLimit => "it is more than the limit",
+            Self::Failing => "too much of it fails",
+        })
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "refused: {}", self.reason)?;
+        match self.retry_at {
+            Some(retry_at) => write!(f, ", until {retry_at} at least"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for Refusal {}

@@ -1,0 +1,116 @@
+//! Requests, evenly spaced.
+
+use std::time::Duration;
+
+use super::{Decision, Limiter, Rate, Reason, Refusal};
+use crate::clock::{Clock, MonotonicClock};
+use crate::sync::{AtomicU64, Ordering};
+use crate::timestamp::{Timestamp, saturating_nanos};
+
+/// Spaces requests evenly: each is told how long to wait, and is refused if that is too long. What
+/// Sentinel calls a throttling controller.
+///
+/// A request for `n` permits is due `n` permits' time after the last one that was admitted, and goes
+/// ahead at once if that is past: time that was not used is not saved up. Due times are exact: they are
+/// rounded to a nanosecond each, and that does not add up.
+///
+/// One atomic, which is written once by who is admitted and not at all by who is refused.
+///
+/// ```
+/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
+/// use leaparray::{ManualClock, Timestamp};
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let rate = Rate::new(10, Duration::from_secs(1))?;
+/// let bucket = LeakyBucket::with_clock(rate, Duration::from_millis(250), clock.clone());
+/// let waits = [(); 3].map(|()| bucket.try_acquire().wait().as_millis());
+/// assert_eq!(waits, [0, 100, 200]);
+/// assert!(!bucket.try_acquire().is_admitted(), "it would have to wait 300 ms");
+/// clock.advance(Duration::from_millis(50));
+/// assert_eq!(bucket.try_acquire(), Decision::Wait((), Duration::from_millis(250)));
+/// # Ok::<_, leaparray::flow::RateError>(())
+/// ```
+#[derive(Debug)]
+pub struct LeakyBucket<C = MonotonicClock> {
+    rate: Rate,
+    max_wait: u64,
+    /// When the last one that was admitted goes ahead, in nanoseconds.
+    latest: AtomicU64,
+    clock: C,
+}
+
+/// Nobody was admitted yet.
+const NEVER: u64 = 0;
+
+impl LeakyBucket {
+    /// A bucket with a precise clock of its own, in which nobody waits longer than `max_wait`.
+    #[must_use]
+    pub fn new(rate: Rate, max_wait: Duration) -> Self {
+        Self::with_clock(rate, max_wait, MonotonicClock::new())
+    }
+}
+
+impl<C: Clock> LeakyBucket<C> {
+    /// A bucket that reads the given clock.
+    #[must_use]
+    pub fn with_clock(rate: Rate, max_wait: Duration, clock: C) -> Self {
+        Self { rate, max_wait: saturating_nanos(max_wait), latest: AtomicU64::new(NEVER), clock }
+    }
+
+    /// The rate.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// The longest that anybody waits.
+    #[must_use]
+    pub const fn max_wait(&self) -> Duration {
+        Duration::from_nanos(self.max_wait)
+    }
+
+    /// When a request for so many permits goes ahead at the earliest, `latest` being the last one.
+    #[inline]
+    fn due(&self, latest: u64, permits: u64) -> Option<u64> {
+        if latest == NEVER { Some(NEVER) } else { self.rate.after(latest, permits) }
+    }
+}
+
+impl<C: Clock> Limiter for LeakyBucket<C> {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    #[inline]
+    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
+        let now = now.as_nanos();
+        if permits == 0 {
+            return Decision::Admitted(());
+        }
+        // Relaxed, all of it: the value is all there is, and its own order decides.
+        let mut latest = self.latest.load(Ordering::Relaxed);
+        loop {
+            let Some(due) = self.due(latest, permits) else {
+                return Decision::Refused(Refusal::never());
+            };
+            let wait = due.saturating_sub(now);
+            if wait > self.max_wait {
+                let retry_at = Timestamp::from_nanos(due - self.max_wait);
+                return Decision::Refused(Refusal::new(Reason::WaitTooLong, Some(retry_at)));
+            }
+            // Who goes ahead at the beginning of time is not nobody.
+            let goes = due.max(now).max(NEVER + 1);
+            match self.latest.compare_exchange_weak(
+                latest,
+                goes,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) if wait == 0 => return Decision::Admitted(()),
+                Ok(_) => return Decision::Wait((), Duration::from_nanos(wait)),
+                Err(found) => latest = found,
+            }
+        }
+    }
+}

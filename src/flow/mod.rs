@@ -1,0 +1,31 @@
+//! Decisions on time and on what has passed: limiters, pacing, warm-up, a breaker.
+//!
+//! Each answers a [`Decision`]: admitted, admitted after a [wait](Decision::Wait), or
+//! [refused](Decision::Refused) with a [reason](Reason) and the earliest time at which it can make sense
+//! to ask again. To ask and to take is one step: of those who race for the last permit one gets it, and
+//! nothing is taken first and given back after. Nothing sleeps in here. [`Decision::sleep`] and
+//! [`acquire_blocking`] do, and [`Decision::sleep_with`] and [`acquire_with`] leave it to any runtime.
+//!
+//! | to | there is |
+//! |---|---|
+//! | space requests evenly | [`LeakyBucket`] |
+//! | admit at a rate, and bursts up to a size | [`TokenBucket`] |
+//!
+//! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that
+//! takes it. A `now` that is older than what was decided on last is taken for that: no decision goes back.
+
+mod acquire;
+mod decision;
+mod error;
+mod leaky_bucket;
+mod limiter;
+mod rate;
+mod token_bucket;
+
+pub use acquire::{acquire_blocking, acquire_with};
+pub use decision::{Decision, Reason, Refusal};
+pub use error::RateError;
+pub use leaky_bucket::LeakyBucket;
+pub use limiter::Limiter;
+pub use rate::Rate;
+pub use token_bucket::TokenBucket;

@@ -1,0 +1,180 @@
+//! How often a permit comes.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::RateError;
+use crate::timestamp::saturating_nanos;
+
+/// So many permits in an interval, evenly: from one in 584 years to one a nanosecond.
+///
+/// ```
+/// use leaparray::flow::Rate;
+/// use std::time::Duration;
+///
+/// let rate = Rate::new(10, Duration::from_secs(1))?;
+/// assert_eq!(rate, Rate::new(600, Duration::from_secs(60))?);
+/// assert_eq!(rate.to_string(), "1 in 100ms");
+/// # Ok::<_, leaparray::flow::RateError>(())
+/// ```
+//
+// In lowest terms: `permits` in `nanos`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    permits: u64,
+    nanos: u64,
+    /// How many nanoseconds a permit takes, if that is a whole number.
+    cost: Option<u64>,
+}
+
+impl Rate {
+    /// `permits` in each `interval`.
+    ///
+    /// # Errors
+    ///
+    /// If `permits` or `interval` is zero, `interval` is longer than a
+    /// [`Timestamp`](crate::Timestamp) reaches, or a permit takes less than a nanosecond.
+    pub const fn new(permits: u64, interval: Duration) -> Result<Self, RateError> {
+        if permits == 0 {
+            return Err(RateError::ZeroPermits { interval });
+        }
+        if interval.is_zero() {
+            return Err(RateError::ZeroInterval { permits });
+        }
+        if interval.as_nanos() > u64::MAX as u128 {
+            let max = Duration::from_nanos(u64::MAX);
+            return Err(RateError::IntervalTooLong { interval, max });
+        }
+        let nanos = saturating_nanos(interval);
+        if nanos < permits {
+            return Err(RateError::TooFast { permits, interval });
+        }
+        let divisor = greatest_common_divisor(nanos, permits);
+        let (permits, nanos) = (permits / divisor, nanos / divisor);
+        Ok(Self { permits, nanos, cost: if permits == 1 { Some(nanos) } else { None } })
+    }
+
+    /// When `permits`, of which there is one at least, have come since `since`; `None` if time ends before.
+    ///
+    /// To the nanosecond, rounded up. What is rounded does not add up: from a time that was come to in
+    /// this way, the next is counted as from the exact one.
+    #[inline]
+    pub(crate) fn after(self, since: u64, permits: u64) -> Option<u64> {
+        match self.cost {
+            Some(cost) => since.checked_add(permits.checked_mul(cost)?),
+            None => self.after_exactly(since, permits),
+        }
+    }
+
+    /// The exact times lie on a grid: the k-th permit of all time comes at k · nanos / permits, and
+    /// `since` may be that rounded up, plus an offset that stays. By so many parts of a nanosecond it
+    /// was rounded up:
+    ///
+    /// b = (since · permits mod nanos) mod permits
+    ///
+    /// An offset that reaches the next time of the grid is taken for none, once.
+    fn after_exactly(self, since: u64, permits: u64) -> Option<u64> {
+        let wide = u128::from;
+        let rounded = wide(since) * wide(self.permits) % wide(self.nanos) % wide(self.permits);
+        let parts = wide(permits) * wide(self.nanos) - rounded;
+        since.checked_add(u64::try_from(parts.div_ceil(wide(self.permits))).ok()?)
+    }
+
+    /// How long `permits` take, rounded up; `None` if time ends before.
+    pub(crate) fn duration(self, permits: u64) -> Option<u64> {
+        let parts = u128::from(permits) * u128::from(self.nanos);
+        u64::try_from(parts.div_ceil(self.permits.into())).ok()
+    }
+
+    /// How many permits come in so many nanoseconds, rounded down.
+    pub(crate) fn permits_in(self, nanos: u64) -> u64 {
+        // At most one a nanosecond.
+        let permits = u128::from(nanos) * u128::from(self.permits) / u128::from(self.nanos);
+        u64::try_from(permits).unwrap_or(u64::MAX)
+    }
+
+    /// Whether a permit takes a whole number of nanoseconds.
+    pub(crate) const fn is_whole(self) -> bool {
+        self.cost.is_some()
+    }
+}
+
+impl fmt::Display for Rate {
+    /// In lowest terms: `1 in 100ms`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {:?}", self.permits, Duration::from_nanos(self.nanos))
+    }
+}
+
+/// Of two numbers that are not zero, by Euclid.
+const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_rounded_does_not_add_up() {
+        let second = Duration::from_secs(1);
+        for permits in [3, 7, 60, 999_983, 1_000_000, 333_333_333] {
+            let rate = Rate::new(permits, second).unwrap();
+            let start = 1_540_629_300_123_456_789;
+            let mut time = start;
+            let steps = permits.min(1_000_000);
+            for _ in 0..steps {
+                time = rate.after(time, 1).unwrap();
+            }
+            let exact = start + rate.duration(steps).unwrap();
+            assert!(time.abs_diff(exact) <= 1, "{permits}: {time} against {exact}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn permits_come_one_by_one_or_all_at_once(
+            permits in 1..2_000_u64,
+            interval in 1..u64::MAX,
+            start in 0..1_u64 << 62,
+            steps in proptest::collection::vec(1..50_u64, 1..40),
+        ) {
+            let interval = interval % 100_000_000 + permits;
+            let rate = Rate::new(permits, Duration::from_nanos(interval)).unwrap();
+            let by_steps = steps.iter().fold(start, |time, &step| rate.after(time, step).unwrap());
+            let at_once = rate.after(start, steps.iter().sum()).unwrap();
+            prop_assert!(at_once <= by_steps && by_steps <= at_once + 1, "{at_once} {by_steps}");
+            let exact = start + rate.duration(steps.iter().sum()).unwrap();
+            prop_assert!(at_once <= exact && exact <= at_once + 1, "{at_once} {exact}");
+        }
+    }
+
+    #[test]
+    fn at_the_end_of_time() {
+        let rate = |permits| Rate::new(permits, Duration::from_nanos(10)).unwrap();
+        for rate in [rate(1), rate(3)] {
+            assert_eq!(rate.after(u64::MAX - 1, 1), None);
+            assert_eq!(rate.after(0, u64::MAX), None);
+            assert_eq!(rate.duration(u64::MAX), None);
+            assert!(rate.after(u64::MAX - 10, 1).is_some());
+        }
+        let slowest = Rate::new(1, Duration::from_nanos(u64::MAX)).unwrap();
+        assert_eq!(slowest.after(0, 1), Some(u64::MAX));
+    }
+
+    #[test]
+    fn a_rate_that_is_none_is_refused() {
+        let second = Duration::from_secs(1);
+        assert_eq!(Rate::new(0, second), Err(RateError::ZeroPermits { interval: second }));
+        assert_eq!(Rate::new(5, Duration::ZERO), Err(RateError::ZeroInterval { permits: 5 }));
+        let too_fast = RateError::TooFast { permits: 1_000_000_001, interval: second };
+        assert_eq!(Rate::new(1_000_000_001, second), Err(too_fast));
+        assert!(Rate::new(1_000_000_000, second).is_ok());
+        assert!(matches!(Rate::new(1, Duration::MAX), Err(RateError::IntervalTooLong { .. })));
+    }
+}
