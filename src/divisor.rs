@@ -29,6 +29,25 @@ impl Divisor {
         let rest = dividend - estimate * self.value;
         if rest >= self.value { (estimate + 1, rest - self.value) } else { (estimate, rest) }
     }
+
+    /// The same of a dividend that may be wide: as fast if it is not.
+    #[inline]
+    pub(crate) fn divide_wide(self, dividend: u128) -> (u128, u64) {
+        match u64::try_from(dividend) {
+            Ok(dividend) => {
+                let (quotient, remainder) = self.divide(dividend);
+                (quotient.into(), remainder)
+            }
+            Err(_) => self.divide_slowly(dividend),
+        }
+    }
+
+    #[cold]
+    #[expect(clippy::cast_possible_truncation, reason = "a remainder is below its divisor")]
+    fn divide_slowly(self, dividend: u128) -> (u128, u64) {
+        let value = u128::from(self.value);
+        (dividend / value, (dividend % value) as u64)
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -59,6 +78,14 @@ mod tests {
                 let expected = (dividend / value, dividend % value);
                 prop_assert_eq!(Divisor::new(value).divide(dividend), expected);
             }
+        }
+
+        #[test]
+        fn is_the_wide_division(dividend in number(), factor in number(), value in number()) {
+            let (value, dividend) = (value.max(1), u128::from(dividend) * u128::from(factor));
+            let (quotient, remainder) = Divisor::new(value).divide_wide(dividend);
+            let expected = (dividend / u128::from(value), dividend % u128::from(value));
+            prop_assert_eq!((quotient, u128::from(remainder)), expected);
         }
     }
 }

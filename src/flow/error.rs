@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use crate::error::ConfigError;
+
 /// Why so many permits in an interval are no [`Rate`](super::Rate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -54,3 +56,68 @@ impl fmt::Display for RateError {
 }
 
 impl Error for RateError {}
+
+/// Why there is no such limit in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LimitError {
+    /// The interval makes no window.
+    NoWindow(ConfigError),
+    /// The limit of a [`WarmUp`](super::WarmUp) is zero.
+    Zero,
+    /// The limit is above the highest that there can be with buckets of that length.
+    TooHigh {
+        /// The limit that was asked for.
+        limit: u64,
+        /// The highest limit there is.
+        max: u64,
+        /// The length of a bucket.
+        bucket_len: Duration,
+    },
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoWindow(error) => error.fmt(f),
+            Self::Zero => f.write_str("a limit of 0 has nothing to warm up to"),
+            Self::TooHigh { limit, max, bucket_len } => write!(
+                f,
+                "a limit of {limit} is above {max}, the highest with buckets of {bucket_len:?}"
+            ),
+        }
+    }
+}
+
+impl Error for LimitError {}
+
+/// Why a service does not warm up like this.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum WarmUpError {
+    /// It takes no time.
+    ZeroPeriod {
+        /// The cold factor that was asked for.
+        cold_factor: f64,
+    },
+    /// The cold factor is not a number above 1.
+    ColdFactor {
+        /// The cold factor that was asked for.
+        cold_factor: f64,
+    },
+}
+
+impl fmt::Display for WarmUpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZeroPeriod { cold_factor } => {
+                write!(f, "to warm up by a cold factor of {cold_factor} takes more than 0 ns")
+            }
+            Self::ColdFactor { cold_factor } => {
+                write!(f, "a cold factor is a number above 1, not {cold_factor}")
+            }
+        }
+    }
+}
+
+impl Error for WarmUpError {}

@@ -8,24 +8,38 @@
 //!
 //! | to | there is |
 //! |---|---|
+//! | admit at most so many in each interval | [`FixedWindow`] |
+//! | admit at most so many in any window of n buckets | [`SlidingWindowLimiter`] |
 //! | space requests evenly | [`LeakyBucket`] |
 //! | admit at a rate, and bursts up to a size | [`TokenBucket`] |
+//! | let a cold service warm up | [`WarmUp`] |
+//! | admit at most so many at once | [`ConcurrencyLimit`] |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that
 //! takes it. A `now` that is older than what was decided on last is taken for that: no decision goes back.
 
 mod acquire;
+mod concurrency_limit;
 mod decision;
 mod error;
+mod fixed_window;
 mod leaky_bucket;
 mod limiter;
+mod permit_window;
 mod rate;
+mod sliding_window_limiter;
 mod token_bucket;
+mod warm_up;
+mod word;
 
 pub use acquire::{acquire_blocking, acquire_with};
+pub use concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
 pub use decision::{Decision, Reason, Refusal};
-pub use error::RateError;
+pub use error::{LimitError, RateError, WarmUpError};
+pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use limiter::Limiter;
 pub use rate::Rate;
+pub use sliding_window_limiter::SlidingWindowLimiter;
 pub use token_bucket::TokenBucket;
+pub use warm_up::{WarmUp, WarmUpConfig};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::RateError;
+use crate::divisor::Divisor;
 use crate::timestamp::saturating_nanos;
 
 /// So many permits in an interval, evenly: from one in 584 years to one a nanosecond.
@@ -21,10 +22,8 @@ use crate::timestamp::saturating_nanos;
 // In lowest terms: `permits` in `nanos`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
-    permits: u64,
-    nanos: u64,
-    /// How many nanoseconds a permit takes, if that is a whole number.
-    cost: Option<u64>,
+    permits: Divisor,
+    nanos: Divisor,
 }
 
 impl Rate {
@@ -51,7 +50,7 @@ impl Rate {
         }
         let divisor = greatest_common_divisor(nanos, permits);
         let (permits, nanos) = (permits / divisor, nanos / divisor);
-        Ok(Self { permits, nanos, cost: if permits == 1 { Some(nanos) } else { None } })
+        Ok(Self { permits: Divisor::new(permits), nanos: Divisor::new(nanos) })
     }
 
     /// When `permits`, of which there is one at least, have come since `since`; `None` if time ends before.
@@ -59,50 +58,58 @@ impl Rate {
     /// To the nanosecond, rounded up. What is rounded does not add up: from a time that was come to in
     /// this way, the next is counted as from the exact one.
     #[inline]
-    pub(crate) fn after(self, since: u64, permits: u64) -> Option<u64> {
-        match self.cost {
-            Some(cost) => since.checked_add(permits.checked_mul(cost)?),
-            None => self.after_exactly(since, permits),
+    pub(crate) fn after(&self, since: u64, permits: u64) -> Option<u64> {
+        if self.is_whole() {
+            return since.checked_add(permits.checked_mul(self.nanos.value())?);
         }
+        since.checked_add(self.duration_less(permits, self.rounded(since))?)
     }
 
-    /// The exact times lie on a grid: the k-th permit of all time comes at k · nanos / permits, and
-    /// `since` may be that rounded up, plus an offset that stays. By so many parts of a nanosecond it
-    /// was rounded up:
+    /// By how many parts of a nanosecond a time was rounded up, of which there are as many as permits.
     ///
-    /// b = (since · permits mod nanos) mod permits
-    ///
-    /// An offset that reaches the next time of the grid is taken for none, once.
-    fn after_exactly(self, since: u64, permits: u64) -> Option<u64> {
-        let wide = u128::from;
-        let rounded = wide(since) * wide(self.permits) % wide(self.nanos) % wide(self.permits);
-        let parts = wide(permits) * wide(self.nanos) - rounded;
-        since.checked_add(u64::try_from(parts.div_ceil(wide(self.permits))).ok()?)
+    /// The exact times lie on a grid: the k-th permit of all time comes at k · nanos / permits. `time` is
+    /// such a time, rounded up, and perhaps an offset that stays. That makes
+    /// (time · permits mod nanos) mod permits. An offset that has come to reach the next time of the grid
+    /// is taken for none, once.
+    #[inline]
+    pub(crate) fn rounded(&self, time: u64) -> u64 {
+        let within = u128::from(self.nanos.divide(time).1);
+        let past = self.nanos.divide_wide(within * u128::from(self.permits.value())).1;
+        self.permits.divide(past).1
     }
 
     /// How long `permits` take, rounded up; `None` if time ends before.
-    pub(crate) fn duration(self, permits: u64) -> Option<u64> {
-        let parts = u128::from(permits) * u128::from(self.nanos);
-        u64::try_from(parts.div_ceil(self.permits.into())).ok()
+    #[inline]
+    pub(crate) fn duration(&self, permits: u64) -> Option<u64> {
+        self.duration_less(permits, 0)
     }
 
-    /// How many permits come in so many nanoseconds, rounded down.
-    pub(crate) fn permits_in(self, nanos: u64) -> u64 {
+    /// The same, less some parts of a nanosecond, rounded up.
+    #[inline]
+    fn duration_less(&self, permits: u64, parts: u64) -> Option<u64> {
+        let whole = u128::from(permits) * u128::from(self.nanos.value()) - u128::from(parts);
+        let (nanos, rest) = self.permits.divide_wide(whole);
+        u64::try_from(nanos + u128::from(rest != 0)).ok()
+    }
+
+    /// How many permits come in so many nanoseconds and parts of one, rounded down.
+    pub(crate) fn permits_in(&self, nanos: u64, parts: u64) -> u64 {
+        let parts = u128::from(nanos) * u128::from(self.permits.value()) + u128::from(parts);
         // At most one a nanosecond.
-        let permits = u128::from(nanos) * u128::from(self.permits) / u128::from(self.nanos);
-        u64::try_from(permits).unwrap_or(u64::MAX)
+        u64::try_from(self.nanos.divide_wide(parts).0).unwrap_or(u64::MAX)
     }
 
     /// Whether a permit takes a whole number of nanoseconds.
-    pub(crate) const fn is_whole(self) -> bool {
-        self.cost.is_some()
+    #[inline]
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.permits.value() == 1
     }
 }
 
 impl fmt::Display for Rate {
     /// In lowest terms: `1 in 100ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in {:?}", self.permits, Duration::from_nanos(self.nanos))
+        write!(f, "{} in {:?}", self.permits.value(), Duration::from_nanos(self.nanos.value()))
     }
 }
 

@@ -50,8 +50,9 @@ impl<C: Clock> TokenBucket<C> {
     /// A bucket that reads the given clock.
     #[must_use]
     pub fn with_clock(rate: Rate, capacity: u64, clock: C) -> Self {
-        // Taken one by one, the tokens of a full bucket may take a nanosecond longer than at once.
-        let slack = u64::from(!rate.is_whole());
+        // Taken one by one, the tokens of a full bucket may take two nanoseconds longer than at once: what
+        // the first is rounded up by, and a time of the grid that is reached.
+        let slack = if rate.is_whole() { 0 } else { 2 };
         let fills_in = rate.duration(capacity).unwrap_or(u64::MAX).saturating_add(slack);
         Self { rate, capacity, fills_in, full_at: AtomicU64::new(0), clock }
     }
@@ -75,8 +76,10 @@ impl<C: Clock> TokenBucket<C> {
 
     /// How many tokens there are at `now`.
     pub fn available_at(&self, now: Timestamp) -> u64 {
-        let missing = self.full_at.load(Ordering::Relaxed).saturating_sub(now.as_nanos());
-        let there = self.rate.permits_in(self.fills_in.saturating_sub(missing));
+        let (full_at, now) = (self.full_at.load(Ordering::Relaxed), now.as_nanos());
+        let missing = full_at.saturating_sub(now);
+        let rounded = if missing == 0 { 0 } else { self.rate.rounded(full_at) };
+        let there = self.rate.permits_in(self.fills_in.saturating_sub(missing), rounded);
         there.min(self.capacity)
     }
 }
@@ -98,7 +101,13 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         // Relaxed, all of it: the value is all there is, and its own order decides.
         let mut full_at = self.full_at.load(Ordering::Relaxed);
         loop {
-            let Some(then) = self.rate.after(full_at.max(now), permits) else {
+            // From a full bucket `now` counts as exact, so that no division waits for the clock.
+            let then = if full_at <= now {
+                self.rate.duration(permits).and_then(|nanos| now.checked_add(nanos))
+            } else {
+                self.rate.after(full_at, permits)
+            };
+            let Some(then) = then else {
                 return Decision::Refused(Refusal::never());
             };
             if then - now > self.fills_in {

@@ -208,6 +208,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
         })
     }
 
+    /// How many have passed from the start of a bucket up to `now`.
+    pub(crate) fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64 {
+        self.sum_between(&Span::until_now(start, now), MetricEvent::Pass)
+    }
+
     /// What is in the buckets of the span, under whichever geometry.
     pub(super) fn totals_between(&self, span: &Span) -> MetricTotals {
         self.generations().fold(MetricTotals::default(), |totals, generation: &Generation<C>| {

@@ -1,0 +1,238 @@
+//! The permits of a sliding window, in one word that decides.
+
+use super::word::{Layout, Word};
+use crate::geometry::{WindowConfig, run};
+use crate::sync::{AtomicU64, Ordering};
+use crate::timestamp::Timestamp;
+
+/// How many permits were taken in the last buckets: never more than were free, whoever races.
+///
+/// One word holds the newest bucket and the permits of the window that ends with it, so that to look and
+/// to take is one compare-exchange. When time goes on, the bucket is closed first: nobody takes any more
+/// of it, and what was taken in it is final. That is noted in its slot, by whoever comes first, and the
+/// next bucket is opened with what the others of its window have. Each of these steps is a
+/// compare-exchange that anybody can do for anybody else, so that nobody waits for one that has stalled.
+///
+/// The word only grows: by its bucket, then closed or not, then its permits. So does each slot's.
+#[derive(Debug)]
+pub(super) struct PermitWindow {
+    config: WindowConfig,
+    /// The flag of a word says that its bucket is closed.
+    layout: Layout,
+    /// The newest bucket, and the permits of the window that ends with it.
+    newest: AtomicU64,
+    /// By slot: a bucket that is closed, and the permits that were taken in it.
+    closed: Box<[AtomicU64]>,
+    /// The oldest bucket with permits of the window that ends with the newest one, or an older one.
+    oldest: AtomicU64,
+}
+
+impl PermitWindow {
+    pub(super) fn new(config: WindowConfig) -> Self {
+        let layout = Layout::of(&config);
+        let closed = (0..config.sample_count()).map(|_| AtomicU64::new(0)).collect();
+        let [newest, oldest] = [(); 2].map(|()| AtomicU64::new(0));
+        Self { config, layout, newest, closed, oldest }
+    }
+
+    pub(super) const fn config(&self) -> &WindowConfig {
+        &self.config
+    }
+
+    /// The most permits that a window of that geometry can have.
+    pub(super) const fn max_permits(config: &WindowConfig) -> u64 {
+        Layout::of(config).max_count()
+    }
+
+    /// Takes `permits` if as many are free.
+    ///
+    /// `free` says how many are, in the window that ends with a bucket, if so many of it were taken
+    /// here. `close` is told of each bucket that is closed, perhaps more than once: its number, and the
+    /// permits of the window that ends with it and of the bucket itself. If others are at it too, and
+    /// ahead, it may be told nonsense of a bucket that they have closed.
+    #[inline]
+    pub(super) fn take(
+        &self,
+        now: Timestamp,
+        permits: u64,
+        free: impl Fn(u64, u64) -> u64,
+        close: impl Fn(u64, u64, u64),
+    ) -> Result<(), Full> {
+        let number = self.config.bucket_number(now);
+        // Acquire: pairs with the Release in `open`.
+        let mut word = self.newest.load(Ordering::Acquire);
+        loop {
+            let newest = self.layout.read(word);
+            if newest.number < number || newest.flag {
+                word = self.roll(word, number, &close);
+                continue;
+            }
+            let free = free(newest.number, newest.count);
+            if permits > free {
+                return Err(Full { number: newest.number, missing: permits - free });
+            }
+            // Relaxed: it goes on with the release sequence of who opened the bucket, and it is the
+            // order of the word alone by which permits are taken.
+            match self.newest.compare_exchange_weak(
+                word,
+                word + permits,
+                Ordering::Relaxed,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Ok(()),
+                Err(found) => word = found,
+            }
+        }
+    }
+
+    /// One step towards a bucket that is not older than `number`, and the word after it.
+    #[cold]
+    fn roll(&self, word: u64, number: u64, close: &impl Fn(u64, u64, u64)) -> u64 {
+        let newest = self.layout.read(word);
+        if !newest.flag {
+            let closed = self.layout.flagged(word);
+            // Relaxed, as in `take`.
+            return match self.newest.compare_exchange(
+                word,
+                closed,
+                Ordering::Relaxed,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => closed,
+                Err(found) => found,
+            };
+        }
+        let permits = self.permits_in(&newest);
+        self.note(newest.number, permits);
+        close(newest.number, newest.count, permits);
+        // Who closed it had seen a later one.
+        self.open(word, number.max(newest.number + 1))
+    }
+
+    /// Notes what was taken in a bucket that is closed, unless somebody has.
+    ///
+    /// Should others have gone on meanwhile, and `permits` be nonsense, then they have noted it before.
+    fn note(&self, number: u64, permits: u64) {
+        let slot = &self.closed[self.config.slot_of(number)];
+        let closed = self.layout.flagged(self.layout.word(number, 0));
+        let mut found = slot.load(Ordering::Relaxed);
+        while found < closed {
+            // Release: pairs with the Acquire in `noted`.
+            let note = closed | permits;
+            match slot.compare_exchange(found, note, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(newer) => found = newer,
+            }
+        }
+    }
+
+    /// Opens a bucket, with what those before it in its window have, and gives the word after that.
+    fn open(&self, word: u64, number: u64) -> u64 {
+        let opened = self.layout.word(number, self.noted(number));
+        // Release: who sees the bucket open finds what was noted of those before it, by this thread or
+        // by whoever it has seen to have noted it. Against the very word that was seen closed: while
+        // that is there, so is what was added up.
+        match self.newest.compare_exchange(word, opened, Ordering::Release, Ordering::Acquire) {
+            Ok(_) => {
+                let oldest = self.notes(number).find(|&(_, permits)| permits > 0);
+                // Relaxed: who stalls before this, and stores late, stores one that has left the window, or
+                // that is still the oldest.
+                self.oldest.store(oldest.map_or(number, |(oldest, _)| oldest), Ordering::Relaxed);
+                opened
+            }
+            Err(found) => found,
+        }
+    }
+
+    /// What was noted of the window that ends with a bucket: that which is before it, while it is the
+    /// newest.
+    fn noted(&self, number: u64) -> u64 {
+        self.notes(number).map(|(_, permits)| permits).sum()
+    }
+
+    /// The buckets of the window that ends with `number` of which something was noted, and their permits,
+    /// in the order of time.
+    fn notes(&self, number: u64) -> impl Iterator<Item = (u64, u64)> {
+        let numbers = run(number, self.closed.len() as u64);
+        let (newer, older) = self.closed.split_at(self.config.slot_of(*numbers.start()));
+        numbers.zip(older.iter().chain(newer)).filter_map(|(number, slot)| {
+            // Acquire: pairs with the Release in `note`. Who finds a later bucket there than it looked
+            // for finds the word changed, too.
+            let note = self.layout.read(slot.load(Ordering::Acquire));
+            (note.number == number && note.flag).then_some((number, note.count))
+        })
+    }
+
+    /// What was taken in the newest bucket itself.
+    fn permits_in(&self, newest: &Word) -> u64 {
+        let before = self.notes(newest.number).filter(|&(number, _)| number < newest.number);
+        newest.count.saturating_sub(before.map(|(_, permits)| permits).sum())
+    }
+
+    /// The permits that the window has at `now`, without anything being closed for that.
+    pub(super) fn permits(&self, now: Timestamp) -> u64 {
+        let number = self.config.bucket_number(now);
+        let mut word = self.newest.load(Ordering::Acquire);
+        loop {
+            let newest = self.layout.read(word);
+            if newest.number >= number {
+                return newest.count;
+            }
+            let covered = run(number, self.closed.len() as u64);
+            let older = self.notes(number).filter(|&(number, _)| number < newest.number);
+            let older: u64 = older.map(|(_, permits)| permits).sum();
+            let own = if covered.contains(&newest.number) { self.permits_in(&newest) } else { 0 };
+            let again = self.newest.load(Ordering::Acquire);
+            if again == word {
+                return older + own;
+            }
+            word = again;
+        }
+    }
+
+    /// When so many of the permits will have left that the window has which ends with bucket `number`, if
+    /// that is still the newest.
+    #[inline]
+    pub(super) fn leave_at(&self, number: u64, permits: u64) -> Timestamp {
+        let oldest = self.oldest.load(Ordering::Relaxed);
+        if permits == 1 && run(number, self.closed.len() as u64).contains(&oldest) {
+            return self.leaves_at(oldest);
+        }
+        self.look_when_leave(number, permits)
+    }
+
+    #[cold]
+    fn look_when_leave(&self, number: u64, permits: u64) -> Timestamp {
+        let mut left = 0;
+        let mut before = self.notes(number).take_while(|&(noted, _)| noted < number);
+        let last = before.find(|(_, noted)| {
+            left += noted;
+            left >= permits
+        });
+        // If those before it have too few, it is some of the newest.
+        self.leaves_at(last.map_or(number, |(last, _)| last))
+    }
+
+    /// The beginning of the first window without a bucket.
+    fn leaves_at(&self, number: u64) -> Timestamp {
+        self.begins(number.saturating_add(self.closed.len() as u64))
+    }
+
+    /// The beginning of the window that ends with a bucket.
+    pub(super) fn oldest(&self, number: u64) -> Timestamp {
+        self.begins(*run(number, self.closed.len() as u64).start())
+    }
+
+    /// The beginning of a bucket, which may be after the end of time.
+    pub(super) fn begins(&self, number: u64) -> Timestamp {
+        Timestamp::from_nanos(number.saturating_mul(self.config.bucket_nanos()))
+    }
+}
+
+/// There are not so many permits free.
+pub(super) struct Full {
+    /// The bucket with which the window ends.
+    pub(super) number: u64,
+    /// How many were not there.
+    pub(super) missing: u64,
+}
