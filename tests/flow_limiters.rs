@@ -269,8 +269,8 @@ fn a_warm_service_under_some_demand_stays_warm_and_under_little_cools() {
     let config = WindowConfig::new(10, ms(1_000)).unwrap();
     let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
     let begin = 7_000_000;
-    let demand = |seconds: std::ops::Range<u64>, every: u64| {
-        for millis in (seconds.start * 1_000..seconds.end * 1_000).step_by(every as usize) {
+    let demand = |seconds: std::ops::Range<u64>, every: usize| {
+        for millis in (seconds.start * 1_000..seconds.end * 1_000).step_by(every) {
             let _ = warm_up.try_acquire_at(at(begin + millis), 1);
         }
         warm_up.current_limit_at(at(begin + seconds.end * 1_000))

@@ -117,7 +117,7 @@ impl PermitWindow {
         let closed = self.layout.flagged(self.layout.word(number, 0));
         let mut found = slot.load(Ordering::Relaxed);
         while found < closed {
-            // Release: pairs with the Acquire in `noted`.
+            // Release: pairs with the Acquire in `notes`.
             let note = closed | permits;
             match slot.compare_exchange(found, note, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,

@@ -1,0 +1,216 @@
+//! The limits: never one too many, and nobody refused while a permit was free all the time.
+#![cfg(loom)]
+
+use std::time::Duration;
+
+use leaparray::flow::{
+    ConcurrencyLimit, Decision, LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket,
+    WarmUp, WarmUpConfig,
+};
+use leaparray::{ManualClock, Timestamp, WindowConfig};
+use leaparray_loom_tests::{LEN, explore, start};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+
+type Sliding = SlidingWindowLimiter<ManualClock>;
+
+fn window(samples: u32) -> WindowConfig {
+    WindowConfig::new(samples as usize, LEN * samples).unwrap()
+}
+
+fn sliding(samples: u32, limit: u64) -> Arc<Sliding> {
+    let clock = ManualClock::new(Timestamp::MIN);
+    Arc::new(SlidingWindowLimiter::with_clock(window(samples), limit, clock).unwrap())
+}
+
+/// How many permits are admitted in bucket `number`: all or none.
+fn ask<L: Limiter>(limiter: &L, number: u32, permits: u64) -> u64 {
+    if limiter.try_acquire_at(start(number), permits).is_admitted() { permits } else { 0 }
+}
+
+/// On a thread of its own.
+fn asks<L: Limiter + Send + Sync + 'static>(
+    limiter: &Arc<L>,
+    number: u32,
+    permits: u64,
+) -> thread::JoinHandle<u64> {
+    let limiter = limiter.clone();
+    thread::spawn(move || ask(&*limiter, number, permits))
+}
+
+#[test]
+fn the_last_permit_is_taken_once() {
+    explore(None, || {
+        let limiter = sliding(2, 2);
+        assert_eq!(ask(&*limiter, 1, 1), 1);
+        let others = [asks(&limiter, 1, 1), asks(&limiter, 1, 1)];
+        let admitted: u64 = others.map(|other| other.join().unwrap()).iter().sum();
+        assert_eq!(admitted, 1);
+    });
+}
+
+/// The one is in time, or late and decided on with the other.
+#[test]
+fn the_last_permit_is_taken_once_across_a_rollover() {
+    explore(None, || {
+        let limiter = sliding(3, 2);
+        assert_eq!(ask(&*limiter, 1, 1), 1);
+        let other = asks(&limiter, 2, 1);
+        let admitted = ask(&*limiter, 3, 1) + other.join().unwrap();
+        assert_eq!(admitted, 1);
+        assert_eq!(limiter.available_at(start(4)), 1, "the first has left, and no other");
+    });
+}
+
+#[test]
+fn three_across_as_many_buckets() {
+    explore(Some(2), || {
+        let limiter = sliding(5, 3);
+        assert_eq!(ask(&*limiter, 1, 1), 1);
+        let others = [asks(&limiter, 2, 2), asks(&limiter, 4, 2)];
+        let admitted = ask(&*limiter, 5, 1)
+            + others.map(|other| other.join().unwrap())[..].iter().sum::<u64>();
+        assert!((1..=2).contains(&admitted), "{admitted}");
+        assert_eq!(limiter.available_at(start(5)), 3 - 1 - admitted);
+        // The first of all leaves.
+        assert_eq!(limiter.available_at(start(6)), 3 - admitted);
+    });
+}
+
+/// Two that roll a full window on find the same permits free: those that have left, all of them.
+#[test]
+fn what_has_left_is_free_again_once() {
+    explore(Some(3), || {
+        let limiter = sliding(2, 3);
+        assert_eq!(ask(&*limiter, 1, 2), 2);
+        assert_eq!(ask(&*limiter, 2, 1), 1);
+        let others = [asks(&limiter, 3, 1), asks(&limiter, 3, 1)];
+        let admitted =
+            ask(&*limiter, 3, 1) + others.map(|other| other.join().unwrap()).iter().sum::<u64>();
+        assert_eq!(admitted, 2);
+    });
+}
+
+/// There is a permit free from the first to the last: nobody is refused it.
+#[test]
+fn nobody_is_refused_while_a_permit_is_free() {
+    explore(None, || {
+        let limiter = sliding(2, 3);
+        assert_eq!(ask(&*limiter, 1, 1), 1);
+        let other = asks(&limiter, 2, 1);
+        assert_eq!(ask(&*limiter, 3, 1), 1);
+        assert_eq!(other.join().unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_reading_beside_a_rollover_is_of_one_moment() {
+    explore(None, || {
+        let limiter = sliding(2, 4);
+        assert_eq!(ask(&*limiter, 1, 1), 1);
+        assert_eq!(ask(&*limiter, 2, 1), 1);
+        let reader = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.available_at(start(3)))
+        };
+        // Of the window that ends with bucket 3, one is taken from the beginning.
+        assert_eq!(ask(&*limiter, 3, 2), 2);
+        let available = reader.join().unwrap();
+        assert!([3, 1].contains(&available), "{available}");
+    });
+}
+
+/// The slot of bucket 1 is used again meanwhile.
+#[test]
+fn a_reading_beside_a_lap_is_of_one_moment() {
+    explore(None, || {
+        let limiter = sliding(3, 4);
+        assert_eq!(ask(&*limiter, 1, 1), 1);
+        assert_eq!(ask(&*limiter, 2, 1), 1);
+        let reader = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.available_at(start(3)))
+        };
+        assert_eq!(ask(&*limiter, 4, 1), 1);
+        assert_eq!(ask(&*limiter, 5, 1), 1);
+        let available = reader.join().unwrap();
+        assert!((2..=3).contains(&available), "{available}");
+    });
+}
+
+#[test]
+fn each_waits_for_the_one_before() {
+    explore(None, || {
+        let clock = ManualClock::new(Timestamp::MIN);
+        let rate = Rate::new(1, LEN).unwrap();
+        let bucket = Arc::new(LeakyBucket::with_clock(rate, LEN, clock));
+        let others = [(); 2].map(|()| {
+            let bucket = bucket.clone();
+            thread::spawn(move || bucket.try_acquire_at(start(7), 1))
+        });
+        let mut decisions = others.map(|other| other.join().unwrap()).to_vec();
+        decisions.push(bucket.try_acquire_at(start(7), 1));
+        let has = |decision| assert!(decisions.contains(&decision), "{decisions:?}");
+        has(Decision::Admitted(()));
+        has(Decision::Wait((), LEN));
+        assert_eq!(decisions[2].refusal().unwrap().retry_at, Some(start(8)));
+    });
+}
+
+#[test]
+fn the_last_token_is_taken_once() {
+    explore(None, || {
+        let clock = ManualClock::new(Timestamp::MIN);
+        let bucket = Arc::new(TokenBucket::with_clock(Rate::new(1, LEN).unwrap(), 2, clock));
+        assert_eq!(ask(&*bucket, 7, 1), 1);
+        let others = [asks(&bucket, 7, 1), asks(&bucket, 7, 1)];
+        let admitted: u64 = others.map(|other| other.join().unwrap()).iter().sum();
+        assert_eq!((admitted, bucket.available_at(start(7))), (1, 0));
+    });
+}
+
+fn cold(asked: u64) -> Arc<WarmUp<ManualClock>> {
+    let config = WarmUpConfig::new(Duration::from_secs(2), 3.0).unwrap();
+    let clock = ManualClock::new(Timestamp::MIN);
+    let limiter = WarmUp::with_clock(window(2), 90, config, clock).unwrap();
+    assert_eq!(ask(&limiter, 7, asked), asked);
+    Arc::new(limiter)
+}
+
+/// A service is as cold after the first bucket as if one alone had come to the second.
+#[test]
+fn tokens_are_counted_once() {
+    explore(None, || {
+        let alone = cold(30);
+        ask(&*alone, 8, 1);
+        let expected = alone.current_limit_at(start(8));
+        assert!(expected > 30, "it has begun to warm up");
+        let limiter = cold(30);
+        let other = asks(&limiter, 8, 1);
+        ask(&*limiter, 8, 1);
+        other.join().unwrap();
+        assert_eq!(limiter.current_limit_at(start(8)), expected);
+    });
+}
+
+#[test]
+fn at_most_one_at_once_and_after_all_that_was_done_there() {
+    explore(None, || {
+        let limit = Arc::new(ConcurrencyLimit::new(1));
+        let data = Arc::new(AtomicU64::new(0));
+        let others = [(); 2].map(|()| {
+            let (limit, data) = (limit.clone(), data.clone());
+            thread::spawn(move || {
+                let Ok((permit, _)) = limit.try_acquire().into_result() else { return 0 };
+                // Nobody else is here: a load and a store are enough.
+                data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                drop(permit);
+                1
+            })
+        });
+        let admitted: u64 = others.map(|other| other.join().unwrap()).iter().sum();
+        assert!(admitted >= 1);
+        assert_eq!((data.load(Ordering::Relaxed), limit.in_use()), (admitted, 0));
+    });
+}
