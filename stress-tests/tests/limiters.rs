@@ -1,0 +1,113 @@
+//! The limit of a sliding window, hit without a pause.
+
+use std::sync::Mutex;
+
+use leaparray::flow::{Limiter, SlidingWindowLimiter};
+use leaparray_stress_tests::{Given, Round, Time, number_of, rounds, stall, work};
+
+/// What one request was told. Its bucket is one of these: no earlier than its own time, and no later than
+/// anybody's when it had its answer.
+struct Told {
+    first: u64,
+    last: u64,
+    permits: u64,
+    admitted: bool,
+}
+
+struct Stress {
+    round: Round,
+    limit: u64,
+    limiter: SlidingWindowLimiter,
+    time: Given,
+    told: Mutex<Vec<Told>>,
+}
+
+impl Stress {
+    fn new(round: Round) -> Self {
+        // About half of what is asked for.
+        let limit = u64::from(round.turns_per_bucket.min(40) * round.samples / 2) + 1;
+        let limiter = SlidingWindowLimiter::new(round.config(), limit).expect("not too high");
+        Self { round, limit, limiter, time: Given::new(round), told: Mutex::default() }
+    }
+
+    fn run(&self) {
+        let reader = Box::new(|| {
+            let available = self.limiter.available_at(self.time.now());
+            assert!(available <= self.limit, "{available}");
+        });
+        work(self.round.writers, |writer| self.ask(writer), vec![reader]);
+        self.check();
+    }
+
+    fn ask(&self, writer: usize) {
+        let mut told = Vec::new();
+        for turn in 0.. {
+            let Some(now) = self.time.tick(turn) else { break };
+            let permits = (turn + writer as u64) % 3 + 1;
+            stall();
+            let admitted = self.limiter.try_acquire_at(now, permits).is_admitted();
+            let (first, last) = (number_of(now), number_of(self.time.now()));
+            told.push(Told { first, last, permits, admitted });
+        }
+        self.told.lock().unwrap().extend(told);
+    }
+
+    /// Of each window: what was surely admitted in it, and what may have been.
+    fn check(&self) {
+        let told = std::mem::take(&mut *self.told.lock().unwrap());
+        let (samples, (_, end)) = (u64::from(self.round.samples), self.time.numbers());
+        let (mut surely, mut perhaps) = (Sums::new(end + samples), Sums::new(end + samples));
+        for Told { first, last, permits, .. } in told.iter().filter(|told| told.admitted) {
+            // By the last bucket of the window.
+            surely.add(*last, first + samples, *permits);
+            perhaps.add(*first, last + samples, *permits);
+        }
+        let (surely, perhaps) = (surely.all(), perhaps.all());
+        for (window, sum) in surely.iter().enumerate() {
+            assert!(*sum <= self.limit, "{sum} of {} in the window to {window}", self.limit);
+        }
+        for refused in told.iter().filter(|told| !told.admitted) {
+            let most = (refused.first..=refused.last).map(|window| perhaps[index(window)]).max();
+            let free = self.limit.saturating_sub(most.unwrap_or(0));
+            assert!(refused.permits > free, "{} of {free} refused", refused.permits);
+        }
+        let admitted = told.iter().filter(|told| told.admitted).count();
+        assert!(admitted > 0 && admitted < told.len(), "{admitted} of {}", told.len());
+    }
+}
+
+/// A sum for each number, by where it changes.
+struct Sums(Vec<i64>);
+
+impl Sums {
+    fn new(len: u64) -> Self {
+        Self(vec![0; index(len) + 1])
+    }
+
+    fn add(&mut self, begin: u64, end: u64, count: u64) {
+        if begin < end {
+            self.0[index(begin)] += count.cast_signed();
+            self.0[index(end)] -= count.cast_signed();
+        }
+    }
+
+    fn all(&self) -> Vec<u64> {
+        let mut sum = 0;
+        let sums = self.0.iter().map(|change| {
+            sum += change;
+            sum.cast_unsigned()
+        });
+        sums.collect()
+    }
+}
+
+fn index(number: u64) -> usize {
+    usize::try_from(number).expect("some thousands")
+}
+
+#[test]
+fn no_window_has_more_than_its_limit_and_nobody_is_refused_what_is_free() {
+    for round in rounds() {
+        Stress::new(round).run();
+    }
+}
