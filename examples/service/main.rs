@@ -9,6 +9,7 @@
 //!
 //! Exit code 0: every count is equal; 1: not so; 2: it could not start.
 
+mod gate;
 mod interrupt;
 #[cfg(feature = "serde")]
 mod json;
@@ -22,6 +23,7 @@ mod server;
 mod table;
 mod tally;
 
+use std::error::Error;
 use std::fmt::Display;
 use std::future;
 use std::io::{self, Write};
@@ -32,6 +34,7 @@ use std::time::Duration;
 use clap::Parser;
 use tokio::net::TcpListener;
 
+use crate::gate::{Gate, Gates};
 use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::reading::Show;
@@ -49,9 +52,12 @@ struct Args {
     /// How many connections the bundled client sends over
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
-    /// Passes per second from which on /limited refuses
-    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
-    threshold: u32,
+    /// How many requests /limited lets pass in any second; it refuses the others
+    #[arg(long, value_name = "REQUESTS", default_value_t = 300)]
+    limit: u32,
+    /// How many requests /fast lets pass in a second, evenly spaced; the others wait
+    #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..))]
+    pace: Option<u32>,
     /// The port to listen on; 0 takes any that is free
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -82,6 +88,14 @@ async fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     };
+    let metrics = Metrics::new();
+    let gates = match gates(&args, &metrics) {
+        Ok(gates) => gates,
+        Err(error) => {
+            complain(format_args!("error: {error}"));
+            return ExitCode::from(2);
+        }
+    };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
@@ -90,7 +104,7 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(&args, show, listener).await {
+    match run(&args, show, listener, &metrics, gates).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -106,11 +120,16 @@ fn show(args: &Args) -> Option<Show> {
 }
 
 /// Whether every count was equal.
-async fn run(args: &Args, show: Show, listener: TcpListener) -> io::Result<bool> {
+async fn run(
+    args: &Args,
+    show: Show,
+    listener: TcpListener,
+    metrics: &Metrics,
+    gates: Gates,
+) -> io::Result<bool> {
     let interrupted = interrupt::interrupted()?;
     let address = listener.local_addr()?;
-    let metrics = Metrics::new();
-    let server = Server::start(listener, &metrics, args.threshold.into());
+    let server = Server::start(listener, gates);
     let mut printed = say(args, &greeting(args, address));
     let load = (!args.no_load).then(|| Load::start(address, args.connections));
 
@@ -126,7 +145,7 @@ async fn run(args: &Args, show: Show, listener: TcpListener) -> io::Result<bool>
         Some(load) => Some(load.stop().await),
         None => None,
     };
-    let reckoning = reconcile(&metrics, &server.stop().await, client.as_ref());
+    let reckoning = reconcile(metrics, &server.stop().await, client.as_ref());
     let printed = printed.and_then(|()| say(args, &reckoning.report));
     for difference in &reckoning.differences {
         complain(format_args!("difference: {difference}"));
@@ -138,6 +157,17 @@ async fn run(args: &Args, show: Show, listener: TcpListener) -> io::Result<bool>
         }
         _ => Ok(reckoning.differences.is_empty()),
     }
+}
+
+/// What stands before each route.
+fn gates(args: &Args, metrics: &Metrics) -> Result<Gates, Box<dyn Error>> {
+    let of = |route| metrics.of(route).clone();
+    let fast = match args.pace {
+        Some(permits) => Gate::pace(of(Route::Fast), permits)?,
+        None => Gate::open(of(Route::Fast)),
+    };
+    let limited = Gate::limit(of(Route::Limited), args.limit)?;
+    Ok([fast, Gate::open(of(Route::Slow)), Gate::open(of(Route::Failing)), limited])
 }
 
 async fn time_is_up(args: &Args) {

@@ -11,7 +11,7 @@ pub(crate) enum Route {
     Slow,
     /// Fails every third request.
     Failing,
-    /// Answers at once, or refuses what is over the threshold.
+    /// Answers at once, or refuses what is over the limit.
     Limited,
 }
 

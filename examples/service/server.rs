@@ -11,13 +11,12 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
-use leaparray::{Clock, Entry, MetricEvent, Resource};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::metrics::Metrics;
+use crate::gate::{Gate, Gates};
 use crate::route::Route;
 use crate::tally::{Ending, Tally};
 
@@ -36,9 +35,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(listener: TcpListener, metrics: &Metrics, threshold: f64) -> Self {
+    pub(crate) fn start(listener: TcpListener, gates: Gates) -> Self {
         let tally = Arc::default();
-        let router = router(metrics, threshold, Arc::clone(&tally));
+        let router = router(gates, Arc::clone(&tally));
         let (stop, stopped) = oneshot::channel();
         let server = axum::serve(listener, router).with_graceful_shutdown(async {
             // Told to stop, or nobody is left to tell.
@@ -57,21 +56,22 @@ impl Server {
     }
 }
 
-fn router(metrics: &Metrics, threshold: f64, tally: Arc<Mutex<Tally>>) -> Router {
+fn router(gates: Gates, tally: Arc<Mutex<Tally>>) -> Router {
     let requests = Arc::new(AtomicU64::new(0));
     let failing = move || {
         let third = requests.fetch_add(1, Ordering::Relaxed) % 3 == 2;
         async move { if third { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK } }
     };
-    let recorded = |route: Route, handler: MethodRouter, limit| {
-        let gate = Gate { resource: metrics.of(route).clone(), limit };
-        Router::new().route(route.path(), handler.layer(from_fn_with_state(gate, record)))
+    let [fast_gate, slow_gate, failing_gate, limited_gate] = gates;
+    let recorded = |route: Route, handler: MethodRouter, gate: Gate| {
+        let layer = from_fn_with_state(Arc::new(gate), record);
+        Router::new().route(route.path(), handler.layer(layer))
     };
     Router::new()
-        .merge(recorded(Route::Fast, any(fast), None))
-        .merge(recorded(Route::Slow, any(slow), None))
-        .merge(recorded(Route::Failing, any(failing), None))
-        .merge(recorded(Route::Limited, any(fast), Some(threshold)))
+        .merge(recorded(Route::Fast, any(fast), fast_gate))
+        .merge(recorded(Route::Slow, any(slow), slow_gate))
+        .merge(recorded(Route::Failing, any(failing), failing_gate))
+        .merge(recorded(Route::Limited, any(fast), limited_gate))
         .layer(from_fn_with_state(tally, witness))
 }
 
@@ -84,36 +84,14 @@ async fn slow() -> &'static str {
     "done\n"
 }
 
-#[derive(Clone)]
-struct Gate {
-    resource: Resource,
-    /// Passes per second from which on a request is refused.
-    limit: Option<f64>,
-}
-
-impl Gate {
-    /// Lets a request in, or refuses it if that many have passed per second. One clock reading
-    /// both decides and records.
-    ///
-    /// To look and to pass are two steps: requests that look at the same time may together pass
-    /// a little more than the limit.
-    fn admit(&self) -> Option<Entry<Resource>> {
-        let now = self.resource.clock().now();
-        if self.limit.is_some_and(|limit| self.resource.qps_at(now, MetricEvent::Pass) >= limit) {
-            self.resource.block_at(now);
-            return None;
-        }
-        Some(self.resource.enter_owned_at(now))
-    }
-}
-
 /// Around one route: records every request through the crate.
 ///
 /// The entry lives as long as the future that it is in: if the client goes away, both are dropped,
 /// which settles the request as an exception.
-async fn record(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    let Some(entry) = gate.admit() else {
-        return StatusCode::TOO_MANY_REQUESTS.into_response();
+async fn record(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let entry = match gate.admit().await {
+        Ok(entry) => entry,
+        Err(refused) => return refused.into_response(),
     };
     let response = next.run(request).await;
     if response.status().is_success() {
