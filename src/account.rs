@@ -8,6 +8,7 @@ use std::ops::AddAssign;
 /// Every add is in exactly one of the three, so that
 /// recorded = in the window + expired + late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Account<T> {
     /// In the buckets that the window covers.
     pub in_window: T,

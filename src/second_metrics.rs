@@ -19,6 +19,7 @@ use crate::timestamp::Timestamp;
 /// assert_eq!((metrics.pass, metrics.block), (4, 0));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct SecondMetrics {
     /// Where the second begins.
@@ -34,6 +35,10 @@ pub struct SecondMetrics {
     /// How many requests were let through on a permit of a bucket yet to come.
     pub occupied_pass: u64,
     /// The mean response time; `None` if there was none.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "crate::serde_nanos::option", rename = "avg_rt_nanos")
+    )]
     pub avg_rt: Option<Duration>,
     /// How many requests were under way at once.
     pub concurrency: u64,

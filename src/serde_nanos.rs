@@ -16,6 +16,25 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration
     u64::deserialize(from).map(Duration::from_nanos)
 }
 
+/// The same of a time that may not be known.
+pub(crate) mod option {
+    use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, saturating_nanos};
+
+    #[expect(clippy::ref_option, reason = "serde's signature")]
+    pub(crate) fn serialize<S: Serializer>(
+        span: &Option<Duration>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        span.map(saturating_nanos).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(from)?.map(Duration::from_nanos))
+    }
+}
+
 /// What [`MetricTotals`] look like from outside.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Totals {

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use leaparray::{ManualClock, NodeConfig, NodeSnapshot, ResourceNode, Timestamp};
+use leaparray::{
+    Account, ManualClock, MetricTotals, NodeConfig, NodeSnapshot, ResourceNode, SecondMetrics,
+    SecondsCursor, Timestamp,
+};
 use serde_json::json;
 
 #[test]
@@ -29,4 +32,22 @@ fn a_snapshot_is_written_with_its_names_and_read_back() {
     assert_eq!(value["second"], second);
     let text = serde_json::to_string(&snapshot).unwrap();
     assert_eq!(serde_json::from_str::<NodeSnapshot>(&text).unwrap(), snapshot);
+}
+
+#[test]
+fn a_second_and_the_books_are_written_and_read_back() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    let cursor = SecondsCursor::new();
+    let entry = node.enter();
+    clock.advance(Duration::from_millis(7));
+    entry.success();
+    clock.advance(Duration::from_secs(2));
+    let seconds: Vec<SecondMetrics> = node.poll_seconds(&cursor).collect();
+    let value = serde_json::to_value(&seconds).unwrap();
+    assert_eq!((&value[0]["pass"], &value[0]["avg_rt_nanos"]), (&json!(1), &json!(7_000_000)));
+    assert_eq!(serde_json::from_value::<Vec<SecondMetrics>>(value).unwrap(), seconds);
+    let books = node.account();
+    let text = serde_json::to_string(&books).unwrap();
+    assert_eq!(serde_json::from_str::<Account<MetricTotals>>(&text).unwrap(), books);
 }

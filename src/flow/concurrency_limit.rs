@@ -43,6 +43,7 @@ impl ConcurrencyLimit {
     }
 
     /// How many permits are held.
+    #[must_use]
     pub fn in_use(&self) -> u64 {
         self.in_use.load(Ordering::Relaxed)
     }

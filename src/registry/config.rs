@@ -94,6 +94,8 @@ impl From<Traffic> for ResourceConfig {
 
 /// Who calls whom: what protects the service as a whole counts what comes in, and not what it asks of
 /// others on the way.
+///
+/// Who comes from Sentinel: there an entry is outbound unless said otherwise; here a resource is inbound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Traffic {
     /// Others call this service.

@@ -16,6 +16,7 @@ use crate::timestamp::Timestamp;
 
 /// What one bucket of a [`SlidingWindow`] held when it was read: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct BucketTotals {
     /// Where the bucket begins.
