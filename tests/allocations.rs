@@ -6,6 +6,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
+use leaparray::flow::{
+    LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
+};
 use leaparray::{
     ManualClock, MetricEvent, NodeConfig, ResourceNode, SecondsCursor, SlidingWindow, Timestamp,
     WindowConfig,
@@ -113,4 +116,30 @@ fn nothing_in_steady_state() {
     let before = blocks();
     enter_and_look(&node, &cursor, 1_000);
     assert_eq!(blocks() - before, 0, "blocks allocated by a node");
+    let limiters = limiters();
+    let before = blocks();
+    decide(&limiters, 1_000);
+    assert_eq!(blocks() - before, 0, "blocks allocated by a decision");
+}
+
+fn limiters() -> [Box<dyn Limiter>; 4] {
+    let second = WindowConfig::new(10, Duration::from_secs(1)).unwrap();
+    let rate = Rate::new(7, Duration::from_secs(1)).unwrap();
+    [
+        Box::new(SlidingWindowLimiter::new(second, 3).unwrap()),
+        Box::new(WarmUp::new(second, 9, WarmUpConfig::default()).unwrap()),
+        Box::new(TokenBucket::new(rate, 3)),
+        Box::new(LeakyBucket::new(rate, Duration::from_millis(200))),
+    ]
+}
+
+/// Asks each of them for more than there is, in so many buckets.
+fn decide(limiters: &[Box<dyn Limiter>], buckets: u64) {
+    for bucket in 0..buckets {
+        let now = Timestamp::from_millis(60_000 + bucket * 100);
+        for limiter in limiters {
+            let asked = [(); 5].map(|()| limiter.try_acquire_at(now, 1).is_admitted());
+            assert!(asked.contains(&false));
+        }
+    }
 }
