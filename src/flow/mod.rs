@@ -10,6 +10,7 @@
 //! |---|---|
 //! | space requests evenly | [`LeakyBucket`] |
 //! | admit at a rate, and bursts up to a size | [`TokenBucket`] |
+//! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that
 //! takes it. A `now` that is older than what was decided on last is taken for that: no decision goes back.
@@ -20,6 +21,7 @@ mod error;
 mod leaky_bucket;
 mod limiter;
 mod rate;
+mod rolling_window;
 mod token_bucket;
 
 pub use acquire::{acquire_blocking, acquire_with};
@@ -28,4 +30,5 @@ pub use error::RateError;
 pub use leaky_bucket::LeakyBucket;
 pub use limiter::Limiter;
 pub use rate::Rate;
+pub use rolling_window::{Number, RolledBucket, Rolling, RollingWindow, Sum, SumBucket};
 pub use token_bucket::TokenBucket;
