@@ -39,7 +39,9 @@ fn the_worked_example() {
     for (values, expected) in
         [(&[1][..], [0, 0, 1]), (&[2, 3], [0, 1, 5]), (&[4, 5, 6], [1, 5, 15]), (&[7], [5, 15, 7])]
     {
-        values.iter().for_each(|&value| window.add(value));
+        for &value in values {
+            window.add(value);
+        }
         assert_eq!(sums(&window), expected);
         assert_eq!(complete(&window), expected[..2]);
         clock.advance(LEN);
@@ -99,9 +101,9 @@ fn what_comes_late_is_in_the_books() {
 fn numbers_of_each_kind() {
     let signed = RollingWindow::<i64>::new(config(3));
     let floats = RollingWindow::<f64>::new(config(3));
-    for value in [-7, 3] {
-        signed.add_at(NOON, value);
-        floats.add_at(NOON, value as f64 / 2.0);
+    for value in [-7_i32, 3] {
+        signed.add_at(NOON, value.into());
+        floats.add_at(NOON, f64::from(value) / 2.0);
     }
     let add = |mut sum: Sum<i64>, other: Sum<i64>| {
         sum += &other;

@@ -10,12 +10,15 @@
 //! |---|---|
 //! | space requests evenly | [`LeakyBucket`] |
 //! | admit at a rate, and bursts up to a size | [`TokenBucket`] |
+//! | drop what a failing backend would reject | [`AdaptiveBreaker`] |
 //! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that
-//! takes it. A `now` that is older than what was decided on last is taken for that: no decision goes back.
+//! takes it. A limiter takes a `now` that is older than what it decided on last for that: none of its
+//! decisions goes back.
 
 mod acquire;
+mod breaker;
 mod decision;
 mod error;
 mod leaky_bucket;
@@ -25,8 +28,11 @@ mod rolling_window;
 mod token_bucket;
 
 pub use acquire::{acquire_blocking, acquire_with};
+pub use breaker::{
+    AdaptiveBreaker, BreakerConfig, Promise, RandomSource, SeededRandom, ThreadRandom,
+};
 pub use decision::{Decision, Reason, Refusal};
-pub use error::RateError;
+pub use error::{BreakerConfigError, RateError};
 pub use leaky_bucket::LeakyBucket;
 pub use limiter::Limiter;
 pub use rate::Rate;
