@@ -144,9 +144,9 @@ fn time_alone_brings_it_back() {
     }
     assert!(!ask(&breaker, false));
     clock.advance(SECOND * 10);
-    let probability = breaker.drop_probability();
-    assert!(probability < 1e-9, "{probability}");
-    assert!(ask(&breaker, true) && ask(&breaker, true));
+    // The first may be a probe, for all that one sees.
+    let through = [(); 2].map(|()| breaker.try_acquire().map(Promise::ignore).is_admitted());
+    assert_eq!(through, [true, true]);
 }
 
 #[test]

@@ -9,23 +9,30 @@ use leaparray_loom_tests::{LEN, explore, start};
 use loom::sync::Arc;
 use loom::thread;
 
-/// Whoever can be dropped is.
-struct Strict;
+/// The same draw each time.
+struct Draw(u32);
 
-impl RandomSource for Strict {
+impl RandomSource for Draw {
     fn next_u32(&self) -> u32 {
-        0
+        self.0
     }
 }
 
-type Breaker = Arc<AdaptiveBreaker<ManualClock, Strict>>;
-type Kept = Promise<Breaker, ManualClock, Strict>;
+/// With which whoever can be dropped is.
+const STRICT: Draw = Draw(0);
+
+/// With which who is dropped by a probability above 5/16 is.
+const LENIENT: Draw = Draw(5 << 28);
+
+type Breaker = Arc<AdaptiveBreaker<ManualClock, Draw>>;
+type Kept = Promise<Breaker, ManualClock, Draw>;
 
 /// One of a single bucket, with a probe after a second, which is two buckets.
-fn breaker(protection: u64) -> Breaker {
+fn breaker(protection: u64, random: Draw) -> Breaker {
     let window = WindowConfig::new(1, LEN).expect("valid by construction");
-    let config = BreakerConfig::default().with_window(window).with_protection(protection);
-    Arc::new(AdaptiveBreaker::with_source(config, ManualClock::new(Timestamp::MIN), Strict))
+    let config = BreakerConfig::default().with_k(1.0).expect("1 at least");
+    let config = config.with_window(window).with_protection(protection);
+    Arc::new(AdaptiveBreaker::with_source(config, ManualClock::new(Timestamp::MIN), random))
 }
 
 fn ask(breaker: &Breaker, number: u32) -> Option<Kept> {
@@ -47,7 +54,7 @@ fn counts(breaker: &Breaker, number: u32) -> [u64; 3] {
 #[test]
 fn one_of_those_who_race_for_a_probe() {
     explore(None, || {
-        let breaker = breaker(0);
+        let breaker = breaker(0, STRICT);
         promise(&breaker, 3).reject_at(start(3));
         let other = {
             let breaker = breaker.clone();
@@ -63,7 +70,7 @@ fn one_of_those_who_race_for_a_probe() {
 #[test]
 fn a_promise_counts_once_on_whichever_thread() {
     explore(Some(2), || {
-        let breaker = breaker(9);
+        let breaker = breaker(9, STRICT);
         let [dropped, kept, mine] = [(); 3].map(|()| promise(&breaker, 0));
         let other = thread::spawn(move || {
             drop(dropped);
@@ -75,18 +82,40 @@ fn a_promise_counts_once_on_whichever_thread() {
     });
 }
 
-/// Of each alone nobody would be dropped.
+/// Two threads that have the bucket in hand, and so share nothing but the word, reject a request each.
+fn two_rejections(breaker: &Breaker) {
+    let [accepted, rejected] = [(); 2].map(|()| promise(breaker, 1));
+    let theirs = [(); 2].map(|()| promise(breaker, 1));
+    accepted.accept_at(start(1));
+    let other = thread::spawn(move || {
+        let [accepted, rejected] = theirs;
+        accepted.accept_at(start(1));
+        rejected.reject_at(start(1));
+    });
+    rejected.reject_at(start(1));
+    other.join().unwrap();
+}
+
+/// Of each alone nobody would be dropped, and the word not change.
 #[test]
 fn two_rejections_at_once_are_both_known() {
-    explore(Some(3), || {
-        let breaker = breaker(1);
-        let [one, two] = [(); 2].map(|()| promise(&breaker, 1));
-        let other = thread::spawn(move || one.reject_at(start(1)));
-        two.reject_at(start(1));
-        other.join().unwrap();
+    explore(Some(4), || {
+        let breaker = breaker(1, STRICT);
+        two_rejections(&breaker);
         // Of the same slice: it goes by the word.
         assert!(ask(&breaker, 1).is_none());
-        assert_eq!(counts(&breaker, 1), [0, 2, 1]);
+        assert_eq!(counts(&breaker, 1), [2, 2, 1]);
+    });
+}
+
+/// Each changes the word: to 1/4 alone, and 2/5 together.
+#[test]
+fn who_is_second_at_the_word_adds_up_both() {
+    explore(Some(4), || {
+        let breaker = breaker(0, LENIENT);
+        two_rejections(&breaker);
+        assert!(ask(&breaker, 1).is_none());
+        assert_eq!(counts(&breaker, 1), [2, 2, 1]);
     });
 }
 
@@ -94,7 +123,7 @@ fn two_rejections_at_once_are_both_known() {
 #[test]
 fn a_rejection_beside_who_follows_the_time() {
     explore(Some(3), || {
-        let breaker = breaker(0);
+        let breaker = breaker(0, STRICT);
         let rejected = promise(&breaker, 0);
         let other = {
             let breaker = breaker.clone();

@@ -82,7 +82,7 @@ impl Chance {
 
     /// Has the word follow the time: what `add_up` finds at `now`.
     pub(super) fn renew(&self, now: Timestamp, add_up: impl Fn() -> Threshold) -> Threshold {
-        // Acquire: as for `tell`.
+        // Acquire: pairs with the Release in `tell`. What the word was made from is added up again.
         let observed = self.word.load(Ordering::Acquire);
         let threshold = add_up();
         // Not tried again: somebody else was faster, or knows more.
@@ -109,10 +109,10 @@ impl Chance {
     }
 
     fn swap(&self, observed: u64, word: u64) -> Result<(), u64> {
-        // Release, and Acquire: pair with each other. Who replaces this word, or adds up once more because
-        // of it, has what it was made from.
+        // Relaxed: a read-modify-write hands on what was released to the word before it. Acquire, if another
+        // one was faster: pairs with the Release in `tell`. What is added up once more has what that had.
         let swapped =
-            self.word.compare_exchange(observed, word, Ordering::AcqRel, Ordering::Acquire);
+            self.word.compare_exchange(observed, word, Ordering::Relaxed, Ordering::Acquire);
         swapped.map(drop)
     }
 
