@@ -74,8 +74,8 @@ mod sealed {
 /// use leaparray::flow::{Rolling, SumBucket};
 ///
 /// let bucket = SumBucket::<i64>::default();
-/// (-7).add_to(&bucket);
-/// 3.add_to(&bucket);
+/// (-7_i64).add_to(&bucket);
+/// 3_i64.add_to(&bucket);
 /// assert_eq!((bucket.total().sum, bucket.total().count), (-4, 2));
 /// ```
 #[derive(Debug)]
