@@ -121,3 +121,33 @@ impl fmt::Display for WarmUpError {
 }
 
 impl Error for WarmUpError {}
+
+/// Why a [`BreakerConfig`](super::BreakerConfig) cannot be so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BreakerConfigError {
+    /// k is infinite, or not a number.
+    KNotFinite {
+        /// The k that was asked for.
+        k: f64,
+    },
+    /// k is below 1: requests would be dropped though all are accepted.
+    KBelowOne {
+        /// The k that was asked for.
+        k: f64,
+    },
+    /// The probe interval is zero.
+    ZeroProbeInterval,
+}
+
+impl fmt::Display for BreakerConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KNotFinite { k } => write!(f, "a k of {k} is no finite number"),
+            Self::KBelowOne { k } => write!(f, "a k of {k} is below 1"),
+            Self::ZeroProbeInterval => f.write_str("a probe interval is above 0 ns"),
+        }
+    }
+}
+
+impl Error for BreakerConfigError {}

@@ -14,11 +14,15 @@
 //! | admit at a rate, and bursts up to a size | [`TokenBucket`] |
 //! | let a cold service warm up | [`WarmUp`] |
 //! | admit at most so many at once | [`ConcurrencyLimit`] |
+//! | drop what a failing backend would reject | [`AdaptiveBreaker`] |
+//! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that
-//! takes it. A `now` that is older than what was decided on last is taken for that: no decision goes back.
+//! takes it. A limiter takes a `now` that is older than what it decided on last for that: none of its
+//! decisions goes back.
 
 mod acquire;
+mod breaker;
 mod concurrency_limit;
 mod decision;
 mod error;
@@ -27,19 +31,24 @@ mod leaky_bucket;
 mod limiter;
 mod permit_window;
 mod rate;
+mod rolling_window;
 mod sliding_window_limiter;
 mod token_bucket;
 mod warm_up;
 mod word;
 
 pub use acquire::{acquire_blocking, acquire_with};
+pub use breaker::{
+    AdaptiveBreaker, BreakerConfig, Promise, RandomSource, SeededRandom, ThreadRandom,
+};
 pub use concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
 pub use decision::{Decision, Reason, Refusal};
-pub use error::{LimitError, RateError, WarmUpError};
+pub use error::{BreakerConfigError, LimitError, RateError, WarmUpError};
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use limiter::Limiter;
 pub use rate::Rate;
+pub use rolling_window::{Number, RolledBucket, Rolling, RollingWindow, Sum, SumBucket};
 pub use sliding_window_limiter::SlidingWindowLimiter;
 pub use token_bucket::TokenBucket;
 pub use warm_up::{WarmUp, WarmUpConfig};

@@ -1,0 +1,137 @@
+//! A breaker: of those who race for a probe one gets it, what ends is counted once, and the last word is
+//! made from all that has ended.
+#![cfg(loom)]
+
+use leaparray::MetricEvent::{Block, Exception, Success};
+use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Decision, Promise, RandomSource};
+use leaparray::{ManualClock, Timestamp, WindowConfig};
+use leaparray_loom_tests::{LEN, explore, start};
+use loom::sync::Arc;
+use loom::thread;
+
+/// The same draw each time.
+struct Draw(u32);
+
+impl RandomSource for Draw {
+    fn next_u32(&self) -> u32 {
+        self.0
+    }
+}
+
+/// With which whoever can be dropped is.
+const STRICT: Draw = Draw(0);
+
+/// With which who is dropped by a probability above 5/16 is.
+const LENIENT: Draw = Draw(5 << 28);
+
+type Breaker = Arc<AdaptiveBreaker<ManualClock, Draw>>;
+type Kept = Promise<Breaker, ManualClock, Draw>;
+
+/// One of a single bucket, with a probe after a second, which is two buckets.
+fn breaker(protection: u64, random: Draw) -> Breaker {
+    let window = WindowConfig::new(1, LEN).expect("valid by construction");
+    let config = BreakerConfig::default().with_k(1.0).expect("1 at least");
+    let config = config.with_window(window).with_protection(protection);
+    Arc::new(AdaptiveBreaker::with_source(config, ManualClock::new(Timestamp::MIN), random))
+}
+
+fn ask(breaker: &Breaker, number: u32) -> Option<Kept> {
+    match Promise::try_acquire_at(breaker.clone(), start(number)) {
+        Decision::Admitted(promise) => Some(promise),
+        _ => None,
+    }
+}
+
+/// Where nothing has ended yet.
+fn promise(breaker: &Breaker, number: u32) -> Kept {
+    ask(breaker, number).expect("nothing has ended")
+}
+
+fn counts(breaker: &Breaker, number: u32) -> [u64; 3] {
+    [Success, Exception, Block].map(|event| breaker.window().sum_at(start(number), event))
+}
+
+#[test]
+fn one_of_those_who_race_for_a_probe() {
+    explore(None, || {
+        let breaker = breaker(0, STRICT);
+        promise(&breaker, 3).reject_at(start(3));
+        let other = {
+            let breaker = breaker.clone();
+            thread::spawn(move || ask(&breaker, 3).map(Promise::ignore).is_some())
+        };
+        let mine = ask(&breaker, 3).map(Promise::ignore).is_some();
+        assert!(other.join().unwrap() ^ mine);
+        assert_eq!(counts(&breaker, 3), [0, 1, 1]);
+    });
+}
+
+/// One is dropped on another thread, and one kept there, while here another one ends.
+#[test]
+fn a_promise_counts_once_on_whichever_thread() {
+    explore(Some(2), || {
+        let breaker = breaker(9, STRICT);
+        let [dropped, kept, mine] = [(); 3].map(|()| promise(&breaker, 0));
+        let other = thread::spawn(move || {
+            drop(dropped);
+            kept.accept_at(start(0));
+        });
+        mine.accept_at(start(0));
+        other.join().unwrap();
+        assert_eq!(counts(&breaker, 0), [2, 1, 0]);
+    });
+}
+
+/// Two threads that have the bucket in hand, and so share nothing but the word, reject a request each.
+fn two_rejections(breaker: &Breaker) {
+    let [accepted, rejected] = [(); 2].map(|()| promise(breaker, 1));
+    let theirs = [(); 2].map(|()| promise(breaker, 1));
+    accepted.accept_at(start(1));
+    let other = thread::spawn(move || {
+        let [accepted, rejected] = theirs;
+        accepted.accept_at(start(1));
+        rejected.reject_at(start(1));
+    });
+    rejected.reject_at(start(1));
+    other.join().unwrap();
+}
+
+/// Of each alone nobody would be dropped, and the word not change.
+#[test]
+fn two_rejections_at_once_are_both_known() {
+    explore(Some(4), || {
+        let breaker = breaker(1, STRICT);
+        two_rejections(&breaker);
+        // Of the same slice: it goes by the word.
+        assert!(ask(&breaker, 1).is_none());
+        assert_eq!(counts(&breaker, 1), [2, 2, 1]);
+    });
+}
+
+/// Each changes the word: to 1/4 alone, and 2/5 together.
+#[test]
+fn who_is_second_at_the_word_adds_up_both() {
+    explore(Some(4), || {
+        let breaker = breaker(0, LENIENT);
+        two_rejections(&breaker);
+        assert!(ask(&breaker, 1).is_none());
+        assert_eq!(counts(&breaker, 1), [2, 2, 1]);
+    });
+}
+
+/// Who asks first in a slice adds up; the word of who rejects meanwhile is not lost.
+#[test]
+fn a_rejection_beside_who_follows_the_time() {
+    explore(Some(3), || {
+        let breaker = breaker(0, STRICT);
+        let rejected = promise(&breaker, 0);
+        let other = {
+            let breaker = breaker.clone();
+            thread::spawn(move || ask(&breaker, 1).map(Promise::ignore).is_some())
+        };
+        rejected.reject_at(start(1));
+        let asked = other.join().unwrap();
+        assert!(ask(&breaker, 1).is_none());
+        assert_eq!(counts(&breaker, 1), [0, 1, 2 - u64::from(asked)]);
+    });
+}

@@ -1,0 +1,100 @@
+//! A rolling window: what is counted is in the sum, and no value is lost, at a rollover or beside another.
+#![cfg(loom)]
+
+use leaparray::flow::{Number, Rolling, RollingWindow, Sum, SumBucket};
+use leaparray::{Bucket, ManualClock, Timestamp, WindowConfig};
+use leaparray_loom_tests::{LEN, explore, start};
+use loom::sync::Arc;
+use loom::thread;
+
+type Window<T> = Arc<RollingWindow<T, ManualClock>>;
+
+fn window<T: Rolling>(size: u32) -> Window<T> {
+    let config = WindowConfig::new(size as usize, LEN * size).expect("valid by construction");
+    Arc::new(RollingWindow::with_clock(config, ManualClock::new(Timestamp::MIN)))
+}
+
+fn add<T: Rolling + Send + 'static>(
+    window: &Window<T>,
+    number: u32,
+    value: T,
+) -> thread::JoinHandle<()>
+where
+    RollingWindow<T, ManualClock>: Send + Sync,
+{
+    let window = window.clone();
+    thread::spawn(move || window.add_at(start(number), value))
+}
+
+fn sum<T: Number + Rolling<Bucket = SumBucket<T>>>(
+    window: &RollingWindow<T, ManualClock>,
+    number: u32,
+) -> Sum<T> {
+    window.reduce_at(start(number), Sum::default(), |mut sum, bucket| {
+        sum += &bucket.total;
+        sum
+    })
+}
+
+/// Of the bucket itself, with two that add and one that reads.
+#[test]
+fn a_value_that_is_counted_is_in_the_sum() {
+    explore(None, || {
+        let bucket = Arc::new(SumBucket::<u64>::default());
+        let others = [1, 10].map(|value: u64| {
+            let bucket = bucket.clone();
+            thread::spawn(move || value.add_to(&bucket))
+        });
+        let Sum { sum, count } = bucket.total();
+        let at_least = [0, 1, 11][usize::try_from(count).expect("two")];
+        assert!(sum >= at_least, "{count} counted, {sum} in the sum");
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(bucket.total(), Sum { sum: 11, count: 2 });
+    });
+}
+
+#[test]
+fn a_reduce_beside_an_add() {
+    explore(None, || {
+        let window = window::<u64>(1);
+        window.add_at(start(1), 1);
+        let reader = {
+            let window = window.clone();
+            thread::spawn(move || sum(&window, 1))
+        };
+        window.add_at(start(1), 10);
+        let Sum { sum, count } = reader.join().unwrap();
+        assert!(
+            [1, 2].contains(&count) && sum >= [1, 11][usize::from(count == 2)],
+            "{sum}, {count}"
+        );
+    });
+}
+
+#[test]
+fn floats_that_are_added_at_once() {
+    explore(None, || {
+        let window = window::<f64>(1);
+        let other = add(&window, 1, 0.5);
+        window.add_at(start(1), 0.25);
+        other.join().unwrap();
+        let found = sum(&window, 1);
+        assert!(found.count == 2 && (found.sum - 0.75).abs() < 1e-9, "{found:?}");
+    });
+}
+
+#[test]
+fn adds_at_a_rollover_are_not_lost() {
+    explore(Some(3), || {
+        let window = window::<u64>(1);
+        window.add_at(start(1), 1);
+        let other = add(&window, 2, 10);
+        window.add_at(start(2), 100);
+        other.join().unwrap();
+        assert_eq!(sum(&window, 2), Sum { sum: 110, count: 2 });
+        let account = window.account_at(start(2));
+        assert_eq!((account.expired.sum, account.late.sum), (1, 0));
+    });
+}

@@ -1,0 +1,167 @@
+//! What a breaker goes by.
+
+use std::time::Duration;
+
+use crate::flow::error::BreakerConfigError;
+use crate::geometry::WindowConfig;
+
+/// What an [`AdaptiveBreaker`](super::AdaptiveBreaker) goes by: which window, and how soon it drops.
+///
+/// ```
+/// use leaparray::WindowConfig;
+/// use leaparray::flow::BreakerConfig;
+/// use std::time::Duration;
+///
+/// let default = BreakerConfig::default();
+/// assert_eq!(default.window().to_string(), "40 × 250ms");
+/// assert_eq!((default.k(), default.protection()), (1.5, 5));
+/// assert_eq!(default.probe_interval(), Duration::from_secs(1));
+///
+/// let milder = BreakerConfig::default()
+///     .with_window(WindowConfig::new(60, Duration::from_secs(30))?)
+///     .with_k(2.0)?;
+/// assert_eq!(milder.k(), 2.0);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
+pub struct BreakerConfig {
+    window: WindowConfig,
+    k: f64,
+    protection: u64,
+    probe_interval: Duration,
+}
+
+impl BreakerConfig {
+    /// The window in which requests are counted; 40 buckets of 250 ms unless set.
+    pub const fn with_window(self, window: WindowConfig) -> Self {
+        Self { window, ..self }
+    }
+
+    /// How many requests there may be for each that the backend accepts; 1.5 unless set.
+    ///
+    /// A backend that answers every request of which it accepts 1 in `k` is left alone. The nearer to 1,
+    /// the sooner requests are dropped; the larger, the more of them reach a backend that fails.
+    ///
+    /// # Errors
+    ///
+    /// If it is not finite or below 1, with which some would be dropped though all are accepted.
+    pub const fn with_k(self, k: f64) -> Result<Self, BreakerConfigError> {
+        if !k.is_finite() {
+            return Err(BreakerConfigError::KNotFinite { k });
+        }
+        if k < 1.0 {
+            return Err(BreakerConfigError::KBelowOne { k });
+        }
+        Ok(Self { k, ..self })
+    }
+
+    /// How many requests of a window are never dropped, the first ones; 5 unless set.
+    pub const fn with_protection(self, protection: u64) -> Self {
+        Self { protection, ..self }
+    }
+
+    /// After how long without a request that got through the next one does, whatever the chance to be
+    /// dropped; one second unless set.
+    ///
+    /// # Errors
+    ///
+    /// If it is zero: then none would be dropped.
+    pub const fn with_probe_interval(
+        self,
+        probe_interval: Duration,
+    ) -> Result<Self, BreakerConfigError> {
+        if probe_interval.is_zero() {
+            return Err(BreakerConfigError::ZeroProbeInterval);
+        }
+        Ok(Self { probe_interval, ..self })
+    }
+
+    /// The window in which requests are counted.
+    #[must_use]
+    pub const fn window(&self) -> &WindowConfig {
+        &self.window
+    }
+
+    /// How many requests there may be for each that the backend accepts: finite, and 1 at least.
+    #[must_use]
+    pub const fn k(&self) -> f64 {
+        self.k
+    }
+
+    /// How many requests of a window are never dropped.
+    #[must_use]
+    pub const fn protection(&self) -> u64 {
+        self.protection
+    }
+
+    /// After how long without a request that got through the next one does: more than zero.
+    #[must_use]
+    pub const fn probe_interval(&self) -> Duration {
+        self.probe_interval
+    }
+
+    /// The probability with which a request is dropped after `total` others, of which the backend
+    /// accepted `accepts`: from 0 to below 1, or to 1 where the numbers are so large that a `f64` does not
+    /// tell it from 1.
+    ///
+    /// max(0, (total − protection − k · accepts) / (total + 1)), after the chapter *Handling Overload* of
+    /// Google's *Site Reliability Engineering*; the protection is go-zero's.
+    ///
+    /// ```
+    /// use leaparray::flow::BreakerConfig;
+    ///
+    /// let config = BreakerConfig::default();
+    /// assert_eq!(config.drop_probability(99, 99), 0.0);
+    /// assert_eq!(config.drop_probability(99, 66), 0.0);
+    /// assert_eq!(config.drop_probability(99, 46), 0.25);
+    /// assert_eq!(config.drop_probability(99, 0), 0.94);
+    /// ```
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
+    pub const fn drop_probability(&self, total: u64, accepts: u64) -> f64 {
+        // What is protected is taken off as it is, and what is below zero is none.
+        let unprotected = total.saturating_sub(self.protection) as f64;
+        let too_many = (unprotected - self.k * accepts as f64).max(0.0);
+        too_many / (total as f64 + 1.0)
+    }
+}
+
+impl Default for BreakerConfig {
+    fn default() -> Self {
+        const WINDOW: WindowConfig = match WindowConfig::new(40, Duration::from_secs(10)) {
+            Ok(window) => window,
+            Err(_) => panic!("a quarter of a second divides it"),
+        };
+        Self { window: WINDOW, k: 1.5, protection: 5, probe_interval: Duration::from_secs(1) }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_formula_at_given_counts() {
+        let config = BreakerConfig::default();
+        for (total, accepts, expected) in [
+            (0, 0, 0.0),
+            (5, 0, 0.0),
+            (6, 0, 1.0 / 7.0),
+            (6, 1, 0.0),
+            (99, 40, 0.34),
+            (1_000, 1_000, 0.0),
+            (1_004, 666, 0.0),
+            (1_005, 666, 1.0 / 1_006.0),
+            (u64::MAX, u64::MAX, 0.0),
+            (u64::MAX, 0, 1.0),
+        ] {
+            let found = config.drop_probability(total, accepts);
+            assert!((found - expected).abs() < 1e-12, "{total}, {accepts}: {found}");
+        }
+        let huge = config.with_k(f64::MAX).unwrap();
+        assert!(huge.drop_probability(u64::MAX, u64::MAX).abs() < 1e-12);
+        let all = config.with_protection(u64::MAX);
+        assert!(all.drop_probability(u64::MAX, 0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,245 @@
+//! A rolling window: values of any kind, bucket by bucket.
+
+mod sum_bucket;
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+pub use sum_bucket::{Number, Sum, SumBucket};
+
+use crate::account::Account;
+use crate::bucket::Bucket;
+use crate::clock::{Clock, MonotonicClock};
+use crate::geometry::WindowConfig;
+use crate::leap_array::LeapArray;
+use crate::timestamp::Timestamp;
+
+/// What can be added to a [`RollingWindow`]: `u64`, `i64`, `f64`, and what you write it for.
+///
+/// ```
+/// use leaparray::flow::{Rolling, RollingWindow};
+/// use leaparray::{Bucket, Timestamp, WindowConfig};
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use std::time::Duration;
+///
+/// /// Words that were seen, of which only the length counts.
+/// struct Word<'a>(&'a str);
+///
+/// #[derive(Default)]
+/// struct Longest(AtomicU64);
+///
+/// impl Bucket for Longest {
+///     type Total = LongestOf;
+///
+///     fn total(&self) -> LongestOf {
+///         LongestOf(self.0.load(Ordering::Relaxed))
+///     }
+///
+///     fn reset(&self) {
+///         self.0.store(0, Ordering::Relaxed);
+///     }
+/// }
+///
+/// #[derive(Clone, Default)]
+/// struct LongestOf(u64);
+///
+/// impl std::ops::AddAssign<&Self> for LongestOf {
+///     fn add_assign(&mut self, other: &Self) {
+///         self.0 = self.0.max(other.0);
+///     }
+/// }
+///
+/// impl Rolling for Word<'_> {
+///     type Bucket = Longest;
+///
+///     fn add_to(self, bucket: &Longest) {
+///         bucket.0.fetch_max(self.0.len() as u64, Ordering::Relaxed);
+///     }
+/// }
+///
+/// let window = RollingWindow::<Word>::new(WindowConfig::new(3, Duration::from_millis(150))?);
+/// let now = Timestamp::from_millis(60_000);
+/// window.add_at(now, Word("window"));
+/// window.add_at(now, Word("roll"));
+/// assert_eq!(window.reduce_at(now, 0, |longest, bucket| bucket.total.0.max(longest)), 6);
+/// # Ok::<_, leaparray::ConfigError>(())
+/// ```
+pub trait Rolling {
+    /// What such values are added to.
+    type Bucket: Bucket;
+
+    /// Adds the value. On any number of threads at once, and in each on the one that calls it: the
+    /// bucket is not for another thread to add to, or only as [`WrapRef`](crate::WrapRef) says.
+    fn add_to(self, bucket: &Self::Bucket);
+}
+
+/// Values of the last while, bucket by bucket, after go-zero's `RollingWindow`.
+///
+/// A value is added to the bucket of its time. A reduce visits every bucket of the window, from the
+/// oldest to the newest, an untouched one as empty: what is asked of them is for its closure to say.
+/// Adding is lock-free. Reading writes nothing, and allocates nothing but what a
+/// [total](Bucket::Total) of your own does.
+///
+/// Unlike go-zero's, whose buckets begin when the window was made, these begin at multiples of their
+/// length, as everywhere in this crate: what two windows of one geometry read can be compared.
+///
+/// ```
+/// use leaparray::flow::RollingWindow;
+/// use leaparray::{ManualClock, Timestamp, WindowConfig};
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let config = WindowConfig::new(3, Duration::from_millis(150))?;
+/// let window = RollingWindow::<u64, _>::with_clock(config, clock.clone());
+/// window.add(1);
+/// clock.advance(Duration::from_millis(50));
+/// window.add(2);
+/// window.add(3);
+///
+/// assert_eq!(window.reduce(0, |sum, bucket| sum + bucket.total.sum), 6);
+/// assert_eq!(window.reduce(0, |most, bucket| most.max(bucket.total.sum)), 5);
+/// // What is complete can be compared with what is.
+/// assert_eq!(window.reduce_complete(0, |most, bucket| most.max(bucket.total.sum)), 1);
+/// # Ok::<_, leaparray::ConfigError>(())
+/// ```
+pub struct RollingWindow<T: Rolling, C = MonotonicClock> {
+    array: LeapArray<T::Bucket>,
+    clock: C,
+}
+
+/// What one bucket of a [`RollingWindow`] held when it was read: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RolledBucket<S> {
+    /// Where the bucket begins.
+    pub start: Timestamp,
+    /// What was added to it, such as a [`Sum`].
+    pub total: S,
+}
+
+/// What the bucket of that value adds up to.
+type Total<T> = <<T as Rolling>::Bucket as Bucket>::Total;
+
+impl<T: Rolling> RollingWindow<T> {
+    /// A window with a precise clock of its own.
+    #[must_use]
+    pub fn new(config: WindowConfig) -> Self {
+        Self::with_clock(config, MonotonicClock::new())
+    }
+}
+
+impl<T: Rolling, C: Clock> RollingWindow<T, C> {
+    /// A window that reads the given clock.
+    #[must_use]
+    pub fn with_clock(config: WindowConfig, clock: C) -> Self {
+        Self { array: LeapArray::new(config), clock }
+    }
+
+    /// Adds a value now.
+    pub fn add(&self, value: T) {
+        self.add_at(self.clock.now(), value);
+    }
+
+    /// Adds a value at `now`. If the slot of that time holds a newer bucket already, it is in no bucket
+    /// of the window any more, and [counted as late](Self::account_at).
+    pub fn add_at(&self, now: Timestamp, value: T) {
+        value.add_to(&self.array.current_bucket(now));
+    }
+
+    /// Folds all buckets of the window now, from the oldest to the newest.
+    pub fn reduce<A>(&self, init: A, f: impl FnMut(A, RolledBucket<Total<T>>) -> A) -> A {
+        self.reduce_at(self.clock.now(), init, f)
+    }
+
+    /// Folds all buckets of the window at `now`, from the oldest to the newest, an untouched one as
+    /// empty. They are as many as the window has, and fewer only at the beginning of time.
+    ///
+    /// Each is read by itself, the oldest first: of a value that is added meanwhile it depends on that
+    /// whether it is found.
+    pub fn reduce_at<A>(
+        &self,
+        now: Timestamp,
+        init: A,
+        f: impl FnMut(A, RolledBucket<Total<T>>) -> A,
+    ) -> A {
+        self.fold(self.config().covered(now), init, f)
+    }
+
+    /// Folds the buckets of the window now that are complete, from the oldest to the newest.
+    pub fn reduce_complete<A>(&self, init: A, f: impl FnMut(A, RolledBucket<Total<T>>) -> A) -> A {
+        self.reduce_complete_at(self.clock.now(), init, f)
+    }
+
+    /// Folds the buckets of the window at `now` but for the newest, which is still filling: one less
+    /// than the window has, and with a single one none.
+    pub fn reduce_complete_at<A>(
+        &self,
+        now: Timestamp,
+        init: A,
+        f: impl FnMut(A, RolledBucket<Total<T>>) -> A,
+    ) -> A {
+        let covered = self.config().covered(now);
+        match covered.end().checked_sub(1) {
+            Some(last) => self.fold(*covered.start()..=last, init, f),
+            None => init,
+        }
+    }
+
+    fn fold<A>(
+        &self,
+        numbers: RangeInclusive<u64>,
+        init: A,
+        mut f: impl FnMut(A, RolledBucket<Total<T>>) -> A,
+    ) -> A {
+        numbers.fold(init, |folded, number| {
+            let mut total = Total::<T>::default();
+            // Added, for what is being prepared may be shown besides, and is empty.
+            self.array.fold_over(number..=number, (), Bucket::total, |(), found| total += &found);
+            f(folded, RolledBucket { start: self.config().start_of(number), total })
+        })
+    }
+
+    /// Where everything added is, as of now: recorded = in the window + expired + late.
+    pub fn account(&self) -> Account<Total<T>> {
+        self.account_at(self.clock.now())
+    }
+
+    /// Where everything added is, as seen from `now`: recorded = in the window + expired + late. One
+    /// coherent look; it allocates.
+    ///
+    /// ```
+    /// use leaparray::flow::RollingWindow;
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = RollingWindow::<f64>::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// let t = Timestamp::from_millis;
+    /// window.add_at(t(1_600), 0.5);
+    /// // Its slot holds the bucket of 1,500 by now.
+    /// window.add_at(t(700), 0.25);
+    /// let account = window.account_at(t(1_600)).map(|total| total.sum);
+    /// assert_eq!((account.in_window, account.late), (0.5, 0.25));
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn account_at(&self, now: Timestamp) -> Account<Total<T>> {
+        self.array.account(now)
+    }
+
+    /// The geometry.
+    #[must_use]
+    pub const fn config(&self) -> &WindowConfig {
+        self.array.config()
+    }
+
+    /// The clock that this window reads.
+    #[must_use]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+}
+
+impl<T: Rolling, C> fmt::Debug for RollingWindow<T, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RollingWindow").field("array", &self.array).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,382 @@
+//! The adaptive breaker, by a clock that is set by hand and draws that are known.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Exception, Success};
+use leaparray::flow::{
+    AdaptiveBreaker, BreakerConfig, BreakerConfigError, Promise, RandomSource, Reason, SeededRandom,
+};
+use leaparray::{ManualClock, Timestamp, WindowConfig};
+
+const NOON: Timestamp = Timestamp::from_secs(43_200);
+const SECOND: Duration = Duration::from_secs(1);
+const MILLI: Duration = Duration::from_millis(1);
+
+/// Whoever can be dropped is.
+struct Strict;
+
+impl RandomSource for Strict {
+    fn next_u32(&self) -> u32 {
+        0
+    }
+}
+
+type Breaker<R> = AdaptiveBreaker<ManualClock, R>;
+
+fn breaker<R: RandomSource>(config: BreakerConfig, random: R) -> (Breaker<R>, ManualClock) {
+    let clock = ManualClock::new(NOON);
+    (AdaptiveBreaker::with_source(config, clock.clone(), random), clock)
+}
+
+/// One with no protection, which drops whoever it can.
+fn strict() -> (Breaker<Strict>, ManualClock) {
+    breaker(BreakerConfig::default().with_protection(0), Strict)
+}
+
+/// What was accepted, rejected and dropped.
+fn counts<R: RandomSource>(breaker: &Breaker<R>) -> [u64; 3] {
+    [Success, Exception, Block].map(|event| breaker.window().lifetime().sum(event))
+}
+
+/// Asks now for a request that the backend answers so at once; whether it got through.
+fn ask<R: RandomSource>(breaker: &Breaker<R>, accepts: bool) -> bool {
+    match breaker.try_acquire().into_result() {
+        Ok((promise, wait)) => {
+            assert_eq!(wait, Duration::ZERO);
+            if accepts {
+                promise.accept();
+            } else {
+                promise.reject();
+            }
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+#[test]
+fn a_config_names_what_is_wrong_with_it() {
+    let default = BreakerConfig::default();
+    for (error, text) in [
+        (default.with_k(f64::INFINITY), "a k of inf is no finite number"),
+        (default.with_k(f64::NAN), "a k of NaN is no finite number"),
+        (default.with_k(0.99), "a k of 0.99 is below 1"),
+        (default.with_probe_interval(Duration::ZERO), "a probe interval is above 0 ns"),
+    ] {
+        assert_eq!(error.unwrap_err().to_string(), text);
+    }
+    assert_eq!(default.with_k(-1.0), Err(BreakerConfigError::KBelowOne { k: -1.0 }));
+    assert!(default.with_k(1.0).is_ok() && default.with_probe_interval(Duration::MAX).is_ok());
+}
+
+#[test]
+fn nothing_is_dropped_while_all_is_accepted() {
+    let (breaker, clock) = strict();
+    for _ in 0..60_000 {
+        assert!(ask(&breaker, true));
+        clock.advance(MILLI);
+    }
+    assert_eq!(counts(&breaker), [60_000, 0, 0]);
+}
+
+#[test]
+fn nothing_is_dropped_while_one_in_k_is_accepted() {
+    let (breaker, clock) = breaker(BreakerConfig::default().with_k(2.0).unwrap(), Strict);
+    for number in 0..60_000 {
+        assert!(ask(&breaker, number % 2 == 0));
+        clock.advance(MILLI);
+    }
+}
+
+#[test]
+fn the_first_are_never_dropped() {
+    for protection in [0, 1, 5, 100] {
+        let (breaker, _) = breaker(BreakerConfig::default().with_protection(protection), Strict);
+        for _ in 0..=protection {
+            assert!(ask(&breaker, false));
+        }
+        assert!(ask(&breaker, false), "a probe: none that could be dropped was let through before");
+        assert!(!ask(&breaker, false));
+        assert_eq!(counts(&breaker), [0, protection + 2, 1]);
+    }
+}
+
+#[test]
+fn a_decision_is_as_fresh_as_what_has_ended_last() {
+    let (breaker, _) = strict();
+    let [one, two, three] =
+        [(); 3].map(|()| breaker.try_acquire().into_result().expect("nothing has ended").0);
+    assert!(ask(&breaker, false));
+    // Half of two. The first of all that might be dropped is a probe.
+    assert!(ask(&breaker, false) && !ask(&breaker, true));
+    // One accepted of four: half of what is dropped at most goes to the 2.5 above it, of five.
+    one.accept();
+    assert!((breaker.drop_probability() - 0.5).abs() < 1e-9);
+    assert!(!ask(&breaker, true));
+    // Three of seven: more than one in three, and still less than two.
+    two.accept();
+    three.accept();
+    assert!((breaker.drop_probability() - 2.5 / 8.0).abs() < 1e-9);
+    assert_eq!(counts(&breaker), [3, 2, 2]);
+}
+
+#[test]
+fn as_soon_as_enough_is_accepted_nothing_is_dropped() {
+    let (breaker, _) = strict();
+    let promises =
+        [(); 4].map(|()| breaker.try_acquire().into_result().expect("nothing has ended").0);
+    assert!(ask(&breaker, false) && ask(&breaker, false));
+    promises.into_iter().for_each(Promise::accept);
+    for _ in 0..100 {
+        assert!(ask(&breaker, true));
+    }
+}
+
+#[test]
+fn time_alone_brings_it_back() {
+    let (breaker, clock) = strict();
+    // In one bucket, and so in one slice.
+    for _ in 0..10 {
+        ask(&breaker, false);
+    }
+    assert!(!ask(&breaker, false));
+    clock.advance(SECOND * 10);
+    // The first may be a probe, for all that one sees.
+    let through = [(); 2].map(|()| breaker.try_acquire().map(Promise::ignore).is_admitted());
+    assert_eq!(through, [true, true]);
+}
+
+#[test]
+fn drops_count_as_requests_from_the_next_slice_on() {
+    let (breaker, clock) = strict();
+    for _ in 0..100 {
+        ask(&breaker, false);
+    }
+    let [accepts, rejects, drops] = counts(&breaker);
+    assert_eq!((accepts, rejects, drops), (0, 2, 98));
+    clock.advance(MILLI * 9);
+    let refusal = breaker.try_acquire().refusal().expect("it drops whom it can");
+    assert_eq!(refusal.retry_at, Some(NOON.saturating_add(SECOND)), "most are dropped");
+    assert!((breaker.drop_probability() - 101.0 / 102.0).abs() < 1e-9);
+}
+
+#[test]
+fn who_is_refused_is_told_when_to_ask_again() {
+    let config = BreakerConfig::default().with_k(1.0).unwrap().with_protection(0);
+    let (breaker, clock) = breaker(config, Strict);
+    assert!(ask(&breaker, true) && ask(&breaker, false));
+    assert!(breaker.try_acquire().into_result().map(|(probe, _)| probe.ignore()).is_ok());
+    clock.advance(MILLI);
+    let refusal = breaker.try_acquire().refusal().expect("a third");
+    assert_eq!(refusal.reason, Reason::Failing);
+    assert_eq!(refusal.retry_at, Some(NOON.saturating_add(MILLI)), "the next draw may differ");
+
+    let promise = strict().0;
+    assert!(ask(&promise, false) && ask(&promise, false));
+    let refusal = promise.try_acquire().refusal().expect("two thirds");
+    assert_eq!(refusal.retry_at, Some(NOON.saturating_add(SECOND)), "the next probe");
+    assert!(promise.try_acquire_at(refusal.retry_at.unwrap()).is_admitted());
+}
+
+#[test]
+fn a_backend_that_fails_entirely_is_probed_once_a_second() {
+    let (breaker, clock) = strict();
+    assert!(ask(&breaker, false));
+    let mut last_probe: Option<u32> = None;
+    let mut probes = 0;
+    for millis in 0..60_000 {
+        if ask(&breaker, false) {
+            assert!(
+                last_probe.is_none_or(|last| millis - last == 1_000),
+                "{last_probe:?} {millis}"
+            );
+            last_probe = Some(millis);
+            probes += 1;
+        }
+        clock.advance(MILLI);
+    }
+    assert_eq!(probes, 60);
+    assert_eq!(counts(&breaker), [0, 61, 59_940]);
+}
+
+/// Who gets through by luck has no other one probe soon after.
+#[test]
+fn a_probe_comes_a_second_after_the_last_that_got_through() {
+    struct Nth(std::sync::atomic::AtomicU32);
+    impl RandomSource for Nth {
+        fn next_u32(&self) -> u32 {
+            let before = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if before == 500 { u32::MAX } else { 0 }
+        }
+    }
+    let config = BreakerConfig::default().with_protection(0);
+    let (breaker, clock) = breaker(config, Nth(0.into()));
+    ask(&breaker, false);
+    let passes: Vec<_> = (0..2_000)
+        .filter(|_| {
+            clock.advance(MILLI);
+            ask(&breaker, false)
+        })
+        .collect();
+    assert_eq!(passes, [0, 500, 1_500]);
+}
+
+#[test]
+fn a_promise_is_kept_once_however_it_ends() {
+    let (breaker, _) = breaker(BreakerConfig::default(), Strict);
+    let acquire = || breaker.try_acquire().into_result().expect("protected").0;
+    acquire().accept();
+    acquire().reject();
+    acquire().ignore();
+    assert_eq!(counts(&breaker), [1, 1, 0]);
+    drop(acquire());
+    assert_eq!(counts(&breaker), [1, 2, 0]);
+    let early_return = || -> Option<()> {
+        let promise = acquire();
+        None::<()>?;
+        promise.accept();
+        Some(())
+    };
+    assert_eq!(early_return(), None);
+    assert_eq!(counts(&breaker), [1, 3, 0]);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _promise = acquire();
+        panic!("in the middle of a request");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(counts(&breaker), [1, 4, 0]);
+    let later = NOON.saturating_add(SECOND);
+    acquire().accept_at(later);
+    acquire().reject_at(later);
+    assert_eq!(counts(&breaker), [2, 5, 0]);
+    let later = breaker.window().buckets_at(later).last().expect("the last bucket").totals;
+    assert_eq!((later.sum(Success), later.sum(Exception)), (1, 1));
+}
+
+#[tokio::test]
+async fn a_promise_can_live_as_long_as_it_likes() {
+    let clock = ManualClock::new(NOON);
+    let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
+    let acquire = || breaker.try_acquire_owned().into_result().expect("protected").0;
+    let promise = acquire();
+    tokio::spawn(async move { promise.accept() }).await.expect("it does not panic");
+    let promise = acquire();
+    let cancelled = tokio::spawn(async move {
+        std::future::pending::<()>().await;
+        promise.accept();
+    });
+    cancelled.abort();
+    assert!(cancelled.await.is_err());
+    assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [1, 1]);
+}
+
+#[test]
+fn time_that_stands_still() {
+    let (breaker, _) = strict();
+    let through = (0..10_000).filter(|_| ask(&breaker, false)).count();
+    assert_eq!(through, 2, "the first, and a probe");
+    assert_eq!(counts(&breaker), [0, 2, 9_998]);
+}
+
+#[test]
+fn time_that_goes_back() {
+    let (breaker, clock) = strict();
+    for _ in 0..100 {
+        ask(&breaker, false);
+        clock.advance(MILLI * 20);
+    }
+    // By less than the window: the probes go on, from there.
+    clock.set(NOON.saturating_sub(SECOND).saturating_add(MILLI * 500));
+    assert!(ask(&breaker, false), "the window is empty there");
+    let through = (0..300).filter(|_| {
+        clock.advance(MILLI * 10);
+        ask(&breaker, false)
+    });
+    assert!((3..=5).contains(&through.count()));
+    // By far: all there is to go by is ahead.
+    clock.set(Timestamp::from_secs(1));
+    let before = counts(&breaker);
+    assert!((0..100).all(|_| ask(&breaker, true)));
+    clock.set(NOON.saturating_add(SECOND * 2));
+    assert!(!ask(&breaker, true));
+    assert_eq!(
+        counts(&breaker),
+        [before[0] + 100, before[1], before[2] + 1],
+        "and nothing is lost"
+    );
+}
+
+#[test]
+fn both_ends_of_time() {
+    for end in [Timestamp::MIN, Timestamp::MAX] {
+        let (breaker, clock) = strict();
+        clock.set(end);
+        assert!(ask(&breaker, false));
+        let through = (0..100).filter(|_| ask(&breaker, false)).count();
+        // Nobody can tell whether any got through at the beginning of time: as if one had.
+        assert_eq!(through, usize::from(end == Timestamp::MAX));
+        let refusal = breaker.try_acquire().refusal().expect("all have failed");
+        assert_eq!(refusal.retry_at, Some(end), "one of two, or when time has ended");
+    }
+}
+
+#[test]
+fn windows_of_any_size() {
+    let nanos = Duration::from_nanos;
+    for window in [
+        WindowConfig::new(1, nanos(2)),
+        WindowConfig::new(3, nanos(300)),
+        WindowConfig::new(2, SECOND * 86_400),
+        WindowConfig::new(1, nanos(u64::MAX)),
+    ] {
+        let config = BreakerConfig::default().with_window(window.unwrap()).with_protection(0);
+        let (breaker, clock) = breaker(config, Strict);
+        assert!(ask(&breaker, false) && ask(&breaker, false));
+        assert!(!ask(&breaker, false), "{config:?}");
+        clock.advance(window.unwrap().interval());
+        assert!(ask(&breaker, true), "{config:?}");
+    }
+}
+
+/// Ten minutes of 100 requests a second, which take 30 ms each, to a backend that is down from minute 3 to
+/// 5: how many of each second's got through.
+fn simulate(seed: u64) -> Vec<u32> {
+    let (breaker, clock) = breaker(BreakerConfig::default(), SeededRandom::new(seed));
+    let mut seconds = vec![0; 600];
+    let mut under_way: VecDeque<Option<Promise<_, _, _>>> = VecDeque::new();
+    for tick in 0..60_000 {
+        if under_way.len() == 3 {
+            let is_down = (18_000..30_000).contains(&tick);
+            match under_way.pop_front().flatten() {
+                Some(promise) if !is_down => promise.accept(),
+                // Dropped, as by an error that is handed on.
+                Some(_) | None => {}
+            }
+        }
+        let promise = breaker.try_acquire().into_result().ok();
+        seconds[tick / 100] += u32::from(promise.is_some());
+        under_way.push_back(promise.map(|(promise, _)| promise));
+        clock.advance(MILLI * 10);
+    }
+    seconds
+}
+
+#[test]
+fn ten_minutes_with_an_outage_in_the_middle() {
+    for seed in [1, 2] {
+        let seconds = simulate(seed);
+        let sent = |from: usize, to: usize| seconds[from..to].iter().sum::<u32>();
+        assert_eq!(sent(0, 180), 18_000, "nothing is dropped before");
+        assert!((400..800).contains(&sent(180, 190)), "in ten seconds it is known");
+        for tens in (190..300).step_by(10) {
+            // One a second at least, and as many again by luck.
+            assert!((9..=22).contains(&sent(tens, tens + 10)), "{}", sent(tens, tens + 10));
+        }
+        assert!(sent(300, 310) < 60, "careful at first: {}", sent(300, 310));
+        assert!(sent(350, 360) > 900, "within a minute it is back: {}", sent(350, 360));
+        assert_eq!(sent(360, 600), 24_000, "nothing is dropped after");
+    }
+}

@@ -1,0 +1,173 @@
+//! The rolling window, against the worked example of go-zero and against a model that forgets nothing.
+
+use std::time::Duration;
+
+use leaparray::flow::{RollingWindow, Sum};
+use leaparray::{ManualClock, Timestamp, WindowConfig};
+use proptest::prelude::*;
+
+const LEN: Duration = Duration::from_millis(50);
+const NOON: Timestamp = Timestamp::from_secs(43_200);
+
+fn config(size: u32) -> WindowConfig {
+    WindowConfig::new(size as usize, LEN * size).unwrap()
+}
+
+fn window(size: u32) -> (RollingWindow<u64, ManualClock>, ManualClock) {
+    let clock = ManualClock::new(NOON);
+    (RollingWindow::with_clock(config(size), clock.clone()), clock)
+}
+
+fn sums(window: &RollingWindow<u64, ManualClock>) -> Vec<u64> {
+    window.reduce(Vec::new(), |mut sums, bucket| {
+        sums.push(bucket.total.sum);
+        sums
+    })
+}
+
+fn complete(window: &RollingWindow<u64, ManualClock>) -> Vec<u64> {
+    window.reduce_complete(Vec::new(), |mut sums, bucket| {
+        sums.push(bucket.total.sum);
+        sums
+    })
+}
+
+#[test]
+fn the_worked_example() {
+    let (window, clock) = window(3);
+    assert_eq!(sums(&window), [0, 0, 0]);
+    for (values, expected) in
+        [(&[1][..], [0, 0, 1]), (&[2, 3], [0, 1, 5]), (&[4, 5, 6], [1, 5, 15]), (&[7], [5, 15, 7])]
+    {
+        for &value in values {
+            window.add(value);
+        }
+        assert_eq!(sums(&window), expected);
+        assert_eq!(complete(&window), expected[..2]);
+        clock.advance(LEN);
+    }
+    assert_eq!(sums(&window), [15, 7, 0]);
+    clock.advance(LEN * 3);
+    assert_eq!(sums(&window), [0, 0, 0], "an idle lap");
+    assert_eq!(complete(&window), [0, 0]);
+}
+
+#[test]
+fn buckets_say_where_they_begin() {
+    let (window, _) = window(3);
+    let now = NOON.saturating_add(Duration::from_millis(49));
+    let starts = |window: &RollingWindow<u64, _>| {
+        window.reduce_at(now, Vec::new(), |mut starts, bucket| {
+            starts.push(bucket.start);
+            starts
+        })
+    };
+    assert_eq!(starts(&window), [NOON.saturating_sub(LEN * 2), NOON.saturating_sub(LEN), NOON]);
+}
+
+#[test]
+fn at_both_ends_of_time_and_with_one_bucket() {
+    let (window, clock) = window(3);
+    for (now, buckets) in
+        [(Timestamp::MIN, 1), (Timestamp::from_millis(50), 2), (Timestamp::MAX, 3)]
+    {
+        clock.set(now);
+        window.add(7);
+        assert_eq!((sums(&window).len(), complete(&window).len()), (buckets, buckets - 1));
+        assert_eq!(sums(&window).last(), Some(&7));
+    }
+    let (single, clock) = self::window(1);
+    single.add(5);
+    assert_eq!((sums(&single), complete(&single)), (vec![5], vec![]));
+    clock.advance(LEN);
+    assert_eq!(sums(&single), [0]);
+}
+
+#[test]
+fn what_comes_late_is_in_the_books() {
+    let (window, clock) = window(2);
+    window.add(1);
+    clock.advance(LEN * 2);
+    window.add(20);
+    window.add_at(NOON, 300);
+    let account = window.account();
+    assert_eq!(account.map(|total| total.sum).to_string(), {
+        "321 recorded = 20 in the window + 1 expired + 300 late"
+    });
+    assert_eq!(account.recorded(), Sum { sum: 321, count: 3 });
+}
+
+#[test]
+fn numbers_of_each_kind() {
+    let signed = RollingWindow::<i64>::new(config(3));
+    let floats = RollingWindow::<f64>::new(config(3));
+    for value in [-7_i32, 3] {
+        signed.add_at(NOON, value.into());
+        floats.add_at(NOON, f64::from(value) / 2.0);
+    }
+    let add = |mut sum: Sum<i64>, other: Sum<i64>| {
+        sum += &other;
+        sum
+    };
+    let sum = signed.reduce_at(NOON, Sum::default(), |sum, bucket| add(sum, bucket.total));
+    assert_eq!(sum, Sum { sum: -4, count: 2 });
+    assert!((floats.reduce_at(NOON, 0.0, |sum, bucket| sum + bucket.total.sum) + 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn no_value_of_many_threads_is_lost() {
+    const ADDS: u32 = 20_000;
+    let window = RollingWindow::<f64>::new(config(3));
+    let start = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                start.wait();
+                (0..ADDS).for_each(|_| window.add_at(NOON, 0.5));
+            });
+        }
+    });
+    let in_window = window.account_at(NOON).in_window;
+    assert_eq!(in_window, Sum { sum: f64::from(ADDS), count: u64::from(2 * ADDS) });
+}
+
+proptest! {
+    /// Time goes forth by up to two laps, and back.
+    #[test]
+    fn as_a_list_of_all_that_was_added(
+        size in 1..5_u32,
+        steps in prop::collection::vec((0..400_u64, 0..3_u8, 0..1_000_u64), 1..60),
+    ) {
+        let (window, clock) = window(size);
+        let mut added: Vec<(u64, u64)> = Vec::new();
+        let mut newest = vec![0; size as usize];
+        let mut late = 0;
+        let mut now = NOON.as_millis();
+        for (step, back, value) in steps {
+            now = if back == 0 { now - step / 4 } else { now + step };
+            clock.set(Timestamp::from_millis(now));
+            let number = now / 50;
+            let slot = &mut newest[usize::try_from(number % u64::from(size)).unwrap()];
+            *slot = number.max(*slot);
+            window.add(value);
+            if *slot == number { added.push((number, value)) } else { late += value }
+
+            let first = number + 1 - u64::from(size);
+            let expected: Vec<u64> = (first..=number)
+                .map(|number| {
+                    // A slot that holds a newer bucket has nothing of this one any more.
+                    let there = newest[usize::try_from(number % u64::from(size)).unwrap()] == number;
+                    let of_it = added.iter().filter(|(added, _)| there && *added == number);
+                    of_it.map(|(_, value)| value).sum()
+                })
+                .collect();
+            prop_assert_eq!(&sums(&window), &expected);
+            prop_assert_eq!(&complete(&window)[..], &expected[..expected.len() - 1]);
+            let account = window.account();
+            prop_assert_eq!(account.late.sum, late);
+            prop_assert_eq!(account.in_window.sum, expected.iter().sum::<u64>());
+            let all: u64 = added.iter().map(|(_, value)| value).sum();
+            prop_assert_eq!(account.recorded().sum, all + late);
+        }
+    }
+}
