@@ -1,10 +1,12 @@
 //! What stands before a route: who may go ahead, when, and who not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use leaparray::flow::{
-    Decision, LeakyBucket, LimitError, Limiter, Rate, RateError, SlidingWindowLimiter,
+    AdaptiveBreaker, BreakerConfig, BreakerConfigError, Decision, LeakyBucket, LimitError, Limiter,
+    Promise, Rate, RateError, Reason, Refusal, SlidingWindowLimiter,
 };
 use leaparray::{Clock, Entry, Resource, Timestamp};
 use tokio::time::sleep;
@@ -27,6 +29,7 @@ enum Control {
     Open,
     Limit(SlidingWindowLimiter),
     Pace(LeakyBucket),
+    Break(Arc<AdaptiveBreaker>),
 }
 
 impl Gate {
@@ -49,24 +52,99 @@ impl Gate {
         Ok(Self { resource, control: Control::Pace(bucket) })
     }
 
+    /// Refuses requests, by chance, while fewer than one in `k` succeeds.
+    pub(crate) fn breaker(resource: Resource, k: f64) -> Result<Self, BreakerConfigError> {
+        let config = BreakerConfig::default().with_k(k)?;
+        let breaker = AdaptiveBreaker::with_clock(config, resource.clock().clone());
+        Ok(Self { resource, control: Control::Break(Arc::new(breaker)) })
+    }
+
     /// Lets a request in, perhaps after a while, or refuses it with a status.
     ///
     /// Who waits is under way already, and what it waits is part of its response time.
-    pub(crate) async fn admit(&self) -> Result<Entry<Resource>, StatusCode> {
+    pub(crate) async fn admit(&self) -> Result<Admitted, StatusCode> {
         let (resource, now) = (&self.resource, self.resource.clock().now());
         let decision = match &self.control {
-            Control::Open => Decision::Admitted(resource.enter_owned_at(now)),
-            Control::Limit(limiter) => limiter.enter_many_at(resource.clone(), now, 1),
-            Control::Pace(bucket) => enter(resource, now, bucket.try_acquire_at(now, 1)),
+            Control::Open => Decision::Admitted(resource.enter_owned_at(now).into()),
+            Control::Limit(limiter) => {
+                limiter.enter_many_at(resource.clone(), now, 1).map(Admitted::from)
+            }
+            Control::Pace(bucket) => {
+                enter(resource, now, bucket.try_acquire_at(now, 1)).map(|(entry, ())| entry.into())
+            }
+            Control::Break(breaker) => {
+                enter(resource, now, breaker.try_acquire_owned_at(now)).map(Admitted::from)
+            }
         };
-        decision.sleep_with(sleep).await.map_err(|_| StatusCode::TOO_MANY_REQUESTS)
+        decision.sleep_with(sleep).await.map_err(status)
     }
 }
 
 /// Counts what was decided.
-fn enter(resource: &Resource, now: Timestamp, decision: Decision) -> Decision<Entry<Resource>> {
+fn enter<P>(
+    resource: &Resource,
+    now: Timestamp,
+    decision: Decision<P>,
+) -> Decision<(Entry<Resource>, P)> {
     if !decision.is_admitted() {
         resource.block_at(now);
     }
-    decision.map(|()| resource.enter_owned_at(now))
+    decision.map(|permit| (resource.enter_owned_at(now), permit))
+}
+
+/// For those who come too often, and where it is not their fault.
+const fn status(refusal: Refusal) -> StatusCode {
+    match refusal.reason {
+        Reason::Failing => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::TOO_MANY_REQUESTS,
+    }
+}
+
+/// A request that was let in. One that goes away is an exception of its resource.
+pub(crate) struct Admitted {
+    entry: Entry<Resource>,
+    report: Report,
+}
+
+impl Admitted {
+    pub(crate) fn success(mut self) {
+        self.entry.success();
+        self.report.end(Promise::accept);
+    }
+
+    pub(crate) fn exception(mut self) {
+        self.entry.exception();
+        self.report.end(Promise::reject);
+    }
+}
+
+impl From<Entry<Resource>> for Admitted {
+    fn from(entry: Entry<Resource>) -> Self {
+        Self { entry, report: Report(None) }
+    }
+}
+
+impl From<(Entry<Resource>, OwnedPromise)> for Admitted {
+    fn from((entry, promise): (Entry<Resource>, OwnedPromise)) -> Self {
+        Self { entry, report: Report(Some(promise)) }
+    }
+}
+
+type OwnedPromise = Promise<Arc<AdaptiveBreaker>>;
+
+/// What is owed to the breaker, if there is one: nothing, if the client goes away.
+struct Report(Option<OwnedPromise>);
+
+impl Report {
+    fn end(&mut self, keep: impl FnOnce(OwnedPromise)) {
+        if let Some(promise) = self.0.take() {
+            keep(promise);
+        }
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        self.end(Promise::ignore);
+    }
 }

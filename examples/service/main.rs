@@ -58,6 +58,10 @@ struct Args {
     /// How many requests /fast lets pass in a second, evenly spaced; the others wait
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..))]
     pace: Option<u32>,
+    /// Protect what /failing asks, of which a third fails: refuse by chance while fewer than one in K
+    /// succeeds
+    #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = "1.2")]
+    breaker: Option<f64>,
     /// The port to listen on; 0 takes any that is free
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -166,8 +170,12 @@ fn gates(args: &Args, metrics: &Metrics) -> Result<Gates, Box<dyn Error>> {
         Some(permits) => Gate::pace(of(Route::Fast), permits)?,
         None => Gate::open(of(Route::Fast)),
     };
+    let failing = match args.breaker {
+        Some(k) => Gate::breaker(of(Route::Failing), k)?,
+        None => Gate::open(of(Route::Failing)),
+    };
     let limited = Gate::limit(of(Route::Limited), args.limit)?;
-    Ok([fast, Gate::open(of(Route::Slow)), Gate::open(of(Route::Failing)), limited])
+    Ok([fast, Gate::open(of(Route::Slow)), failing, limited])
 }
 
 async fn time_is_up(args: &Args) {

@@ -86,18 +86,18 @@ async fn slow() -> &'static str {
 
 /// Around one route: records every request through the crate.
 ///
-/// The entry lives as long as the future that it is in: if the client goes away, both are dropped,
+/// What was admitted lives as long as the future that it is in: if the client goes away, both are dropped,
 /// which settles the request as an exception.
 async fn record(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let entry = match gate.admit().await {
-        Ok(entry) => entry,
+    let admitted = match gate.admit().await {
+        Ok(admitted) => admitted,
         Err(refused) => return refused.into_response(),
     };
     let response = next.run(request).await;
     if response.status().is_success() {
-        entry.success();
+        admitted.success();
     } else {
-        entry.exception();
+        admitted.exception();
     }
     response
 }

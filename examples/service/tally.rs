@@ -50,14 +50,14 @@ impl Tally {
     }
 
     pub(crate) fn refused(&self, route: Route) -> u64 {
-        self.get(route, Ending::Status(429))
+        self.get(route, Ending::Status(429)) + self.get(route, Ending::Status(503))
     }
 
     /// The endings that the service has no reason for.
     pub(crate) fn unexpected(&self) -> impl Iterator<Item = (Route, &Ending, u64)> {
         let all = self.0.iter().map(|((route, ending), &count)| (*route, ending, count));
         all.filter(|(_, ending, _)| {
-            !matches!(ending, Ending::Status(200 | 429 | 500) | Ending::Aborted)
+            !matches!(ending, Ending::Status(200 | 429 | 500 | 503) | Ending::Aborted)
         })
     }
 

@@ -1,0 +1,83 @@
+//! A breaker in whose window buckets pass without a pause: each request ends once.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use leaparray::MetricEvent::{Block, Exception, Success};
+use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+use leaparray::{ManualClock, Timestamp};
+use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
+
+/// How requests have ended, each counted before it does.
+#[derive(Debug, Default)]
+struct Books {
+    accepted: AtomicU64,
+    rejected: AtomicU64,
+    dropped: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+struct Stress {
+    round: Round,
+    clock: ManualClock,
+    breaker: AdaptiveBreaker<ManualClock>,
+    books: Books,
+}
+
+impl Stress {
+    fn new(round: Round) -> Self {
+        let clock = ManualClock::new(Timestamp::from_secs(1));
+        let config = BreakerConfig::default().with_window(round.config()).with_protection(0);
+        let breaker = AdaptiveBreaker::with_clock(config, clock.clone());
+        Self { round, clock, breaker, books: Books::default() }
+    }
+
+    fn run(&self) {
+        let reader = Box::new(|| {
+            let probability = self.breaker.drop_probability();
+            assert!((0.0..1.0).contains(&probability), "{probability}");
+        });
+        work(self.round.writers, |writer| self.ask(writer), vec![reader]);
+        let account = self.breaker.window().account().recorded();
+        let Books { accepted, rejected, dropped } = &self.books;
+        for (event, booked) in [(Success, accepted), (Exception, rejected), (Block, dropped)] {
+            assert_eq!(account.sum(event), booked.load(Ordering::Relaxed), "{event:?}");
+        }
+        assert!(account.sum(Block) > 0, "nothing was dropped");
+    }
+
+    fn ask(&self, writer: usize) {
+        for turn in writer..writer + self.round.turns as usize / self.round.writers {
+            self.clock.advance(BUCKET / self.round.turns_per_bucket);
+            let Ok((promise, _)) = self.breaker.try_acquire().into_result() else {
+                count(&self.books.dropped);
+                continue;
+            };
+            stall();
+            match turn % 7 {
+                0 | 1 => {
+                    count(&self.books.accepted);
+                    promise.accept();
+                }
+                2 => promise.ignore(),
+                3 => {
+                    count(&self.books.rejected);
+                    drop(promise);
+                }
+                _ => {
+                    count(&self.books.rejected);
+                    promise.reject();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_request_ends_once() {
+    for round in rounds() {
+        Stress::new(round).run();
+    }
+}
