@@ -19,6 +19,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
+use leaparray::flow::{LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket};
 use leaparray::{CachedClock, Clock, LeapArray, ManualClock, SlidingWindow};
 use leaparray::{MetricBucket, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 
@@ -29,7 +30,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// The name that an operation has in the baseline, and what does it so many times.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 11] = [
+const OPERATIONS: [Operation; 15] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -41,6 +42,10 @@ const OPERATIONS: [Operation; 11] = [
     ("account_at_2", account_at_2),
     ("array_current_bucket", array_current_bucket),
     ("enter_and_succeed_at", enter_and_succeed_at),
+    ("token_admitted_at", token_admitted_at),
+    ("leaky_refused_at", leaky_refused_at),
+    ("sliding_admitted_at", sliding_admitted_at),
+    ("sliding_refused_at", sliding_refused_at),
 ];
 
 fn repeat<R>(times: u64, op: impl Fn(u64) -> R) {
@@ -108,6 +113,37 @@ fn account_at_2(times: u64) {
 fn array_current_bucket(times: u64) {
     let array = LeapArray::<MetricBucket>::new(config(2));
     repeat(times, |_| array.current_bucket(black_box(NOW)).add(Pass, black_box(1)));
+}
+
+fn token_admitted_at(times: u64) {
+    let rate = Rate::new(1, Duration::from_nanos(1)).expect("one a nanosecond");
+    let bucket = TokenBucket::with_clock(rate, 1, ManualClock::new(NOW));
+    // The time passes, by as much as a token takes.
+    repeat(times, |i| bucket.try_acquire_at(Timestamp::from_nanos(i), 1));
+    assert_eq!(bucket.available_at(Timestamp::from_nanos(times - 1)), 0, "the last was admitted");
+}
+
+fn leaky_refused_at(times: u64) {
+    let rate = Rate::new(1, Duration::from_secs(1)).expect("one a second");
+    let bucket = LeakyBucket::with_clock(rate, Duration::ZERO, ManualClock::new(NOW));
+    assert!(bucket.try_acquire_at(NOW, 1).is_admitted());
+    repeat(times, |_| bucket.try_acquire_at(black_box(NOW), 1));
+}
+
+fn sliding_admitted_at(times: u64) {
+    let limiter = sliding(times);
+    repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
+    assert_eq!(limiter.available_at(NOW), 0, "all were admitted");
+}
+
+fn sliding_refused_at(times: u64) {
+    let limiter = sliding(1);
+    assert!(limiter.try_acquire_at(NOW, 1).is_admitted());
+    repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
+}
+
+fn sliding(limit: u64) -> SlidingWindowLimiter<ManualClock> {
+    SlidingWindowLimiter::with_clock(config(2), limit, ManualClock::new(NOW)).expect("a low limit")
 }
 
 fn config(sample_count: u32) -> WindowConfig {

@@ -1,6 +1,9 @@
 //! What each cost is held against, and how much of it it may be.
 
 use crate::results::{Cost, Results};
+use crate::scenarios::decide::{
+    CONCURRENCY, FIXED, GOVERNOR, LEAKY, LIMITED_ENTRY, SLIDING, TOKEN, TOKEN_UNEVEN, WARM_UP,
+};
 use crate::scenarios::read::{
     LOAD, LOAD_BESIDE, RATE, RATE_BESIDE, RATE_BESIDE_PRECISE, RATE_OF_FOUR, RATE_OF_TWO,
     SUM_MINUTE, SUM_MINUTE_BESIDE, WRITER, WRITER_ELSEWHERE, WRITER_PRECISE,
@@ -86,6 +89,19 @@ pub(crate) fn reading() -> Vec<Row> {
 
 pub(crate) fn rotating() -> Vec<Row> {
     vec![Row::new(SECOND, 1, STORE, None), Row::new(MINUTE, 1, STORE, None)]
+}
+
+pub(crate) fn deciding() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for threads in [1, 2] {
+        for pair in [FIXED, SLIDING, LEAKY, TOKEN, WARM_UP, CONCURRENCY] {
+            let held = pair.into_iter().zip(GOVERNOR);
+            rows.extend(held.map(|(what, beside)| Row::new(what, threads, beside, Some(1.2))));
+        }
+        rows.push(Row::new(TOKEN_UNEVEN, threads, GOVERNOR[0], None));
+        rows.push(Row::new(LIMITED_ENTRY, threads, ENTRY, None));
+    }
+    rows
 }
 
 /// The bytes that a window of a minute may take, at each stage of its use.

@@ -74,6 +74,7 @@ fn measure(options: &Options) -> Measured {
     scenarios::record::add(&mut suite, &clock, cores);
     scenarios::read::add(&mut suite, &clock);
     scenarios::rotate::add(&mut suite, &clock);
+    scenarios::decide::add(&mut suite, &clock);
     let upkeep = peers::add(&mut suite, &clock, cores);
     let mut tail = Tail::new(&clock);
     suite.keep(&options.only);

@@ -116,13 +116,22 @@ fn metrics(suite: &mut Suite, cores: usize) -> Upkeep {
 }
 
 fn governor(suite: &mut Suite, cores: usize) {
+    add_check(suite, cores, &GOVERNOR_ADMITTED, governor_plenty());
+    add_check(suite, cores, &GOVERNOR_REFUSED, governor_used_up());
+}
+
+/// Admits everyone.
+pub(crate) fn governor_plenty() -> DefaultDirectRateLimiter {
     // One a nanosecond: more than can be asked for.
     let billion = NonZeroU32::new(1_000_000_000).expect("not zero");
-    let plenty = RateLimiter::direct(Quota::per_second(billion));
-    add_check(suite, cores, &GOVERNOR_ADMITTED, plenty);
+    RateLimiter::direct(Quota::per_second(billion))
+}
+
+/// Refuses everyone for an hour.
+pub(crate) fn governor_used_up() -> DefaultDirectRateLimiter {
     let none = RateLimiter::direct(Quota::per_hour(NonZeroU32::MIN));
     while none.check().is_ok() {}
-    add_check(suite, cores, &GOVERNOR_REFUSED, none);
+    none
 }
 
 fn add_check(suite: &mut Suite, cores: usize, peer: &Peer, limiter: DefaultDirectRateLimiter) {

@@ -95,4 +95,4 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock, cores: usize) -> Up
     crates::add(suite, cores)
 }
 
-pub(crate) use crates::Upkeep;
+pub(crate) use crates::{Upkeep, governor_plenty, governor_used_up};

@@ -25,6 +25,7 @@ pub(super) fn document(measured: &Measured) -> String {
         recording(measured),
         reading(measured),
         rotating(measured),
+        deciding(measured),
         peers(measured),
         memory(measured),
         machine(measured),
@@ -149,6 +150,28 @@ record is timed by two reads of the counter, of which one is in what is shown. T
 timed in the same way in the same rounds: what it has in its tail is the machine's.
 
 {tail}"
+    )
+}
+
+fn deciding(measured: &Measured) -> String {
+    let deciding = tables::ratios(measured, &goals::deciding());
+    format!(
+        "\
+## Deciding
+
+All threads ask one limiter for one permit, and are told the same each time. *Admitted*: a permit comes
+each nanosecond, or the window has more than are asked for. *Refused*: there was one permit, and it is
+taken. Each has the precise clock, but for `ConcurrencyLimit`, which has none, and whose permit is given
+back at once. What they are held against is the `check` of a direct limiter of `governor` with its own
+clock, told the same. Every answer is looked at, there as here; a round in which one is another is lost,
+and named at the end of the peers.
+
+The windows are so long that nothing comes free while they are measured. At 3 permits a millisecond no
+permit takes a whole number of nanoseconds, and the bucket is never full: each due time is rounded, which
+takes divisions. Who enters a `ResourceNode` by a limiter asks the limiter, and reads what has passed the
+node in its last second.
+
+{deciding}"
     )
 }
 

@@ -1,5 +1,6 @@
 //! What is measured of leaparray itself, beside what it is made of.
 
+pub(crate) mod decide;
 pub(crate) mod read;
 pub(crate) mod record;
 pub(crate) mod rotate;
