@@ -2,7 +2,8 @@
 
 use crate::results::{Cost, Results};
 use crate::scenarios::decide::{
-    CONCURRENCY, FIXED, GOVERNOR, LEAKY, LIMITED_ENTRY, SLIDING, TOKEN, TOKEN_UNEVEN, WARM_UP,
+    BREAKER, BREAKER_FAILING, CONCURRENCY, FIXED, GOVERNOR, LEAKY, LIMITED_ENTRY, SLIDING, TOKEN,
+    TOKEN_UNEVEN, WARM_UP,
 };
 use crate::scenarios::read::{
     LOAD, LOAD_BESIDE, RATE, RATE_BESIDE, RATE_BESIDE_PRECISE, RATE_OF_FOUR, RATE_OF_TWO,
@@ -94,10 +95,11 @@ pub(crate) fn rotating() -> Vec<Row> {
 pub(crate) fn deciding() -> Vec<Row> {
     let mut rows = Vec::new();
     for threads in [1, 2] {
-        for pair in [FIXED, SLIDING, LEAKY, TOKEN, WARM_UP, CONCURRENCY] {
+        for pair in [FIXED, SLIDING, LEAKY, TOKEN, WARM_UP, CONCURRENCY, BREAKER_FAILING] {
             let held = pair.into_iter().zip(GOVERNOR);
             rows.extend(held.map(|(what, beside)| Row::new(what, threads, beside, Some(1.2))));
         }
+        rows.push(Row::new(BREAKER, threads, GOVERNOR[0], Some(1.2)));
         rows.push(Row::new(TOKEN_UNEVEN, threads, GOVERNOR[0], None));
         rows.push(Row::new(LIMITED_ENTRY, threads, ENTRY, None));
     }

@@ -153,7 +153,7 @@ impl<C: Clock> WarmUp<C> {
 
     /// How many permits there are at `now` in a window.
     pub fn current_limit_at(&self, now: Timestamp) -> u64 {
-        self.tokens.limit_in(self.window.config().bucket_number(now))
+        self.tokens.find_limit(self.window.config().bucket_number(now))
     }
 }
 
@@ -192,6 +192,8 @@ struct Tokens {
     /// The flag of a word says that less was asked for than a cold service admits.
     layout: Layout,
     counted: AtomicU64,
+    /// The bucket that was last asked for, if there is the flag, and its limit.
+    known: AtomicU64,
     /// Permits a window.
     limit: f64,
     /// How many times less when it is full.
@@ -226,6 +228,7 @@ impl Tokens {
         Self {
             layout,
             counted: AtomicU64::new(layout.word(0, layout.max_count())),
+            known: AtomicU64::new(0),
             limit,
             cold_factor,
             cold_limit: whole(limit / cold_factor).max(1),
@@ -237,9 +240,26 @@ impl Tokens {
         }
     }
 
-    /// How many permits there are in the window that ends with a bucket.
+    /// How many permits there are in the window that ends with the newest bucket.
     #[inline]
     fn limit_in(&self, number: u64) -> u64 {
+        // Relaxed: the value is all there is.
+        let known = self.layout.read(self.known.load(Ordering::Relaxed));
+        if known.flag && known.number == number { known.count } else { self.know(number) }
+    }
+
+    #[cold]
+    fn know(&self, number: u64) -> u64 {
+        let limit = self.find_limit(number);
+        let known = self.layout.flagged(self.layout.word(number, limit));
+        // Relaxed: as above. Of one bucket that is open all find the same; who has an older one in mind puts
+        // it in the place of a newer, and that is found again.
+        self.known.store(known, Ordering::Relaxed);
+        limit
+    }
+
+    /// How many permits there are in the window that ends with a bucket, from the tokens.
+    fn find_limit(&self, number: u64) -> u64 {
         // Relaxed: who finds the bucket open finds what was counted before, as with what is noted there.
         let tokens = self.tokens_in(self.counted.load(Ordering::Relaxed), number);
         let above = (tokens - self.warning).max(0.0) / (self.full - self.warning);
@@ -247,7 +267,6 @@ impl Tokens {
     }
 
     /// The tokens at the beginning of a bucket, if nobody was admitted since they were counted.
-    #[inline]
     #[expect(
         clippy::cast_precision_loss,
         reason = "more than 2⁵³ buckets fill it, whatever they do"
@@ -263,7 +282,6 @@ impl Tokens {
     }
 
     /// The tokens after so many buckets, up to a line.
-    #[inline]
     #[expect(
         clippy::cast_precision_loss,
         reason = "more than 2⁵³ buckets fill it, whatever they do"
@@ -302,7 +320,6 @@ impl Tokens {
 }
 
 /// Rounded down, but for what a division is short of by its rounding.
-#[inline]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative")]
 fn whole(number: f64) -> u64 {
     (number + 1e-9) as u64

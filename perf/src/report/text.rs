@@ -168,7 +168,8 @@ and named at the end of the peers.
 
 The windows are so long that nothing comes free while they are measured. At 3 permits a millisecond no
 permit takes a whole number of nanoseconds, and the bucket is never full: each due time is rounded, which
-takes divisions. Who enters a `ResourceNode` by a limiter asks the limiter, and reads what has passed the
+takes divisions. A breaker's promise is let go of unkept; of one that is failing, those who are to be admitted
+draw high and the others low, and who draws takes no time. Who enters a `ResourceNode` by a limiter asks the limiter, and reads what has passed the
 node in its last second.
 
 {deciding}"

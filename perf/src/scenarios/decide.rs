@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use leaparray::flow::{
-    ConcurrencyLimit, Decision, FixedWindow, LeakyBucket, Limiter, Rate, SlidingWindowLimiter,
-    TokenBucket, WarmUp, WarmUpConfig,
+    AdaptiveBreaker, BreakerConfig, ConcurrencyLimit, Decision, FixedWindow, LeakyBucket, Limiter,
+    Promise, RandomSource, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{Entry, MonotonicClock, NodeConfig, ResourceNode, WindowConfig};
 
@@ -29,6 +29,9 @@ pub(crate) const TOKEN: Pair = ["`TokenBucket`, admitted", "`TokenBucket`, refus
 pub(crate) const WARM_UP: Pair = ["`WarmUp`, admitted", "`WarmUp`, refused"];
 pub(crate) const CONCURRENCY: Pair =
     ["`ConcurrencyLimit`, admitted and given back", "`ConcurrencyLimit`, refused"];
+pub(crate) const BREAKER: &str = "`AdaptiveBreaker`, nothing rejected, admitted";
+pub(crate) const BREAKER_FAILING: Pair =
+    ["`AdaptiveBreaker`, failing, admitted by chance", "`AdaptiveBreaker`, failing, refused"];
 /// Whose due times have to be rounded.
 pub(crate) const TOKEN_UNEVEN: &str = "`TokenBucket`, admitted, 3 permits a millisecond";
 pub(crate) const LIMITED_ENTRY: &str =
@@ -46,6 +49,7 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
         windows(suite, threads, clock);
         rates(suite, threads, clock);
         concurrency(suite, threads);
+        breaker(suite, threads, clock);
         limited_entry(suite, threads, clock);
     }
 }
@@ -107,6 +111,39 @@ fn concurrency(suite: &mut Suite, threads: usize) {
     always(suite, CONCURRENCY[0], threads, give_back, Decision::is_admitted);
     let refuse = move || taken.try_acquire().map(mem::forget);
     always(suite, CONCURRENCY[1], threads, refuse, is_refused);
+}
+
+fn breaker(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
+    let window = config(40, HOUR);
+    let config = BreakerConfig::default().with_window(window).with_protection(0);
+    let config = config.with_probe_interval(THIRTY_YEARS).expect("more than zero");
+    // Low draws are dropped, and high ones are not. One that was rejected makes it a matter of chance, and
+    // a first one that would be dropped is let through.
+    let [healthy, lucky, unlucky] = [0, u32::MAX, 0].map(|draw| {
+        let breaker = AdaptiveBreaker::with_source(config, clock.clone(), Always(draw));
+        CachePadded::new(breaker)
+    });
+    for breaker in [&lucky, &unlucky] {
+        for _ in 0..2 {
+            let admitted = breaker.try_acquire().map(Promise::reject);
+            assert!(admitted.is_admitted(), "the first, and a probe");
+        }
+    }
+    let ignore = move || healthy.try_acquire().map(Promise::ignore);
+    always(suite, BREAKER, threads, ignore, Decision::is_admitted);
+    let ignore = move || lucky.try_acquire().map(Promise::ignore);
+    always(suite, BREAKER_FAILING[0], threads, ignore, Decision::is_admitted);
+    let refuse = move || unlucky.try_acquire().map(Promise::ignore);
+    always(suite, BREAKER_FAILING[1], threads, refuse, is_refused);
+}
+
+/// Draws the same each time.
+struct Always(u32);
+
+impl RandomSource for Always {
+    fn next_u32(&self) -> u32 {
+        black_box(self.0)
+    }
 }
 
 fn limited_entry(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
