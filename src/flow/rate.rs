@@ -62,7 +62,10 @@ impl Rate {
         if self.is_whole() {
             return since.checked_add(permits.checked_mul(self.nanos.value())?);
         }
-        since.checked_add(self.duration_less(permits, self.rounded(since))?)
+        // Apart from what `since` tells, so that a processor can do both at once.
+        let (nanos, rest) = self.divide(permits)?;
+        let up = u64::from(rest > self.rounded(since));
+        since.checked_add(nanos.checked_add(up)?)
     }
 
     /// By how many parts of a nanosecond a time was rounded up, of which there are as many as permits.
@@ -81,15 +84,16 @@ impl Rate {
     /// How long `permits` take, rounded up; `None` if time ends before.
     #[inline]
     pub(crate) fn duration(&self, permits: u64) -> Option<u64> {
-        self.duration_less(permits, 0)
+        let (nanos, rest) = self.divide(permits)?;
+        nanos.checked_add(u64::from(rest != 0))
     }
 
-    /// The same, less some parts of a nanosecond, rounded up.
+    /// How long `permits` take, in nanoseconds and parts of one; `None` if time ends before.
     #[inline]
-    fn duration_less(&self, permits: u64, parts: u64) -> Option<u64> {
-        let whole = u128::from(permits) * u128::from(self.nanos.value()) - u128::from(parts);
-        let (nanos, rest) = self.permits.divide_wide(whole);
-        u64::try_from(nanos + u128::from(rest != 0)).ok()
+    fn divide(&self, permits: u64) -> Option<(u64, u64)> {
+        let parts = u128::from(permits) * u128::from(self.nanos.value());
+        let (nanos, rest) = self.permits.divide_wide(parts);
+        Some((u64::try_from(nanos).ok()?, rest))
     }
 
     /// How many permits come in so many nanoseconds and parts of one, rounded down.
