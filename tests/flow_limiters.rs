@@ -36,29 +36,25 @@ struct Reckoning {
 }
 
 impl Reckoning {
-    fn of_window(&self) -> u64 {
-        self.taken
-            .iter()
-            .filter(|(bucket, _)| bucket + self.samples > self.newest)
-            .map(|t| t.1)
-            .sum()
+    fn of_window(&self, newest: u64) -> u64 {
+        self.taken.iter().filter(|(bucket, _)| bucket + self.samples > newest).map(|t| t.1).sum()
     }
 
     /// Whether so many are admitted in a bucket; if not, the first bucket in which they might be.
     fn ask(&mut self, bucket: u64, permits: u64) -> Result<(), Option<u64>> {
+        if permits == 0 {
+            return Ok(());
+        }
         self.newest = self.newest.max(bucket);
         if permits > self.limit {
             return Err(None);
         }
-        if self.of_window() + permits <= self.limit {
+        if self.of_window(self.newest) + permits <= self.limit {
             self.taken.push((self.newest, permits));
             return Ok(());
         }
-        let mut later = Self { taken: self.taken.clone(), ..*self };
-        while later.of_window() + permits > self.limit {
-            later.newest += 1;
-        }
-        Err(Some(later.newest))
+        let mut later = self.newest..;
+        Err(later.find(|&newest| self.of_window(newest) + permits <= self.limit))
     }
 }
 
@@ -84,13 +80,12 @@ proptest! {
             let found = limiter.try_acquire_at(at(time), permits).into_result();
             let found = found.map(|_| ()).map_err(|refusal| refusal.retry_at);
             prop_assert_eq!(found, expected.map_err(|bucket| bucket.map(|bucket| at(bucket * LEN))));
-            let free = limit - reckoning.of_window();
+            let free = limit - reckoning.of_window(reckoning.newest.max(time / LEN));
             prop_assert_eq!(limiter.available_at(at(time)), free);
         }
         // And what is free later, though nobody asks.
         for later in 0..samples as u64 + 2 {
-            reckoning.newest = reckoning.newest.max(time / LEN + later);
-            let free = limit - reckoning.of_window();
+            let free = limit - reckoning.of_window(reckoning.newest.max(time / LEN + later));
             prop_assert_eq!(limiter.available_at(at(time + later * LEN)), free);
         }
     }
@@ -179,7 +174,7 @@ fn at_the_end_of_time() {
     let last = Timestamp::MAX;
     assert!(limiter.try_acquire_at(last, limit).is_admitted());
     let refusal = limiter.try_acquire_at(last, 1).refusal().unwrap();
-    assert_eq!(refusal.retry_at, Some(last), "time ends before it");
+    assert_eq!(refusal.retry_at, None, "time ends before");
     assert!(leaky.try_acquire_at(last, 1).is_admitted());
     assert!(!leaky.try_acquire_at(last, 1).is_admitted());
     assert!(!token.try_acquire_at(last, 1).is_admitted(), "it would be full after the end");
@@ -202,9 +197,9 @@ fn the_beginning_of_time_counts() {
     assert!(matches!(leaky.try_acquire_at(at(0), 1), Decision::Wait((), _)));
 }
 
-/// Requests every few microseconds for ten minutes, at a rate that is no whole number of nanoseconds.
+/// As many as come in ten minutes, at rates that are no whole number of nanoseconds.
 #[test]
-fn pacing_does_not_drift_in_ten_minutes() {
+fn pacing_does_not_drift() {
     for (permits, millis) in [(7, 1_000), (333, 1_000), (10_000, 60_000), (1_000, 999)] {
         let bucket = LeakyBucket::new(rate(permits, millis), ms(3_600_000));
         let begin = at(1_540_629_300_123);
@@ -212,6 +207,67 @@ fn pacing_does_not_drift_in_ten_minutes() {
         let last = (0..=total).map(|_| bucket.try_acquire_at(begin, 1).wait()).last().unwrap();
         let exact = u128::from(total) * u128::from(millis) * 1_000_000 / u128::from(permits);
         assert!(last.as_nanos().abs_diff(exact) <= 1, "{permits} in {millis} ms: {last:?}");
+    }
+}
+
+/// Ten minutes of requests, each 1 to 2 ms after the last: how many are admitted.
+fn ten_minutes(limiter: &impl Limiter) -> u64 {
+    let (begin, mut step, mut admitted) = (1_540_629_600_000_000_000_u64, 0, 0);
+    let mut nanos = begin;
+    while nanos < begin + 600_000_000_000 {
+        admitted +=
+            u64::from(limiter.try_acquire_at(Timestamp::from_nanos(nanos), 1).is_admitted());
+        // Multiples of the golden ratio are as good as random.
+        step += 1;
+        nanos += 1_000_000 + (step * 618_033_989_u64) % 1_000_000_000 / 1_000;
+    }
+    admitted
+}
+
+#[test]
+fn ten_minutes_of_too_many_requests() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let sliding = SlidingWindowLimiter::new(config, 123).unwrap();
+    assert_eq!(ten_minutes(&sliding), 123 * 600);
+    assert_eq!(ten_minutes(&FixedWindow::new(ms(1_000), 123).unwrap()), 123 * 600);
+    // What comes in the time, and what there was: the last may have come just before the next token.
+    let token = ten_minutes(&TokenBucket::new(rate(123, 1_000), 50));
+    assert!((123 * 600 + 49..=123 * 600 + 50).contains(&token), "{token}");
+    // What is due early waits, up to 100 ms, so that as many go ahead after the end.
+    let leaky = ten_minutes(&LeakyBucket::new(rate(123, 1_000), ms(100)));
+    assert!((123 * 600 + 11..=123 * 600 + 13).contains(&leaky), "{leaky}");
+    // Nobody waits: there is no request at the very time at which one is due.
+    let strict = ten_minutes(&LeakyBucket::new(rate(123, 1_000), ms(0)));
+    assert!((110 * 600..123 * 600).contains(&strict), "{strict}");
+}
+
+#[test]
+fn a_burst_is_never_above_the_capacity() {
+    // From one in four nanoseconds on, a nanosecond is not a token.
+    for (permits, nanos) in
+        [(1, 4), (3, 13), (3, 16), (7, 50), (1_000, 999_999), (3, 1_000_000_000)]
+    {
+        for capacity in [1, 2, 5, 1_000] {
+            let rate = Rate::new(permits, Duration::from_nanos(nanos)).unwrap();
+            let bucket = TokenBucket::new(rate, capacity);
+            for begin in [1_540_629_300_123_456_789_u64, 1_540_629_300_123_456_790] {
+                let now = Timestamp::from_nanos(begin);
+                let asked =
+                    (0..2 * capacity).filter(|_| bucket.try_acquire_at(now, 1).is_admitted());
+                let most = if begin % 10 == 9 { capacity } else { 1 };
+                let admitted = asked.count() as u64;
+                assert!(admitted <= most, "{permits} in {nanos} ns: {admitted} of {capacity}");
+                assert!(begin % 10 == 0 || admitted == capacity, "{admitted} of {capacity}");
+            }
+        }
+    }
+    // Faster, it may be one less, and never more but at a nanosecond or two for each.
+    for (permits, nanos) in [(3, 8), (2, 5), (5, 14), (3, 10)] {
+        let rate = Rate::new(permits, Duration::from_nanos(nanos)).unwrap();
+        let bucket = TokenBucket::new(rate, 5);
+        let now = at(1_540_629_300_123);
+        let admitted = (0..10).filter(|_| bucket.try_acquire_at(now, 1).is_admitted()).count();
+        assert!((4..=5).contains(&admitted), "{permits} in {nanos} ns: {admitted}");
     }
 }
 
@@ -261,7 +317,9 @@ fn warming_up_takes_its_period_and_cooling_down_is_seen() {
     let warm_after = first.iter().position(|&admitted| admitted == 120).unwrap();
     assert!((9..=11).contains(&warm_after), "{warm_after} s");
     let second: Vec<_> = (420..600).map(second_of).collect();
-    assert_eq!(first[..20], second[..20], "as cold as in the beginning");
+    for (first, second) in first.iter().zip(&second).take(20) {
+        assert!(first.abs_diff(*second) <= 1, "{first} {second}: as cold as in the beginning");
+    }
 }
 
 #[test]
@@ -279,6 +337,88 @@ fn a_warm_service_under_some_demand_stays_warm_and_under_little_cools() {
     assert_eq!(demand(15..200, 20), 90, "50 a second are more than a cold service admits");
     assert_eq!(demand(200..300, 20), 90);
     assert!(demand(300..330, 50) < 45, "20 a second are less");
+}
+
+/// A little less than a cold service admits, but in tens, of which each fourth is refused.
+#[test]
+fn demand_that_is_refused_warms() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let warm_up = WarmUp::new(config, 100, WarmUpConfig::default()).unwrap();
+    let begin = 7_000_000;
+    for bucket in 0..200 {
+        for _ in 0..5 {
+            let _ = warm_up.try_acquire_at(at(begin + bucket * 100), 10);
+        }
+    }
+    assert_eq!(warm_up.current_limit_at(at(begin + 20_000)), 100);
+}
+
+#[test]
+fn who_asks_for_more_than_a_cold_service_has_goes_alone() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
+    let begin = 7_000_000;
+    assert!(warm_up.try_acquire_at(at(begin), 31).is_admitted());
+    let refusal = warm_up.try_acquire_at(at(begin + 100), 31).refusal().unwrap();
+    assert_eq!(refusal.retry_at, Some(at(begin + 200)), "it might be warm by then");
+    assert!(!warm_up.try_acquire_at(at(begin + 900), 31).is_admitted());
+    assert!(warm_up.try_acquire_at(at(begin + 1_000), 31).is_admitted());
+    // And so it warms.
+    for bucket in 0..600 {
+        let _ = warm_up.try_acquire_at(at(begin + 1_100 + bucket * 100), 31);
+    }
+    assert_eq!(warm_up.current_limit_at(at(begin + 61_100)), 90);
+}
+
+/// A period has more buckets than there are parts of a token to count.
+#[test]
+fn a_long_period_of_short_buckets_warms_in_time_and_cools() {
+    let config = WindowConfig::new(10, ms(10)).unwrap();
+    let period = Duration::from_secs(300);
+    let warm_up = WarmUp::new(config, 1_000, WarmUpConfig::new(period, 3.0).unwrap()).unwrap();
+    let begin = 7_000_000;
+    let warm_after = (0..400_000).find(|bucket| {
+        for permits in [100, 50, 20, 10, 10, 5, 5] {
+            let _ = warm_up.try_acquire_at(at(begin + bucket), permits);
+        }
+        warm_up.current_limit_at(at(begin + bucket)) == 1_000
+    });
+    let warm_after = warm_after.unwrap();
+    assert!((280_000..320_000).contains(&warm_after), "{warm_after} ms");
+    for bucket in warm_after..warm_after + 400_000 {
+        assert!(warm_up.try_acquire_at(at(begin + bucket), 1).is_admitted());
+    }
+    let cold = warm_up.current_limit_at(at(begin + warm_after + 400_000));
+    assert!((333..340).contains(&cold), "{cold}");
+}
+
+#[test]
+fn the_highest_of_all_limits_warms_up() {
+    let config = WindowConfig::new(1, Duration::from_nanos(u64::MAX)).unwrap();
+    let limit = SlidingWindowLimiter::max_limit(&config);
+    let warm_up = WarmUp::new(config, limit, WarmUpConfig::default()).unwrap();
+    assert!(warm_up.try_acquire_at(at(5), limit).is_admitted(), "alone");
+    assert!(!warm_up.try_acquire_at(at(5), 1).is_admitted());
+    assert!(!warm_up.try_acquire_at(at(5), u64::MAX).is_admitted());
+}
+
+#[test]
+fn a_warm_service_says_when_permits_come_back() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
+    let begin = 7_000_000;
+    let refusal = (0..200).find_map(|bucket| {
+        let now = at(begin + bucket * 100);
+        let refusal = (0..9).find_map(|_| warm_up.try_acquire_at(now, 5).refusal());
+        refusal.filter(|_| bucket > 150).map(|refusal| (now, refusal))
+    });
+    let (now, refusal) = refusal.unwrap();
+    assert_eq!(warm_up.current_limit_at(now), 90);
+    let retry_at = refusal.retry_at.unwrap();
+    assert!(retry_at > now);
+    let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
+    assert!(!warm_up.try_acquire_at(before, 5).is_admitted());
+    assert!(warm_up.try_acquire_at(retry_at, 5).is_admitted());
 }
 
 #[test]
@@ -355,8 +495,12 @@ fn what_passes_a_node_beside_its_limiter_counts() {
     let enter = || limiter.enter(&node).into_result().map(|(entry, _)| entry.success()).is_ok();
     node.enter_many(6).success();
     assert_eq!((0..10).filter(|_| enter()).count(), 4);
+    let refusal = limiter.enter_many_at(&node, clock.now(), 5).refusal().unwrap();
+    assert_eq!(refusal.retry_at, Some(at(60_500)), "what came beside may leave");
+    let refusal = limiter.enter_many_at(&node, clock.now(), 7).refusal().unwrap();
+    assert_eq!(refusal.retry_at, Some(at(61_000)), "some of the four have to");
     assert_eq!(node.minute_sum(MetricEvent::Pass), 10);
-    assert_eq!(node.minute_sum(MetricEvent::Block), 6);
+    assert_eq!(node.minute_sum(MetricEvent::Block), 6 + 5 + 7);
     clock.advance(ms(1_000));
     // Taken of the next bucket before: it passes there.
     let occupied = node.try_occupy_next(7, 10).unwrap();

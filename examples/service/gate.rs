@@ -8,7 +8,7 @@ use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, BreakerConfigError, Decision, LeakyBucket, LimitError, Limiter,
     Promise, Rate, RateError, Reason, Refusal, SlidingWindowLimiter,
 };
-use leaparray::{Clock, Entry, Resource, Timestamp};
+use leaparray::{Clock, Entry, Resource};
 use tokio::time::sleep;
 
 use crate::route::Route;
@@ -38,7 +38,7 @@ impl Gate {
         Self { resource, control: Control::Open }
     }
 
-    /// Refuses what is above so many in any second.
+    /// Refuses what is above so many in any window as long as the resource's short one.
     pub(crate) fn limit(resource: Resource, limit: u32) -> Result<Self, LimitError> {
         let (second, clock) = (*resource.config().second(), resource.clock().clone());
         let limiter = SlidingWindowLimiter::with_clock(second, limit.into(), clock)?;
@@ -66,30 +66,18 @@ impl Gate {
         let (resource, now) = (&self.resource, self.resource.clock().now());
         let decision = match &self.control {
             Control::Open => Decision::Admitted(resource.enter_owned_at(now).into()),
-            Control::Limit(limiter) => {
-                limiter.enter_many_at(resource.clone(), now, 1).map(Admitted::from)
-            }
+            Control::Limit(limiter) => limiter.enter_at(resource.clone(), now).map(Admitted::from),
             Control::Pace(bucket) => {
-                enter(resource, now, bucket.try_acquire_at(now, 1)).map(|(entry, ())| entry.into())
+                let decision = bucket.try_acquire_at(now, 1);
+                decision.enter_many_at(resource.clone(), now, 1).map(|(entry, ())| entry.into())
             }
             Control::Break(breaker) => {
-                enter(resource, now, breaker.try_acquire_owned_at(now)).map(Admitted::from)
+                let decision = breaker.try_acquire_owned_at(now);
+                decision.enter_many_at(resource.clone(), now, 1).map(Admitted::from)
             }
         };
         decision.sleep_with(sleep).await.map_err(status)
     }
-}
-
-/// Counts what was decided.
-fn enter<P>(
-    resource: &Resource,
-    now: Timestamp,
-    decision: Decision<P>,
-) -> Decision<(Entry<Resource>, P)> {
-    if !decision.is_admitted() {
-        resource.block_at(now);
-    }
-    decision.map(|permit| (resource.enter_owned_at(now), permit))
 }
 
 /// For those who come too often, and where it is not their fault.

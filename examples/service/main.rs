@@ -52,7 +52,7 @@ struct Args {
     /// How many connections the bundled client sends over
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
-    /// How many requests /limited lets pass in any second; it refuses the others
+    /// How many requests /limited lets pass in any ten buckets of 100 ms; it refuses the others
     #[arg(long, value_name = "REQUESTS", default_value_t = 300)]
     limit: u32,
     /// How many requests /fast lets pass in a second, evenly spaced; the others wait

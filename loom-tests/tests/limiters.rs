@@ -8,7 +8,7 @@ use leaparray::flow::{
     WarmUp, WarmUpConfig,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig};
-use leaparray_loom_tests::{LEN, explore, start};
+use leaparray_loom_tests::{LEN, Node, explore, node, node_config, start};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
@@ -137,6 +137,65 @@ fn a_reading_beside_a_lap_is_of_one_moment() {
         let available = reader.join().unwrap();
         assert!((2..=3).contains(&available), "{available}");
     });
+}
+
+/// Another goes on to the bucket in which one comes back, and to a hint of what leaves after that.
+#[test]
+fn the_time_to_ask_again_is_that_of_the_window_that_was_full() {
+    explore(None, || {
+        let limiter = sliding(3, 2);
+        assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 3, 1), 2);
+        // More than there ever is: it only goes on.
+        let other = asks(&limiter, 4, 3);
+        if let Some(refusal) = limiter.try_acquire_at(start(3), 1).refusal() {
+            assert_eq!(refusal.retry_at, Some(start(4)));
+        }
+        other.join().unwrap();
+    });
+}
+
+/// Two have to leave, and the slot of those that do first is used again meanwhile.
+#[test]
+fn the_time_to_ask_again_for_two_is_that_of_the_window_that_was_full() {
+    explore(Some(3), || {
+        let limiter = sliding(2, 4);
+        assert_eq!(ask(&*limiter, 1, 2) + ask(&*limiter, 2, 2), 4);
+        let other = {
+            let limiter = limiter.clone();
+            thread::spawn(move || ask(&*limiter, 3, 5) + ask(&*limiter, 4, 5))
+        };
+        if let Some(refusal) = limiter.try_acquire_at(start(2), 2).refusal() {
+            assert_eq!(refusal.retry_at, Some(start(3)));
+        }
+        other.join().unwrap();
+    });
+}
+
+/// How many of two are let into a resource into which one was before, by a limiter.
+fn two_enter(limit: u64) -> u64 {
+    let node = node(node_config(2, 2));
+    let limiter = sliding(2, limit);
+    let enter = |limiter: &Sliding, node: &Node| {
+        let decision = limiter.enter_at(node, start(1));
+        u64::from(decision.into_result().map(|(entry, _)| entry.success_at(start(1))).is_ok())
+    };
+    assert_eq!(enter(&limiter, &node), 1);
+    let other = {
+        let (limiter, node) = (limiter.clone(), node.clone());
+        thread::spawn(move || enter(&limiter, &node))
+    };
+    enter(&limiter, &node) + other.join().unwrap()
+}
+
+#[test]
+fn the_last_entry_is_let_in_once() {
+    explore(Some(2), || assert_eq!(two_enter(2), 1));
+}
+
+/// What the other one takes, and has recorded, does not count twice.
+#[test]
+fn nobody_is_refused_an_entry_that_is_free() {
+    explore(Some(2), || assert_eq!(two_enter(3), 2));
 }
 
 #[test]

@@ -13,8 +13,14 @@ impl<P> Decision<P> {
     ///
     /// The refusal, at once.
     pub fn sleep(self) -> Result<P, Refusal> {
+        self.sleep_by(thread::sleep)
+    }
+
+    fn sleep_by(self, sleep: impl FnOnce(Duration)) -> Result<P, Refusal> {
         let (permit, wait) = self.into_result()?;
-        pause(wait);
+        if !wait.is_zero() {
+            sleep(wait);
+        }
         Ok(permit)
     }
 
@@ -63,14 +69,20 @@ pub fn acquire_blocking(
     permits: u64,
     patience: Duration,
 ) -> Result<(), Refusal> {
+    acquire_by(limiter, permits, patience, thread::sleep)
+}
+
+fn acquire_by(
+    limiter: &(impl Limiter + ?Sized),
+    permits: u64,
+    patience: Duration,
+    mut sleep: impl FnMut(Duration),
+) -> Result<(), Refusal> {
     let until = limiter.now().saturating_add(patience);
     loop {
         match ask(limiter, permits, until)? {
-            Answer::Admitted(wait) => {
-                pause(wait);
-                return Ok(());
-            }
-            Answer::AskAgain(wait) => pause(wait),
+            Answer::Decided(decision) => return decision.sleep_by(sleep),
+            Answer::AskAgain(wait) => sleep(wait),
         }
     }
 }
@@ -106,11 +118,7 @@ pub async fn acquire_with<S: Future>(
     let until = limiter.now().saturating_add(patience);
     loop {
         match ask(limiter, permits, until)? {
-            Answer::Admitted(Duration::ZERO) => return Ok(()),
-            Answer::Admitted(wait) => {
-                sleep(wait).await;
-                return Ok(());
-            }
+            Answer::Decided(decision) => return decision.sleep_with(sleep).await,
             Answer::AskAgain(wait) => {
                 sleep(wait).await;
             }
@@ -119,8 +127,8 @@ pub async fn acquire_with<S: Future>(
 }
 
 enum Answer {
-    /// Go ahead after so long.
-    Admitted(Duration),
+    /// That is what it is.
+    Decided(Decision),
     /// Ask again after so long.
     AskAgain(Duration),
 }
@@ -131,20 +139,131 @@ fn ask(
     until: Timestamp,
 ) -> Result<Answer, Refusal> {
     let now = limiter.now();
-    match limiter.try_acquire_at(now, permits) {
-        Decision::Admitted(()) => Ok(Answer::Admitted(Duration::ZERO)),
-        Decision::Wait((), wait) => Ok(Answer::Admitted(wait)),
-        Decision::Refused(refusal) => match refusal.retry_at {
-            Some(retry_at) if retry_at <= until => {
-                Ok(Answer::AskAgain(retry_at.saturating_since(now)))
-            }
-            _ => Err(refusal),
-        },
+    let decision = limiter.try_acquire_at(now, permits);
+    let Some(refusal) = decision.refusal() else { return Ok(Answer::Decided(decision)) };
+    match refusal.retry_at {
+        Some(retry_at) if retry_at <= until => {
+            // A limiter that names a time that is past is not asked without a pause.
+            let wait = retry_at.saturating_since(now).max(Duration::from_nanos(1));
+            Ok(Answer::AskAgain(wait))
+        }
+        _ => Err(refusal),
     }
 }
 
-fn pause(wait: Duration) {
-    if !wait.is_zero() {
-        thread::sleep(wait);
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::flow::{LeakyBucket, Rate, Reason, TokenBucket};
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn ten_a_second() -> Rate {
+        Rate::new(10, ms(1_000)).unwrap()
+    }
+
+    /// What comes of a future that does not wait.
+    fn now<F: Future>(future: F) -> F::Output {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("it waits"),
+        }
+    }
+
+    #[test]
+    fn a_decision_is_slept_on_for_as_long_as_it_says() {
+        let refusal = Refusal::new(Reason::LimitReached, None);
+        for (decision, expected, result) in [
+            (Decision::Admitted(7), None, Ok(7)),
+            (Decision::Wait(7, ms(3)), Some(ms(3)), Ok(7)),
+            (Decision::Refused(refusal), None, Err(refusal)),
+        ] {
+            let mut slept = None;
+            assert_eq!(decision.sleep_by(|wait| slept = Some(wait)), result);
+            assert_eq!(slept, expected);
+            let mut slept = None;
+            let sleep = |wait| {
+                slept = Some(wait);
+                std::future::ready(())
+            };
+            assert_eq!(now(decision.sleep_with(sleep)), result);
+            assert_eq!(slept, expected);
+        }
+    }
+
+    #[test]
+    fn a_permit_goes_with_the_future_that_holds_it() {
+        let permit = std::sync::Arc::new(());
+        let decision = Decision::Wait(permit.clone(), ms(3));
+        let mut waiting = Box::pin(decision.sleep_with(|_| std::future::pending::<()>()));
+        let polled = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending() && std::sync::Arc::strong_count(&permit) == 2);
+        drop(waiting);
+        assert_eq!(std::sync::Arc::strong_count(&permit), 1);
+    }
+
+    #[test]
+    fn who_is_refused_sleeps_until_the_time_to_ask_again() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let bucket = TokenBucket::with_clock(ten_a_second(), 1, clock.clone());
+        let mut slept = Vec::new();
+        for _ in 0..3 {
+            let sleep = |wait| {
+                slept.push(wait);
+                clock.advance(wait);
+            };
+            acquire_by(&bucket, 1, ms(100), sleep).unwrap();
+        }
+        assert_eq!(slept, [ms(100), ms(100)]);
+        let sleep = |_| panic!("patience would run out");
+        assert!(acquire_by(&bucket, 1, ms(99), sleep).is_err());
+    }
+
+    #[test]
+    fn who_is_to_wait_does() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let bucket = LeakyBucket::with_clock(ten_a_second(), ms(1_000), clock);
+        let mut slept = Vec::new();
+        for _ in 0..3 {
+            acquire_by(&bucket, 1, Duration::ZERO, |wait| slept.push(wait)).unwrap();
+            let sleep = |wait| {
+                slept.push(wait);
+                std::future::ready(())
+            };
+            now(acquire_with(&bucket, 1, Duration::ZERO, sleep)).unwrap();
+        }
+        assert_eq!(slept, [100, 200, 300, 400, 500].map(ms));
+    }
+
+    /// One that says to come back at once.
+    struct Hasty(ManualClock);
+
+    impl Limiter for Hasty {
+        fn now(&self) -> Timestamp {
+            crate::clock::Clock::now(&self.0)
+        }
+
+        fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision {
+            Decision::Refused(Refusal::new(Reason::LimitReached, Some(now)))
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked_without_a_pause() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let mut pauses = 0;
+        let sleep = |wait| {
+            pauses += 1;
+            clock.advance(wait);
+        };
+        let refused = acquire_by(&Hasty(clock.clone()), 1, Duration::from_nanos(3), sleep);
+        assert!(refused.is_err());
+        assert_eq!(pauses, 4);
     }
 }

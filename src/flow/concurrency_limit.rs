@@ -25,7 +25,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// ```
 #[derive(Debug)]
 pub struct ConcurrencyLimit {
-    limit: u64,
+    limit: AtomicU64,
     in_use: AtomicU64,
 }
 
@@ -33,13 +33,32 @@ impl ConcurrencyLimit {
     /// At most `limit` at once. With a limit of zero all are refused.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        Self { limit, in_use: AtomicU64::new(0) }
+        Self { limit: AtomicU64::new(limit), in_use: AtomicU64::new(0) }
     }
 
     /// How many there may be at once.
     #[must_use]
-    pub const fn limit(&self) -> u64 {
-        self.limit
+    pub fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit, while others ask. Who is there stays, be it more than a lower limit.
+    ///
+    /// ```
+    /// use leaparray::flow::ConcurrencyLimit;
+    ///
+    /// let limit = ConcurrencyLimit::new(2);
+    /// let both = [limit.try_acquire(), limit.try_acquire()];
+    /// limit.set_limit(1);
+    /// let [first, second] = both;
+    /// drop(first);
+    /// assert!(!limit.try_acquire().is_admitted());
+    /// drop(second);
+    /// assert!(limit.try_acquire().is_admitted());
+    /// ```
+    pub fn set_limit(&self, limit: u64) {
+        // Relaxed: the value is all there is. A decision goes by the one that it finds.
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// How many permits are held.
@@ -79,11 +98,12 @@ impl ConcurrencyLimit {
     /// Why `permits` may not be had now; `None` if they were taken.
     #[inline]
     fn take(&self, permits: u64) -> Option<Refusal> {
+        let limit = self.limit();
         let mut in_use = self.in_use.load(Ordering::Relaxed);
         loop {
-            if permits > self.limit - in_use {
-                let reason =
-                    if permits > self.limit { Reason::MoreThanLimit } else { Reason::LimitReached };
+            if permits > limit.saturating_sub(in_use) {
+                let never = permits > limit;
+                let reason = if never { Reason::MoreThanLimit } else { Reason::LimitReached };
                 return Some(Refusal::new(reason, None));
             }
             // Acquire: pairs with the Release in `give_back`. Who takes the place of somebody comes after

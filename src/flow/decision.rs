@@ -2,8 +2,11 @@
 
 use std::error::Error;
 use std::fmt;
+use std::ops::Deref;
 use std::time::Duration;
 
+use crate::clock::Clock;
+use crate::node::{Entry, ResourceNode};
 use crate::timestamp::Timestamp;
 
 /// What a request is told, and what it holds while it goes ahead, if that is anything.
@@ -30,6 +33,15 @@ pub enum Decision<P = ()> {
     Wait(P, Duration),
     /// Do not go ahead. Nothing was taken.
     Refused(Refusal),
+}
+
+impl Decision {
+    pub(crate) const fn of(taken: Result<(), Refusal>) -> Self {
+        match taken {
+            Ok(()) => Self::Admitted(()),
+            Err(refusal) => Self::Refused(refusal),
+        }
+    }
 }
 
 impl<P> Decision<P> {
@@ -64,6 +76,45 @@ impl<P> Decision<P> {
         }
     }
 
+    /// Has the resource know: lets the request in at `now`, as one of so many permits, or counts it as blocked.
+    ///
+    /// Who is to wait has entered, and what it waits is part of its response time.
+    ///
+    /// ```
+    /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
+    /// use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    /// let pace = LeakyBucket::new(Rate::new(10, Duration::from_secs(1))?, Duration::from_millis(100));
+    /// for _ in 0..3 {
+    ///     let now = clock.now();
+    ///     let decision = pace.try_acquire_at(now, 1).enter_many_at(&node, now, 1);
+    ///     if let Ok(((entry, ()), wait)) = decision.into_result() {
+    ///         entry.success_at(now.saturating_add(wait));
+    ///     }
+    /// }
+    /// assert_eq!(node.minute_sum(MetricEvent::Pass), 2);
+    /// assert_eq!(node.minute_sum(MetricEvent::Block), 1);
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    pub fn enter_many_at<N, C>(
+        self,
+        node: N,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision<(Entry<N, C>, P)>
+    where
+        N: Deref<Target = ResourceNode<C>>,
+        C: Clock + Clone,
+    {
+        if !self.is_admitted() {
+            node.block_many_at(now, permits);
+        }
+        self.map(|permit| (Entry::enter_many_at(node, now, permits), permit))
+    }
+
     /// What it holds, and how long it is to wait before it goes ahead.
     ///
     /// # Errors
@@ -94,7 +145,7 @@ impl Refusal {
         Self { reason, retry_at }
     }
 
-    /// Who asks for more than there can ever be at once.
+    /// Of who asks for more than there can ever be at once.
     pub(crate) const fn never() -> Self {
         Self::new(Reason::MoreThanLimit, None)
     }

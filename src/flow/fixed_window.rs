@@ -55,8 +55,17 @@ impl<C: Clock> FixedWindow<C> {
 
     /// How many permits there are in each interval.
     #[must_use]
-    pub const fn limit(&self) -> u64 {
+    pub fn limit(&self) -> u64 {
         self.0.limit()
+    }
+
+    /// Changes the limit, while others ask, from this interval on.
+    ///
+    /// # Errors
+    ///
+    /// As of [`new`](FixedWindow::new); the limit is then as it was.
+    pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
+        self.0.set_limit(limit)
     }
 
     /// How long an interval is.

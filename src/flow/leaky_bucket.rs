@@ -92,7 +92,8 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
         let mut latest = self.latest.load(Ordering::Relaxed);
         loop {
             let Some(due) = self.due(latest, permits) else {
-                return Decision::Refused(Refusal::never());
+                // Time ends before.
+                return Decision::Refused(Refusal::new(Reason::WaitTooLong, None));
             };
             let wait = due.saturating_sub(now);
             if wait > self.max_wait {

@@ -18,8 +18,9 @@
 //! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that
-//! takes it. A limiter takes a `now` that is older than what it decided on last for that: none of its
-//! decisions goes back.
+//! takes it. A request may come with an older `now` than others, because it was held up. A limit on a window
+//! decides on it in the newest bucket that anybody has come with. A bucket that leaks or fills holds it against
+//! the time that it keeps, which is then further off. A breaker takes its `now` for what it is.
 
 mod acquire;
 mod breaker;

@@ -1,6 +1,7 @@
 //! The permits of a sliding window, in one word that decides.
 
 use super::word::{Layout, Word};
+use super::{LimitError, Refusal};
 use crate::geometry::{WindowConfig, run};
 use crate::sync::{AtomicU64, Ordering};
 use crate::timestamp::Timestamp;
@@ -23,7 +24,7 @@ pub(super) struct PermitWindow {
     newest: AtomicU64,
     /// By slot: a bucket that is closed, and the permits that were taken in it.
     closed: Box<[AtomicU64]>,
-    /// The oldest bucket with permits of the window that ends with the newest one, or an older one.
+    /// The oldest bucket with permits of the window that ends with the newest one, or one that is older.
     oldest: AtomicU64,
 }
 
@@ -44,32 +45,51 @@ impl PermitWindow {
         Layout::of(config).max_count()
     }
 
-    /// Takes `permits` if as many are free.
-    ///
-    /// `free` says how many are, in the window that ends with a bucket, if so many of it were taken
-    /// here. `close` is told of each bucket that is closed, perhaps more than once: its number, and the
-    /// permits of the window that ends with it and of the bucket itself. If others are at it too, and
-    /// ahead, it may be told nonsense of a bucket that they have closed.
+    /// Whether a window of that geometry can have so many.
+    pub(super) const fn check(config: &WindowConfig, limit: u64) -> Result<(), LimitError> {
+        let max = Self::max_permits(config);
+        if limit > max {
+            let bucket_len = config.bucket_len();
+            return Err(LimitError::TooHigh { limit, max, bucket_len });
+        }
+        Ok(())
+    }
+
+    /// Takes `permits` if as many are free, as `quota` has it.
     #[inline]
     pub(super) fn take(
         &self,
         now: Timestamp,
         permits: u64,
-        free: impl Fn(u64, u64) -> u64,
-        close: impl Fn(u64, u64, u64),
-    ) -> Result<(), Full> {
+        quota: &impl Quota,
+    ) -> Result<(), Refusal> {
+        if permits == 0 {
+            return Ok(());
+        }
         let number = self.config.bucket_number(now);
         // Acquire: pairs with the Release in `open`.
         let mut word = self.newest.load(Ordering::Acquire);
         loop {
             let newest = self.layout.read(word);
             if newest.number < number || newest.flag {
-                word = self.roll(word, number, &close);
+                word = self.roll(word, number, quota);
                 continue;
             }
-            let free = free(newest.number, newest.count);
+            let Some(free) = quota.free(newest.number, newest.count) else {
+                word = self.newest.load(Ordering::Acquire);
+                continue;
+            };
             if permits > free {
-                return Err(Full { number: newest.number, missing: permits - free });
+                let full = Full { number: newest.number, taken: newest.count, permits };
+                let refusal = quota.refuse(self, &full);
+                // What was looked at for that may be of a later bucket by now. Whoever finds such a thing
+                // has acquired it, and finds the word changed.
+                word = self.newest.load(Ordering::Acquire);
+                let again = self.layout.read(word);
+                if again.number == newest.number && !again.flag {
+                    return Err(refusal);
+                }
+                continue;
             }
             // Relaxed: it goes on with the release sequence of who opened the bucket, and it is the
             // order of the word alone by which permits are taken.
@@ -87,7 +107,7 @@ impl PermitWindow {
 
     /// One step towards a bucket that is not older than `number`, and the word after it.
     #[cold]
-    fn roll(&self, word: u64, number: u64, close: &impl Fn(u64, u64, u64)) -> u64 {
+    fn roll(&self, word: u64, number: u64, quota: &impl Quota) -> u64 {
         let newest = self.layout.read(word);
         if !newest.flag {
             let closed = self.layout.flagged(word);
@@ -104,7 +124,7 @@ impl PermitWindow {
         }
         let permits = self.permits_in(&newest);
         self.note(newest.number, permits);
-        close(newest.number, newest.count, permits);
+        quota.close(newest.number, newest.count, permits);
         // Who closed it had seen a later one.
         self.open(word, number.max(newest.number + 1))
     }
@@ -135,9 +155,10 @@ impl PermitWindow {
         match self.newest.compare_exchange(word, opened, Ordering::Release, Ordering::Acquire) {
             Ok(_) => {
                 let oldest = self.notes(number).find(|&(_, permits)| permits > 0);
-                // Relaxed: who stalls before this, and stores late, stores one that has left the window, or
-                // that is still the oldest.
-                self.oldest.store(oldest.map_or(number, |(oldest, _)| oldest), Ordering::Relaxed);
+                // Release: who finds it finds the bucket open, and so a word that is not that of an earlier
+                // one. Who stalls before this, and stores late, stores one that has left the window, or
+                // that is not later than its oldest.
+                self.oldest.store(oldest.map_or(number, |(oldest, _)| oldest), Ordering::Release);
                 opened
             }
             Err(found) => found,
@@ -190,11 +211,12 @@ impl PermitWindow {
         }
     }
 
-    /// When so many of the permits will have left that the window has which ends with bucket `number`, if
-    /// that is still the newest.
+    /// When so many of the permits will have left that the window has which ends with bucket `number`; the
+    /// look is worth something if that is still the newest afterwards. `None` if time ends before.
     #[inline]
-    pub(super) fn leave_at(&self, number: u64, permits: u64) -> Timestamp {
-        let oldest = self.oldest.load(Ordering::Relaxed);
+    pub(super) fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
+        // Acquire: pairs with the Release in `open`.
+        let oldest = self.oldest.load(Ordering::Acquire);
         if permits == 1 && run(number, self.closed.len() as u64).contains(&oldest) {
             return self.leaves_at(oldest);
         }
@@ -202,7 +224,7 @@ impl PermitWindow {
     }
 
     #[cold]
-    fn look_when_leave(&self, number: u64, permits: u64) -> Timestamp {
+    fn look_when_leave(&self, number: u64, permits: u64) -> Option<Timestamp> {
         let mut left = 0;
         let mut before = self.notes(number).take_while(|&(noted, _)| noted < number);
         let last = before.find(|(_, noted)| {
@@ -214,25 +236,52 @@ impl PermitWindow {
     }
 
     /// The beginning of the first window without a bucket.
-    fn leaves_at(&self, number: u64) -> Timestamp {
-        self.begins(number.saturating_add(self.closed.len() as u64))
+    fn leaves_at(&self, number: u64) -> Option<Timestamp> {
+        self.begins(number.checked_add(self.closed.len() as u64)?)
     }
 
     /// The beginning of the window that ends with a bucket.
     pub(super) fn oldest(&self, number: u64) -> Timestamp {
-        self.begins(*run(number, self.closed.len() as u64).start())
+        self.config.start_of(*run(number, self.closed.len() as u64).start())
     }
 
-    /// The beginning of a bucket, which may be after the end of time.
-    pub(super) fn begins(&self, number: u64) -> Timestamp {
-        Timestamp::from_nanos(number.saturating_mul(self.config.bucket_nanos()))
+    /// The beginning of a bucket; `None` if time ends before.
+    pub(super) fn begins(&self, number: u64) -> Option<Timestamp> {
+        number.checked_mul(self.config.bucket_nanos()).map(Timestamp::from_nanos)
     }
 }
 
-/// There are not so many permits free.
+/// How many permits a window has: what tells one limiter from another.
+pub(super) trait Quota {
+    /// How many are free in the window that ends with a bucket, if so many of it were taken; `None` for
+    /// that to be looked up anew.
+    fn free(&self, number: u64, taken: u64) -> Option<u64>;
+
+    /// What to tell those for whom too few are free.
+    fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal;
+
+    /// Told of each bucket that is closed, before the next is opened: its number, and the permits of
+    /// the window that ends with it and of the bucket itself.
+    ///
+    /// It may be told more than once. If others are at it too, and ahead, then of a bucket that they have
+    /// told of, and figures that are nonsense.
+    #[inline]
+    fn close(&self, _number: u64, _of_window: u64, _of_bucket: u64) {}
+}
+
+/// There are too few permits free.
 pub(super) struct Full {
     /// The bucket with which the window ends.
     pub(super) number: u64,
-    /// How many were not there.
-    pub(super) missing: u64,
+    /// How many of the window are taken.
+    pub(super) taken: u64,
+    /// How many more were asked for.
+    pub(super) permits: u64,
+}
+
+impl Full {
+    /// How many have to leave before there are as many in a window of `limit` as were asked for.
+    pub(super) const fn excess(&self, limit: u64) -> u64 {
+        self.taken.saturating_add(self.permits).saturating_sub(limit)
+    }
 }

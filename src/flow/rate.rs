@@ -103,6 +103,11 @@ impl Rate {
         u64::try_from(self.nanos.divide_wide(parts).0).unwrap_or(u64::MAX)
     }
 
+    /// How many nanoseconds a permit takes, rounded down.
+    pub(crate) const fn whole_nanos(&self) -> u64 {
+        self.permits.divide(self.nanos.value()).0
+    }
+
     /// Whether a permit takes a whole number of nanoseconds.
     #[inline]
     pub(crate) const fn is_whole(&self) -> bool {

@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::ops::Deref;
 
-use super::permit_window::{Full, PermitWindow};
+use super::permit_window::{Full, PermitWindow, Quota};
 use super::{Decision, LimitError, Limiter, Reason, Refusal};
 use crate::clock::{Clock, MonotonicClock};
 use crate::geometry::WindowConfig;
 use crate::node::{Entry, ResourceNode};
+use crate::sync::{AtomicU64, Ordering, fence};
 use crate::timestamp::Timestamp;
 
 /// Admits at most `limit` permits in any window of n buckets: exactly, however many race for the last.
@@ -18,7 +19,9 @@ use crate::timestamp::Timestamp;
 /// free as were asked for, all the time from the call to its return.
 ///
 /// A window is as long as its buckets together, and moves on by one of them: a permit comes back when the
-/// bucket that it was taken in leaves the window, which is between n − 1 and n bucket lengths later.
+/// bucket that it was taken in leaves the window, which is between n − 1 and n bucket lengths later. So within
+/// a little more than n − 1 bucket lengths up to twice the limit may pass, at the end of one bucket and the
+/// beginning of another: in half a second with 2 × 500 ms, in 0.9 s with 10 × 100 ms.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
@@ -38,7 +41,7 @@ use crate::timestamp::Timestamp;
 /// ```
 #[derive(Debug)]
 pub struct SlidingWindowLimiter<C = MonotonicClock> {
-    limit: u64,
+    limit: AtomicU64,
     window: PermitWindow,
     clock: C,
 }
@@ -78,18 +81,40 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     ///
     /// As of [`new`](SlidingWindowLimiter::new).
     pub fn with_clock(config: WindowConfig, limit: u64, clock: C) -> Result<Self, LimitError> {
-        let max = PermitWindow::max_permits(&config);
-        if limit > max {
-            let bucket_len = config.bucket_len();
-            return Err(LimitError::TooHigh { limit, max, bucket_len });
-        }
-        Ok(Self { limit, window: PermitWindow::new(config), clock })
+        PermitWindow::check(&config, limit)?;
+        Ok(Self { limit: AtomicU64::new(limit), window: PermitWindow::new(config), clock })
     }
 
     /// How many permits there are in any window.
     #[must_use]
-    pub const fn limit(&self) -> u64 {
-        self.limit
+    pub fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit, while others ask. What is above a lower one is not taken back: it leaves with its
+    /// buckets.
+    ///
+    /// # Errors
+    ///
+    /// As of [`new`](SlidingWindowLimiter::new); the limit is then as it was.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let limiter = SlidingWindowLimiter::new(WindowConfig::new(2, Duration::from_secs(1))?, 1)?;
+    /// let now = Timestamp::from_secs(60);
+    /// assert!(limiter.try_acquire_at(now, 1).is_admitted());
+    /// limiter.set_limit(2)?;
+    /// assert!(limiter.try_acquire_at(now, 1).is_admitted());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
+        PermitWindow::check(self.config(), limit)?;
+        // Relaxed: the value is all there is. A decision goes by the one that it finds.
+        self.limit.store(limit, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The geometry.
@@ -103,17 +128,19 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.available_at(self.now())
     }
 
-    /// How many permits are free at `now`.
+    /// How many permits are free at `now`: of those that this limiter hands out, whatever passes a node
+    /// beside it.
     pub fn available_at(&self, now: Timestamp) -> u64 {
-        self.limit - self.window.permits(now)
+        self.limit().saturating_sub(self.window.permits(now))
     }
 
     /// Lets a request into a resource, or refuses and counts it there: what Sentinel's default controller
     /// does, at the node's time.
     ///
-    /// The limit holds exactly for all that enter by this limiter. What passes the node beside it counts as
-    /// well, as far as it is recorded when the decision is made. For that the limiter's buckets had best be
-    /// the node's: its [short window](crate::NodeConfig::second) is a geometry to take.
+    /// The limit holds exactly if all enter by this limiter. What passes the node beside it counts as well, as
+    /// far as it is recorded, and more of it than there are requests that this limiter has admitted and that
+    /// are just being recorded: so many too many may pass. The limiter's buckets had best be the node's; its
+    /// [short window](crate::NodeConfig::second) is a geometry to take.
     ///
     /// ```
     /// use leaparray::flow::SlidingWindowLimiter;
@@ -137,6 +164,15 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         D: Clock + Clone,
     {
         let now = node.clock().now();
+        self.enter_at(node, now)
+    }
+
+    /// The same at `now`.
+    pub fn enter_at<N, D>(&self, node: N, now: Timestamp) -> Decision<Entry<N, D>>
+    where
+        N: Deref<Target = ResourceNode<D>>,
+        D: Clock + Clone,
+    {
         self.enter_many_at(node, now, 1)
     }
 
@@ -151,32 +187,12 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         N: Deref<Target = ResourceNode<D>>,
         D: Clock + Clone,
     {
-        // Looked at once for a window: each look takes cache lines from those who record, and makes it
-        // likelier to be overtaken by them before the permits are taken.
-        let seen = Cell::new(None);
-        let free = |number, taken: u64| {
-            let (_, passed) = seen
-                .get()
-                .filter(|&(of, _)| of == number)
-                .unwrap_or_else(|| (number, node.passed_since(self.window.oldest(number), now)));
-            seen.set(Some((number, passed)));
-            self.limit.saturating_sub(taken.max(passed))
-        };
-        match self.window.take(now, permits, free, |_, _, _| {}) {
-            Ok(()) => Decision::Admitted(Entry::enter_many_at(node, now, permits)),
-            Err(full) => {
-                node.block_many_at(now, permits);
-                // When something leaves that came beside it is not known.
-                Decision::Refused(self.refuse(permits, || self.window.begins(full.number + 1)))
-            }
-        }
-    }
-
-    fn refuse(&self, permits: u64, retry_at: impl FnOnce() -> Timestamp) -> Refusal {
-        if permits > self.limit {
-            return Refusal::never();
-        }
-        Refusal::new(Reason::LimitReached, Some(retry_at()))
+        let quota = WithNode { limiter: self, node: &*node, now, look: Cell::new(None) };
+        let taken = self.window.take(now, permits, &quota);
+        // Release: pairs with the fence between a reader's counters and its second look (`BucketWrap::read`).
+        // Who has seen the pass that is recorded now finds its permits taken.
+        fence(Ordering::Release);
+        Decision::of(taken).enter_many_at(node, now, permits).map(|(entry, ())| entry)
     }
 }
 
@@ -188,13 +204,67 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        let free = |_, taken| self.limit - taken;
-        match self.window.take(now, permits, free, |_, _, _| {}) {
-            Ok(()) => Decision::Admitted(()),
-            Err(Full { number, missing }) => {
-                let retry_at = || self.window.leave_at(number, missing);
-                Decision::Refused(self.refuse(permits, retry_at))
-            }
+        Decision::of(self.window.take(now, permits, self))
+    }
+}
+
+impl<C> Quota for SlidingWindowLimiter<C> {
+    #[inline]
+    fn free(&self, _number: u64, taken: u64) -> Option<u64> {
+        Some(self.limit.load(Ordering::Relaxed).saturating_sub(taken))
+    }
+
+    #[inline]
+    fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal {
+        let limit = self.limit.load(Ordering::Relaxed);
+        if full.permits > limit {
+            return Refusal::never();
+        }
+        // One at least: the limit may have been raised meanwhile.
+        let excess = full.excess(limit).max(1);
+        Refusal::new(Reason::LimitReached, window.leave_at(full.number, excess))
+    }
+}
+
+/// What passes a node beside its limiter counts as well.
+struct WithNode<'a, C, D> {
+    limiter: &'a SlidingWindowLimiter<C>,
+    node: &'a ResourceNode<D>,
+    now: Timestamp,
+    look: Cell<Option<Look>>,
+}
+
+/// What was seen of a node.
+#[derive(Clone, Copy)]
+struct Look {
+    /// The bucket with which the window ends.
+    number: u64,
+    passed: u64,
+    /// How many of the window were taken here, as of the first decision after the look.
+    taken: Option<u64>,
+}
+
+impl<C: Clock, D: Clock + Clone> Quota for WithNode<'_, C, D> {
+    /// The node is looked at once for a window: each look takes cache lines from those who record, and makes
+    /// it likelier to be overtaken by them. And it is looked at before the permits are: of what was taken here
+    /// all that has been recorded by then is among them, so that nothing counts twice.
+    fn free(&self, number: u64, taken: u64) -> Option<u64> {
+        let Some(look) = self.look.get().filter(|look| look.number == number) else {
+            let passed = self.node.passed_since(self.limiter.window.oldest(number), self.now);
+            self.look.set(Some(Look { number, passed, taken: None }));
+            return None;
+        };
+        let first = look.taken.unwrap_or(taken);
+        self.look.set(Some(Look { taken: Some(first), ..look }));
+        let beside = look.passed.saturating_sub(first);
+        Some(self.limiter.limit().saturating_sub(taken.saturating_add(beside)))
+    }
+
+    fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal {
+        // When something leaves that came beside is not known: it is at the next bucket at the earliest.
+        match full.excess(self.limiter.limit()) {
+            0 => Refusal::new(Reason::LimitReached, window.begins(full.number + 1)),
+            _ => self.limiter.refuse(window, full),
         }
     }
 }

@@ -11,7 +11,8 @@ use crate::timestamp::Timestamp;
 /// What is kept is not how many tokens there are, but when the bucket will be full again: one atomic,
 /// in which nothing need be refilled, after the generic cell rate algorithm (ITU-T I.371). It is written
 /// once by who is admitted and not at all by who is refused. Times are exact to the nanosecond, and what
-/// is rounded does not add up.
+/// is rounded does not add up. At a rate of more than a quarter of a permit a nanosecond, so much may be a token
+/// more or less in a burst. A bucket that takes longer to fill than time lasts holds what comes in that.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -51,8 +52,9 @@ impl<C: Clock> TokenBucket<C> {
     #[must_use]
     pub fn with_clock(rate: Rate, capacity: u64, clock: C) -> Self {
         // Taken one by one, the tokens of a full bucket may take two nanoseconds longer than at once: what
-        // the first is rounded up by, and a time of the grid that is reached.
-        let slack = if rate.is_whole() { 0 } else { 2 };
+        // the first is rounded up by, and a time of the grid that is reached. But not so long that there
+        // would be one more.
+        let slack = if rate.is_whole() { 0 } else { rate.whole_nanos().saturating_sub(2).min(2) };
         let fills_in = rate.duration(capacity).unwrap_or(u64::MAX).saturating_add(slack);
         Self { rate, capacity, fills_in, full_at: AtomicU64::new(0), clock }
     }
@@ -108,7 +110,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
                 self.rate.after(full_at, permits)
             };
             let Some(then) = then else {
-                return Decision::Refused(Refusal::never());
+                // Time ends before.
+                return Decision::Refused(Refusal::new(Reason::LimitReached, None));
             };
             if then - now > self.fills_in {
                 let retry_at = Timestamp::from_nanos(then - self.fills_in);
