@@ -68,6 +68,7 @@ impl<P> Decision<P> {
     }
 
     /// The same with something else to hold.
+    #[inline]
     pub fn map<Q>(self, make: impl FnOnce(P) -> Q) -> Decision<Q> {
         match self {
             Self::Admitted(permit) => Decision::Admitted(make(permit)),
@@ -99,6 +100,7 @@ impl<P> Decision<P> {
     /// assert_eq!(node.minute_sum(MetricEvent::Block), 1);
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
+    #[inline]
     pub fn enter_many_at<N, C>(
         self,
         node: N,
@@ -109,10 +111,18 @@ impl<P> Decision<P> {
         N: Deref<Target = ResourceNode<C>>,
         C: Clock + Clone,
     {
-        if !self.is_admitted() {
-            node.block_many_at(now, permits);
+        match self {
+            Self::Admitted(permit) => {
+                Decision::Admitted((Entry::enter_many_at(node, now, permits), permit))
+            }
+            Self::Wait(permit, wait) => {
+                Decision::Wait((Entry::enter_many_at(node, now, permits), permit), wait)
+            }
+            Self::Refused(refusal) => {
+                node.block_many_at(now, permits);
+                Decision::Refused(refusal)
+            }
         }
-        self.map(|permit| (Entry::enter_many_at(node, now, permits), permit))
     }
 
     /// What it holds, and how long it is to wait before it goes ahead.
@@ -120,6 +130,7 @@ impl<P> Decision<P> {
     /// # Errors
     ///
     /// The refusal.
+    #[inline]
     pub fn into_result(self) -> Result<(P, Duration), Refusal> {
         match self {
             Self::Admitted(permit) => Ok((permit, Duration::ZERO)),

@@ -158,6 +158,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// assert_eq!(node.minute_sum(MetricEvent::Block), 1);
     /// # Ok::<_, leaparray::flow::LimitError>(())
     /// ```
+    #[inline]
     pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D>>
     where
         N: Deref<Target = ResourceNode<D>>,
@@ -168,6 +169,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     }
 
     /// The same at `now`.
+    #[inline]
     pub fn enter_at<N, D>(&self, node: N, now: Timestamp) -> Decision<Entry<N, D>>
     where
         N: Deref<Target = ResourceNode<D>>,
@@ -177,6 +179,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     }
 
     /// The same at `now`, for so many permits.
+    #[inline]
     pub fn enter_many_at<N, D>(
         &self,
         node: N,
@@ -192,7 +195,13 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         // Release: pairs with the fence between a reader's counters and its second look (`BucketWrap::read`).
         // Who has seen the pass that is recorded now finds its permits taken.
         fence(Ordering::Release);
-        Decision::of(taken).enter_many_at(node, now, permits).map(|(entry, ())| entry)
+        match taken {
+            Ok(()) => Decision::Admitted(Entry::enter_many_at(node, now, permits)),
+            Err(refusal) => {
+                node.block_many_at(now, permits);
+                Decision::Refused(refusal)
+            }
+        }
     }
 }
 

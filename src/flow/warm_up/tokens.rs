@@ -146,6 +146,7 @@ impl Quota for Tokens {
         Some(limit.saturating_sub(taken))
     }
 
+    #[inline]
     fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal {
         // Relaxed: who closes the bucket meanwhile may miss it.
         if self.refused.load(Ordering::Relaxed) != full.number + 1 {
