@@ -84,9 +84,9 @@ impl PermitWindow {
                 let refusal = quota.refuse(self, &full);
                 // What was looked at for that may be of a later bucket by now. Whoever finds such a thing
                 // has acquired it, and finds the word changed.
+                let seen = word;
                 word = self.newest.load(Ordering::Acquire);
-                let again = self.layout.read(word);
-                if again.number == newest.number && !again.flag {
+                if self.layout.is_same_bucket(seen, word) {
                     return Err(refusal);
                 }
                 continue;
@@ -217,7 +217,8 @@ impl PermitWindow {
     pub(super) fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
         // Acquire: pairs with the Release in `open`.
         let oldest = self.oldest.load(Ordering::Acquire);
-        if permits == 1 && run(number, self.closed.len() as u64).contains(&oldest) {
+        // Never newer than the bucket, or the word has changed since.
+        if permits == 1 && number.wrapping_sub(oldest) < self.closed.len() as u64 {
             return self.leaves_at(oldest);
         }
         self.look_when_leave(number, permits)

@@ -44,6 +44,12 @@ impl Layout {
         word | 1 << self.count_bits
     }
 
+    /// Whether two words are of one bucket, both with the flag or neither.
+    #[inline]
+    pub(super) const fn is_same_bucket(self, one: u64, other: u64) -> bool {
+        (one ^ other) >> self.count_bits == 0
+    }
+
     #[inline]
     pub(super) const fn read(self, word: u64) -> Word {
         let number = word >> (self.count_bits + 1);
@@ -69,6 +75,8 @@ mod tests {
             assert_eq!(layout.read(word), read, "{nanos} ns");
             assert_eq!(layout.read(layout.flagged(word)), Word { flag: true, ..read });
             assert!(layout.flagged(word) > word);
+            assert!(layout.is_same_bucket(word, layout.word(last, 0)));
+            assert!(!layout.is_same_bucket(word, layout.flagged(word)));
             assert!(last == 0 || layout.flagged(layout.word(last - 1, layout.max_count())) < word);
         }
     }
