@@ -182,7 +182,11 @@ impl<B: Bucket> Ring<B> {
 
     /// Looks at all wraps that there are, side by side as they lie: of those in their slots, each
     /// start is one bucket's.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "out of line, a rate over two buckets takes a third longer"
+    )]
     fn fold_wraps<R, T>(
         &self,
         starts: RangeInclusive<u64>,
