@@ -80,14 +80,9 @@ impl PermitWindow {
                 continue;
             };
             if permits > free {
-                let full = Full { number: newest.number, taken: newest.count, permits };
-                let refusal = quota.refuse(self, &full);
-                // What was looked at for that may be of a later bucket by now. Whoever finds such a thing
-                // has acquired it, and finds the word changed.
-                let seen = word;
-                word = self.newest.load(Ordering::Acquire);
-                if self.layout.is_same_bucket(seen, word) {
-                    return Err(refusal);
+                match self.refuse(word, permits, quota) {
+                    Ok(refusal) => return Err(refusal),
+                    Err(found) => word = found,
                 }
                 continue;
             }
@@ -103,6 +98,20 @@ impl PermitWindow {
                 Err(found) => word = found,
             }
         }
+    }
+
+    /// What to tell who asks for so many of a full window; the word, if that is of another window by now.
+    //
+    // Out of line: a decision that admits has room in the registers then.
+    #[inline(never)]
+    fn refuse(&self, word: u64, permits: u64, quota: &impl Quota) -> Result<Refusal, u64> {
+        let newest = self.layout.read(word);
+        let full = Full { number: newest.number, taken: newest.count, permits };
+        let refusal = quota.refuse(self, &full);
+        // What was looked at for that may be of a later bucket by now. Whoever finds such a thing has acquired
+        // it, and finds the word changed.
+        let found = self.newest.load(Ordering::Acquire);
+        if self.layout.is_same_bucket(word, found) { Ok(refusal) } else { Err(found) }
     }
 
     /// One step towards a bucket that is not older than `number`, and the word after it.

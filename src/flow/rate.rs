@@ -62,6 +62,12 @@ impl Rate {
         if self.is_whole() {
             return since.checked_add(permits.checked_mul(self.nanos.value())?);
         }
+        self.after_in_parts(since, permits)
+    }
+
+    /// Out of line, so that who needs none of it has room in the registers.
+    #[inline(never)]
+    fn after_in_parts(&self, since: u64, permits: u64) -> Option<u64> {
         // Apart from what `since` tells, so that a processor can do both at once.
         let (nanos, rest) = self.divide(permits)?;
         let up = u64::from(rest > self.rounded(since));
