@@ -487,6 +487,34 @@ fn a_permit_is_given_back_whatever_happens() {
 }
 
 #[test]
+fn who_is_held_up_sees_what_has_passed_a_node_meanwhile() {
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
+    let limiter = SlidingWindowLimiter::new(*node.config().second(), 10).unwrap();
+    node.enter_many_at(at(60_500), 9).success_at(at(60_500));
+    let enter =
+        |now| limiter.enter_at(&node, now).into_result().map(|(entry, _)| entry.success_at(now));
+    assert!(enter(at(60_500)).is_ok());
+    assert!((0..10).all(|_| enter(at(60_499)).is_err()));
+}
+
+#[test]
+fn what_can_never_be_had_is_no_demand() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let warm_up = WarmUp::new(config, 10, WarmUpConfig::default()).unwrap();
+    let begin = 7_000_000;
+    for bucket in 0..400 {
+        for _ in 0..10 {
+            let _ = warm_up.try_acquire_at(at(begin + bucket * 100), 1);
+        }
+    }
+    assert_eq!(warm_up.current_limit_at(at(begin + 40_000)), 10);
+    for bucket in 400..1_400 {
+        assert!(!warm_up.try_acquire_at(at(begin + bucket * 100), 11).is_admitted());
+    }
+    assert_eq!(warm_up.current_limit_at(at(begin + 140_000)), 3);
+}
+
+#[test]
 fn what_passes_a_node_beside_its_limiter_counts() {
     let clock = ManualClock::new(at(60_000));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());

@@ -1,6 +1,7 @@
 //! What stands before a route: who may go ahead, when, and who not.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -120,7 +121,8 @@ impl From<(Entry<Resource>, OwnedPromise)> for Admitted {
 
 type OwnedPromise = Promise<Arc<AdaptiveBreaker>>;
 
-/// What is owed to the breaker, if there is one: nothing, if the client goes away.
+/// What is owed to the breaker, if there is one: a rejection, if the handler panics, and nothing, if the client
+/// goes away. So a backend that hangs until clients do is not seen: that is for a time-out.
 struct Report(Option<OwnedPromise>);
 
 impl Report {
@@ -133,6 +135,6 @@ impl Report {
 
 impl Drop for Report {
     fn drop(&mut self) {
-        self.end(Promise::ignore);
+        self.end(if thread::panicking() { Promise::reject } else { Promise::ignore });
     }
 }

@@ -86,13 +86,17 @@ impl ConcurrencyLimit {
     /// use std::sync::Arc;
     ///
     /// let limit = Arc::new(ConcurrencyLimit::new(1));
-    /// let (permit, _) = Arc::clone(&limit).try_acquire_owned().into_result()?;
+    /// let (permit, _) = limit.try_acquire_owned().into_result()?;
     /// std::thread::spawn(move || drop(permit)).join().unwrap();
     /// assert_eq!(limit.in_use(), 0);
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
-    pub fn try_acquire_owned(self: Arc<Self>) -> Decision<ConcurrencyPermit<Arc<Self>>> {
-        ConcurrencyPermit::try_acquire(self, 1)
+    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<ConcurrencyPermit<Arc<Self>>> {
+        match self.take(1) {
+            // Only now: who is refused need not write what all of them share.
+            None => Decision::Admitted(ConcurrencyPermit { limit: Arc::clone(self), permits: 1 }),
+            Some(refusal) => Decision::Refused(refusal),
+        }
     }
 
     /// Why `permits` may not be had now; `None` if they were taken.

@@ -147,7 +147,8 @@ pub struct Refusal {
     /// Why.
     pub reason: Reason,
     /// The earliest time at which it can make sense to ask again; `None` if no time is known before which
-    /// it makes none, or if it never will. Somebody else may be faster then.
+    /// it makes none, or if it never will. Somebody else may be faster then; and what is decided by chance, or by
+    /// a limit that has been raised meanwhile, may come out otherwise before.
     pub retry_at: Option<Timestamp>,
 }
 
@@ -170,7 +171,7 @@ pub enum Reason {
     LimitReached,
     /// It would have to wait longer than anybody may.
     WaitTooLong,
-    /// It asks for more permits than there can ever be at once.
+    /// It asks for more permits than there can ever be at once, as the limit is now.
     MoreThanLimit,
     /// What it is for fails too often.
     Failing,

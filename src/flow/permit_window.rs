@@ -1,6 +1,8 @@
 //! The permits of a sliding window, in one word that decides.
 
 use super::word::{Layout, Word};
+use std::time::Duration;
+
 use super::{LimitError, Refusal};
 use crate::geometry::{WindowConfig, run};
 use crate::sync::{AtomicU64, Ordering};
@@ -253,6 +255,12 @@ impl PermitWindow {
     /// The beginning of the window that ends with a bucket.
     pub(super) fn oldest(&self, number: u64) -> Timestamp {
         self.config.start_of(*run(number, self.closed.len() as u64).start())
+    }
+
+    /// The last nanosecond of a bucket.
+    pub(super) fn last_moment(&self, number: u64) -> Timestamp {
+        let last = self.config.bucket_nanos() - 1;
+        self.config.start_of(number).saturating_add(Duration::from_nanos(last))
     }
 
     /// The beginning of a bucket; `None` if time ends before.

@@ -139,8 +139,11 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     ///
     /// The limit holds exactly if all enter by this limiter. What passes the node beside it counts as well, as
     /// far as it is recorded, and more of it than there are requests that this limiter has admitted and that
-    /// are just being recorded: so many too many may pass. The limiter's buckets had best be the node's; its
-    /// [short window](crate::NodeConfig::second) is a geometry to take.
+    /// are just being recorded: so many too many may pass. Of those that it has admitted late, the node has recorded the pass in an older bucket,
+    /// and while that has left the window already, as many that came beside do not count.
+    ///
+    /// Buckets of the node that begin before the limiter's window are not seen at all. So have the limiter's be a
+    /// multiple of the node's, such as its [short window](crate::NodeConfig::second).
     ///
     /// ```
     /// use leaparray::flow::SlidingWindowLimiter;
@@ -192,11 +195,13 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     {
         let quota = WithNode { limiter: self, node: &*node, now, look: Cell::new(None) };
         let taken = self.window.take(now, permits, &quota);
-        // Release: pairs with the fence between a reader's counters and its second look (`BucketWrap::read`).
-        // Who has seen the pass that is recorded now finds its permits taken.
-        fence(Ordering::Release);
         match taken {
-            Ok(()) => Decision::Admitted(Entry::enter_many_at(node, now, permits)),
+            Ok(()) => {
+                // Release: pairs with the fence between a reader's counters and its second look
+                // (`BucketWrap::read`). Who has seen the pass that is recorded now finds its permits taken.
+                fence(Ordering::Release);
+                Decision::Admitted(Entry::enter_many_at(node, now, permits))
+            }
             Err(refusal) => {
                 node.block_many_at(now, permits);
                 Decision::Refused(refusal)
@@ -259,7 +264,10 @@ impl<C: Clock, D: Clock + Clone> Quota for WithNode<'_, C, D> {
     /// all that has been recorded by then is among them, so that nothing counts twice.
     fn free(&self, number: u64, taken: u64) -> Option<u64> {
         let Some(look) = self.look.get().filter(|look| look.number == number) else {
-            let passed = self.node.passed_since(self.limiter.window.oldest(number), self.now);
+            let window = &self.limiter.window;
+            // Who was held up looks as far as those who were not.
+            let now = self.now.max(window.last_moment(number));
+            let passed = self.node.passed_since(window.oldest(number), now);
             self.look.set(Some(Look { number, passed, taken: None }));
             return None;
         };

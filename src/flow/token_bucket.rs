@@ -12,7 +12,8 @@ use crate::timestamp::Timestamp;
 /// in which nothing need be refilled, after the generic cell rate algorithm (ITU-T I.371). It is written
 /// once by who is admitted and not at all by who is refused. Times are exact to the nanosecond, and what
 /// is rounded does not add up. At a rate of more than a quarter of a permit a nanosecond, so much may be a token
-/// more or less in a burst. A bucket that takes longer to fill than time lasts holds what comes in that.
+/// more or less in a burst. A bucket that takes longer to fill than time lasts holds what comes in that, and has no
+/// tokens to give that would come back after the end of time.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, TokenBucket};

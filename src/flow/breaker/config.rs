@@ -61,8 +61,8 @@ impl BreakerConfig {
         Self { protection, ..self }
     }
 
-    /// After how long without a request that got through the next one does, whatever the chance to be
-    /// dropped; one second unless set.
+    /// After how long without one that got through, of those that might have been dropped, the next one does,
+    /// whatever the chance to be dropped; one second unless set.
     ///
     /// # Errors
     ///

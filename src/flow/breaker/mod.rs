@@ -27,17 +27,17 @@ use chance::{Chance, Threshold};
 /// Each request is dropped with a [probability](BreakerConfig::drop_probability) that grows with what the
 /// backend rejects: none while it accepts more than 1 in k of all. There is nothing to open or to close,
 /// and no threshold that clients reach together. What is dropped counts as a request, so that a backend
-/// which fails entirely gets less and less. One that would be dropped is let through nevertheless if
-/// none has got through for the probe interval: of those who race for that, one.
+/// which fails entirely gets less and less. One that would be dropped is let through nevertheless if for the
+/// probe interval none has got through of those that might have been dropped: of those who race for that, one.
+/// Those that got through by chance are noted to a sixteenth of the interval, by which a probe may be early.
 ///
 /// # Which time, and how fresh
 ///
 /// A decision goes by all requests that had ended before it, as far as their counts are in the window: a
 /// rejection has the probability added up before it returns, and so has an acceptance while anything is
 /// dropped. What changes by itself, as time leaves buckets behind and as what is dropped is counted, is
-/// looked at every slice, at most a sixteenth of a bucket: 8.4 ms by default. Two things may be seen as late
-/// as that, and only if they race: an acceptance beside the rejection with which dropping begins, and an
-/// end after which the probability is what it was before.
+/// looked at every slice, a sixteenth of a bucket or less: 8.4 ms by default. As late as that may be seen an
+/// acceptance that races with the rejection with which dropping begins.
 ///
 /// A `now` is taken for what it is: if time goes back, the window is what it was then, less what newer buckets
 /// have taken the place of. What ends then is late, if it is a window ago, and counts for nothing; so as long
@@ -82,6 +82,8 @@ pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
     /// When a request last got through that might have been dropped, in nanoseconds.
     last_pass: AtomicU64,
     probe_nanos: u64,
+    /// So far ahead of a `now`, the last pass was before time went back.
+    back_nanos: u64,
     random: R,
     config: BreakerConfig,
     /// Successes were accepted, exceptions rejected by the backend, blocks dropped here.
@@ -109,9 +111,10 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     #[must_use]
     pub fn with_source(config: BreakerConfig, clock: C, random: R) -> Self {
         Self {
-            chance: Chance::new(config.window().bucket_nanos()),
+            chance: Chance::new(*config.window()),
             last_pass: AtomicU64::new(0),
             probe_nanos: saturating_nanos(config.probe_interval()),
+            back_nanos: saturating_nanos(config.probe_interval().max(config.window().interval())),
             random,
             config,
             window: SlidingWindow::with_clock(*config.window(), clock),
@@ -120,9 +123,8 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
 
     /// Asks for a request now.
     ///
-    /// Who is refused is told when it can make sense to ask again: at once, while fewer are dropped than
-    /// not, for the next draw may come out otherwise; and else when the next one that is dropped will be
-    /// let through. Each time counts as a request, and makes it more likely to be dropped.
+    /// When it makes sense to ask again is advice, for any draw may come out otherwise: at once, while fewer are
+    /// dropped than not, and else when the next one that is dropped will be let through. Each time counts as a request, and makes it more likely to be dropped.
     #[inline(always)]
     pub fn try_acquire(&self) -> Decision<Promise<&Self, C, R>> {
         Promise::try_acquire(self)
@@ -197,8 +199,9 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         let nanos = now.as_nanos();
         // Relaxed, all of it: the value is all there is, and its own order decides.
         let mut last = self.last_pass.load(Ordering::Relaxed);
-        // If it lies as far ahead, time has gone back. A little may be another thread's clock.
-        if nanos.abs_diff(last) >= self.probe_nanos {
+        // What lies a little ahead is another thread's, which was not held up.
+        let has_gone_back = last.saturating_sub(nanos) >= self.back_nanos;
+        if nanos.saturating_sub(last) >= self.probe_nanos || has_gone_back {
             match self.last_pass.compare_exchange(last, nanos, Ordering::Relaxed, Ordering::Relaxed)
             {
                 Ok(_) => return Ok(()),

@@ -155,7 +155,7 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     /// empty. They are as many as the window has, and fewer only at the beginning of time.
     ///
     /// Each is read by itself, the oldest first: of a value that is added meanwhile it depends on that
-    /// whether it is found.
+    /// whether it is found, and so it does of a bucket whose slot a later one takes meanwhile.
     pub fn reduce_at<A>(
         &self,
         now: Timestamp,
@@ -183,6 +183,33 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
             Some(last) => self.fold(*covered.start()..=last, init, f),
             None => init,
         }
+    }
+
+    /// What the whole window has now.
+    pub fn total(&self) -> Total<T> {
+        self.total_at(self.clock.now())
+    }
+
+    /// What the whole window has at `now`.
+    ///
+    /// ```
+    /// use leaparray::flow::RollingWindow;
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = RollingWindow::<f64>::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// let now = Timestamp::from_secs(60);
+    /// window.add_at(now, 0.5);
+    /// window.add_at(now, 2.0);
+    /// assert_eq!((window.total_at(now).sum, window.total_at(now).count), (2.5, 2));
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn total_at(&self, now: Timestamp) -> Total<T> {
+        let add = |mut sum: Total<T>, found: Total<T>| {
+            sum += &found;
+            sum
+        };
+        self.array.fold(now, Total::<T>::default(), Bucket::total, add)
     }
 
     fn fold<A>(

@@ -148,12 +148,12 @@ impl Quota for Tokens {
 
     #[inline]
     fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal {
-        // Relaxed: who closes the bucket meanwhile may miss it.
-        if self.refused.load(Ordering::Relaxed) != full.number + 1 {
-            self.refused.store(full.number + 1, Ordering::Relaxed);
-        }
         if full.permits > self.limit {
             return Refusal::never();
+        }
+        // Relaxed: who closes the bucket meanwhile may miss it.
+        if self.refused.load(Ordering::Relaxed) <= full.number {
+            self.refused.fetch_max(full.number + 1, Ordering::Relaxed);
         }
         let retry_at = match full.excess(self.limit) {
             // The limit may have risen by then.
