@@ -18,8 +18,11 @@ use std::env;
 use std::hint::black_box;
 use std::time::Duration;
 
-use leaparray::MetricEvent::Pass;
-use leaparray::flow::{LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket};
+use leaparray::MetricEvent::{Block, Pass};
+use leaparray::flow::{
+    AdaptiveBreaker, BreakerConfig, LeakyBucket, Limiter, Promise, RandomSource, Rate,
+    SlidingWindowLimiter, TokenBucket,
+};
 use leaparray::{CachedClock, Clock, LeapArray, ManualClock, SlidingWindow};
 use leaparray::{MetricBucket, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 
@@ -30,7 +33,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// The name that an operation has in the baseline, and what does it so many times.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 15] = [
+const OPERATIONS: [Operation; 16] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -46,6 +49,7 @@ const OPERATIONS: [Operation; 15] = [
     ("leaky_refused_at", leaky_refused_at),
     ("sliding_admitted_at", sliding_admitted_at),
     ("sliding_refused_at", sliding_refused_at),
+    ("breaker_refused_at", breaker_refused_at),
 ];
 
 fn repeat<R>(times: u64, op: impl Fn(u64) -> R) {
@@ -140,6 +144,26 @@ fn sliding_refused_at(times: u64) {
     let limiter = sliding(1);
     assert!(limiter.try_acquire_at(NOW, 1).is_admitted());
     repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
+}
+
+fn breaker_refused_at(times: u64) {
+    let config = BreakerConfig::default().with_protection(0);
+    let breaker = AdaptiveBreaker::with_source(config, ManualClock::new(NOW), Lowest);
+    for _ in 0..2 {
+        let admitted = breaker.try_acquire_at(NOW).map(Promise::reject);
+        assert!(admitted.is_admitted(), "the first, and a probe");
+    }
+    repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(Promise::ignore));
+    assert_eq!(breaker.window().sum_at(NOW, Block), times, "all were dropped");
+}
+
+/// Who draws that is dropped if anybody is.
+struct Lowest;
+
+impl RandomSource for Lowest {
+    fn next_u32(&self) -> u32 {
+        black_box(0)
+    }
 }
 
 fn sliding(limit: u64) -> SlidingWindowLimiter<ManualClock> {

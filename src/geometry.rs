@@ -125,6 +125,12 @@ impl WindowConfig {
         self.slot_of(self.bucket_number(now))
     }
 
+    /// The number of the bucket that `now` falls into, and for how many nanoseconds it had lasted.
+    #[inline]
+    pub(crate) const fn bucket_and_age(&self, now: Timestamp) -> (u64, u64) {
+        self.bucket.divide(now.as_nanos())
+    }
+
     #[inline]
     pub(crate) const fn bucket_nanos(&self) -> u64 {
         self.bucket.value()

@@ -35,15 +35,6 @@ pub enum Decision<P = ()> {
     Refused(Refusal),
 }
 
-impl Decision {
-    pub(crate) const fn of(taken: Result<(), Refusal>) -> Self {
-        match taken {
-            Ok(()) => Self::Admitted(()),
-            Err(refusal) => Self::Refused(refusal),
-        }
-    }
-}
-
 impl<P> Decision<P> {
     /// Whether it may go ahead, now or after a wait.
     #[inline]

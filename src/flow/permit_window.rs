@@ -1,9 +1,9 @@
 //! The permits of a sliding window, in one word that decides.
 
-use super::word::{Layout, Word};
 use std::time::Duration;
 
-use super::{LimitError, Refusal};
+use super::word::{Layout, Word};
+use super::{Decision, LimitError, Refusal};
 use crate::geometry::{WindowConfig, run};
 use crate::sync::{AtomicU64, Ordering};
 use crate::timestamp::Timestamp;
@@ -58,15 +58,11 @@ impl PermitWindow {
     }
 
     /// Takes `permits` if as many are free, as `quota` has it.
-    #[inline]
-    pub(super) fn take(
-        &self,
-        now: Timestamp,
-        permits: u64,
-        quota: &impl Quota,
-    ) -> Result<(), Refusal> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    pub(super) fn take(&self, now: Timestamp, permits: u64, quota: &impl Quota) -> Decision {
         if permits == 0 {
-            return Ok(());
+            return Decision::Admitted(());
         }
         let number = self.config.bucket_number(now);
         // Acquire: pairs with the Release in `open`.
@@ -83,7 +79,7 @@ impl PermitWindow {
             };
             if permits > free {
                 match self.refuse(word, permits, quota) {
-                    Ok(refusal) => return Err(refusal),
+                    Ok(refusal) => return Decision::Refused(refusal),
                     Err(found) => word = found,
                 }
                 continue;
@@ -96,16 +92,14 @@ impl PermitWindow {
                 Ordering::Relaxed,
                 Ordering::Acquire,
             ) {
-                Ok(_) => return Ok(()),
+                Ok(_) => return Decision::Admitted(()),
                 Err(found) => word = found,
             }
         }
     }
 
     /// What to tell who asks for so many of a full window; the word, if that is of another window by now.
-    //
-    // Out of line: a decision that admits has room in the registers then.
-    #[inline(never)]
+    #[inline]
     fn refuse(&self, word: u64, permits: u64, quota: &impl Quota) -> Result<Refusal, u64> {
         let newest = self.layout.read(word);
         let full = Full { number: newest.number, taken: newest.count, permits };
@@ -224,7 +218,10 @@ impl PermitWindow {
 
     /// When so many of the permits will have left that the window has which ends with bucket `number`; the
     /// look is worth something if that is still the newest afterwards. `None` if time ends before.
-    #[inline]
+    //
+    // Out of line: a decision that admits has room in the registers then. Not all of the refusal, which is
+    // larger than what is returned in registers: who reads it from memory waits for what was just written.
+    #[inline(never)]
     pub(super) fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
         // Acquire: pairs with the Release in `open`.
         let oldest = self.oldest.load(Ordering::Acquire);

@@ -194,15 +194,14 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         D: Clock + Clone,
     {
         let quota = WithNode { limiter: self, node: &*node, now, look: Cell::new(None) };
-        let taken = self.window.take(now, permits, &quota);
-        match taken {
-            Ok(()) => {
+        match self.window.take(now, permits, &quota).refusal() {
+            None => {
                 // Release: pairs with the fence between a reader's counters and its second look
                 // (`BucketWrap::read`). Who has seen the pass that is recorded now finds its permits taken.
                 fence(Ordering::Release);
                 Decision::Admitted(Entry::enter_many_at(node, now, permits))
             }
-            Err(refusal) => {
+            Some(refusal) => {
                 node.block_many_at(now, permits);
                 Decision::Refused(refusal)
             }
@@ -218,7 +217,7 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        Decision::of(self.window.take(now, permits, self))
+        self.window.take(now, permits, self)
     }
 }
 

@@ -127,9 +127,8 @@ impl Chance {
     /// The number of the slice of `now`, where the word has it.
     #[inline]
     const fn slice(&self, now: Timestamp) -> u64 {
-        let number = self.config.bucket_number(now);
-        let within = now.as_nanos() - self.config.start_of(number).as_nanos();
-        let slice = number << 5 | within >> self.shift;
+        let (number, age) = self.config.bucket_and_age(now);
+        let slice = number << 5 | age >> self.shift;
         slice << (BITS + TURN_BITS) >> TURN_BITS
     }
 

@@ -166,19 +166,17 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     }
 
     /// Whether a request goes ahead at `now`; if not, it is counted.
+    //
+    // Drawn for in one place: two refusals would meet in memory, and be waited for.
     #[inline(always)]
     fn decide(&self, now: Timestamp) -> Result<(), Refusal> {
-        match self.chance.get(now) {
-            Some(threshold) if threshold.is_zero() => Ok(()),
-            Some(threshold) => self.draw(now, threshold),
-            None => self.decide_afresh(now),
-        }
+        let threshold = self.chance.get(now).unwrap_or_else(|| self.renew(now));
+        if threshold.is_zero() { Ok(()) } else { self.draw(now, threshold) }
     }
 
     #[cold]
-    fn decide_afresh(&self, now: Timestamp) -> Result<(), Refusal> {
-        let threshold = self.chance.renew(now, || self.threshold(now));
-        if threshold.is_zero() { Ok(()) } else { self.draw(now, threshold) }
+    fn renew(&self, now: Timestamp) -> Threshold {
+        self.chance.renew(now, || self.threshold(now))
     }
 
     #[inline(always)]

@@ -111,6 +111,6 @@ impl<C: Clock> Limiter for WarmUp<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        Decision::of(self.window.take(now, permits, &self.tokens))
+        self.window.take(now, permits, &self.tokens)
     }
 }
