@@ -19,6 +19,7 @@ impl Key {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) median: f64,
+    pub(crate) lowest: f64,
     /// Half of the rounds lie between these two.
     pub(crate) quartiles: (f64, f64),
     /// What share of its time a thread was on a core.
@@ -33,7 +34,8 @@ impl Cost {
         let costs = sorted(samples.iter().map(|sample| sample.0));
         let on_core = at_quarter(2, &sorted(samples.iter().map(|sample| sample.1)));
         let quartiles = (at_quarter(1, &costs), at_quarter(3, &costs));
-        Self { median: at_quarter(2, &costs), quartiles, on_core, lost }
+        let [lowest, median] = [0, 2].map(|quarters| at_quarter(quarters, &costs));
+        Self { median, lowest, quartiles, on_core, lost }
     }
 
     /// How far the middle half of the rounds lies from the median, either way, as a share of it.
@@ -83,7 +85,8 @@ mod tests {
     fn the_median_and_the_middle_half() {
         let samples = [5.0, 1.0, 4.0, 2.0, 3.0].map(|nanos| (nanos, 1.0));
         let cost = Cost::of(&samples, 1);
-        assert_eq!((cost.median, cost.quartiles, cost.lost), (3.0, (2.0, 4.0), 1));
+        assert_eq!((cost.lowest, cost.median), (1.0, 3.0));
+        assert_eq!((cost.quartiles, cost.lost), ((2.0, 4.0), 1));
         assert!((cost.spread() - 1.0 / 3.0).abs() < 1e-9);
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Measured, tables};
 use crate::scenarios::cells;
-use crate::scenarios::record::RAW;
+use crate::scenarios::record::{ARITHMETIC, RAW};
 use crate::{goals, machine};
 
 /// The crates whose versions matter.
@@ -74,15 +74,18 @@ is there to be seen.
     )
 }
 
-/// Whether two threads had two cores.
+/// Whether two threads had two cores, and those to themselves.
 fn quiet(measured: &Measured) -> String {
     let threads = measured.cores.min(2);
     let on_core = measured.results.get(RAW, threads).map_or(f64::NAN, |cost| cost.on_core);
+    let arithmetic = measured.results.get(ARITHMETIC, threads);
+    let slower = arithmetic.map_or(f64::NAN, |cost| cost.median / cost.lowest);
     let percent = on_core * 100.0;
     let so = format!(
-        "In the median round, {threads} threads that never wait were on a core for {percent:.1} % of the time"
+        "In the median round, {threads} threads that never wait were on a core for {percent:.1} % of the time, and
+plain arithmetic took {slower:.2} times as long as in the best"
     );
-    if on_core > 0.97 {
+    if on_core > 0.97 && slower < 1.05 {
         format!("{so}: the machine was quiet.")
     } else {
         format!("{so}: **the machine was at something else, and these numbers are worth little.**")
