@@ -7,13 +7,7 @@ use leaparray::flow::{
 };
 use leaparray::{Timestamp, WindowConfig};
 
-fn at(millis: u64) -> Timestamp {
-    Timestamp::from_millis(millis)
-}
-
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
+use crate::{at, ms};
 
 fn second(millis: u64) -> Timestamp {
     at(60_000 * 1_000 + millis)

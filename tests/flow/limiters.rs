@@ -1,0 +1,184 @@
+//! What all limiters have in common.
+
+use std::future::ready;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use leaparray::flow::{
+    ConcurrencyLimit, Decision, FixedWindow, LeakyBucket, LimitError, Limiter, Reason,
+    SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig, acquire_with,
+};
+use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
+
+use crate::{at, ms, rate};
+
+#[test]
+fn nothing_is_asked_for_and_nothing_refused() {
+    let none = SlidingWindowLimiter::new(WindowConfig::new(2, ms(1_000)).unwrap(), 0).unwrap();
+    let bucket = LeakyBucket::new(rate(1, 1_000), ms(0));
+    assert!(bucket.try_acquire_at(at(5), 1).is_admitted());
+    for limiter in [&none as &dyn Limiter, &bucket, &TokenBucket::new(rate(1, 1_000), 0)] {
+        assert!(limiter.try_acquire_at(at(5), 0).is_admitted());
+        assert!(!limiter.try_acquire_at(at(5), 1).is_admitted());
+    }
+}
+
+#[test]
+fn who_asks_for_more_than_there_ever_is_need_not_come_again() {
+    let config = WindowConfig::new(2, ms(1_000)).unwrap();
+    let refused = [
+        SlidingWindowLimiter::new(config, 5).unwrap().try_acquire_at(at(70), 6),
+        FixedWindow::new(ms(1_000), 5).unwrap().try_acquire_at(at(70), 6),
+        TokenBucket::new(rate(5, 1_000), 5).try_acquire_at(at(70), 6),
+        WarmUp::new(config, 5, WarmUpConfig::default()).unwrap().try_acquire_at(at(70), 6),
+    ];
+    for decision in refused {
+        let refusal = decision.refusal().unwrap();
+        assert_eq!((refusal.reason, refusal.retry_at), (Reason::MoreThanLimit, None));
+    }
+}
+
+#[test]
+fn a_limit_that_does_not_fit_is_refused() {
+    let config = WindowConfig::new(10, ms(10)).unwrap();
+    let max = SlidingWindowLimiter::max_limit(&config);
+    assert!(SlidingWindowLimiter::new(config, max).is_ok());
+    let error = SlidingWindowLimiter::new(config, max + 1).unwrap_err();
+    let bucket_len = ms(1);
+    assert_eq!(error, LimitError::TooHigh { limit: max + 1, max, bucket_len });
+    assert!(matches!(FixedWindow::new(ms(0), 1), Err(LimitError::NoWindow(_))));
+    let warm = WarmUpConfig::default();
+    assert_eq!(WarmUp::new(config, 0, warm).unwrap_err(), LimitError::Zero);
+    assert!(matches!(WarmUp::new(config, max + 1, warm), Err(LimitError::TooHigh { .. })));
+}
+
+/// The highest limit and the last bucket of time share a word.
+#[test]
+fn at_the_end_of_time() {
+    let config = WindowConfig::new(3, ms(3)).unwrap();
+    let limit = SlidingWindowLimiter::max_limit(&config);
+    let limiter = SlidingWindowLimiter::new(config, limit).unwrap();
+    let warm_up = WarmUp::new(config, 9, WarmUpConfig::default()).unwrap();
+    let leaky = LeakyBucket::new(rate(3, 10), ms(5));
+    let token = TokenBucket::new(rate(3, 10), 2);
+    let last = Timestamp::MAX;
+    assert!(limiter.try_acquire_at(last, limit).is_admitted());
+    let refusal = limiter.try_acquire_at(last, 1).refusal().unwrap();
+    assert_eq!(refusal.retry_at, None, "time ends before");
+    assert!(leaky.try_acquire_at(last, 1).is_admitted());
+    assert!(!leaky.try_acquire_at(last, 1).is_admitted());
+    assert!(!token.try_acquire_at(last, 1).is_admitted(), "it would be full after the end");
+    assert!(warm_up.try_acquire_at(last, 3).is_admitted());
+    assert!(!warm_up.try_acquire_at(last, 1).is_admitted());
+    // And back.
+    for limiter in [&limiter as &dyn Limiter, &leaky, &warm_up] {
+        assert!(!limiter.try_acquire_at(at(1), 1).is_admitted());
+    }
+}
+
+#[test]
+fn the_beginning_of_time_counts() {
+    let limiter = SlidingWindowLimiter::new(WindowConfig::new(2, ms(20)).unwrap(), 3).unwrap();
+    assert!(limiter.try_acquire_at(at(0), 3).is_admitted());
+    assert!(!limiter.try_acquire_at(at(10), 1).is_admitted());
+    assert!(limiter.try_acquire_at(at(20), 1).is_admitted());
+    let leaky = LeakyBucket::new(rate(1, 10), ms(11));
+    assert_eq!(leaky.try_acquire_at(at(0), 1), Decision::Admitted(()));
+    assert!(matches!(leaky.try_acquire_at(at(0), 1), Decision::Wait((), _)));
+}
+
+/// Ten minutes of requests, each 1 to 2 ms after the last: how many are admitted.
+fn ten_minutes(limiter: &impl Limiter) -> u64 {
+    let (begin, mut step, mut admitted) = (1_540_629_600_000_000_000_u64, 0, 0);
+    let mut nanos = begin;
+    while nanos < begin + 600_000_000_000 {
+        admitted +=
+            u64::from(limiter.try_acquire_at(Timestamp::from_nanos(nanos), 1).is_admitted());
+        // Multiples of the golden ratio are as good as random.
+        step += 1;
+        nanos += 1_000_000 + (step * 618_033_989_u64) % 1_000_000_000 / 1_000;
+    }
+    admitted
+}
+
+#[test]
+fn ten_minutes_of_too_many_requests() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let sliding = SlidingWindowLimiter::new(config, 123).unwrap();
+    assert_eq!(ten_minutes(&sliding), 123 * 600);
+    assert_eq!(ten_minutes(&FixedWindow::new(ms(1_000), 123).unwrap()), 123 * 600);
+    // What comes in the time, and what there was: the last may have come just before the next token.
+    let token = ten_minutes(&TokenBucket::new(rate(123, 1_000), 50));
+    assert!((123 * 600 + 49..=123 * 600 + 50).contains(&token), "{token}");
+    // What is due early waits, up to 100 ms, so that as many go ahead after the end.
+    let leaky = ten_minutes(&LeakyBucket::new(rate(123, 1_000), ms(100)));
+    assert!((123 * 600 + 11..=123 * 600 + 13).contains(&leaky), "{leaky}");
+    // Nobody waits: there is no request at the very time at which one is due.
+    let strict = ten_minutes(&LeakyBucket::new(rate(123, 1_000), ms(0)));
+    assert!((110 * 600..123 * 600).contains(&strict), "{strict}");
+}
+
+#[test]
+fn asking_again_is_worth_while_at_the_time_that_was_named() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let clock = ManualClock::new(at(5_000));
+    let limiters: [Box<dyn Limiter>; 4] = [
+        Box::new(SlidingWindowLimiter::with_clock(config, 3, clock.clone()).unwrap()),
+        Box::new(FixedWindow::with_clock(ms(700), 3, clock.clone()).unwrap()),
+        Box::new(TokenBucket::with_clock(rate(7, 1_000), 3, clock.clone())),
+        Box::new(LeakyBucket::with_clock(rate(7, 1_000), ms(10), clock.clone())),
+    ];
+    for limiter in limiters {
+        for permits in [3, 3, 1, 2, 3] {
+            let sleep = |wait| {
+                clock.advance(wait);
+                ready(())
+            };
+            let asked = clock.now();
+            let acquire = pin!(acquire_with(&limiter, permits, ms(5_000), sleep));
+            let polled = acquire.poll(&mut Context::from_waker(Waker::noop()));
+            assert_eq!(polled, Poll::Ready(Ok(())));
+            assert!(clock.now().saturating_since(asked) <= ms(1_000));
+        }
+    }
+}
+
+#[test]
+fn patience_runs_out_before_the_wait_not_after() {
+    let clock = ManualClock::new(at(5_000));
+    let bucket = TokenBucket::with_clock(rate(1, 1_000), 1, clock.clone());
+    assert!(bucket.try_acquire().is_admitted());
+    let patience = |millis| {
+        let sleep = |wait| {
+            clock.advance(wait);
+            ready(())
+        };
+        let acquire = pin!(acquire_with(&bucket, 1, ms(millis), sleep));
+        acquire.poll(&mut Context::from_waker(Waker::noop())).map(|result| result.is_ok())
+    };
+    assert_eq!(patience(999), Poll::Ready(false));
+    assert_eq!(clock.now(), at(5_000), "nobody slept");
+    assert_eq!(patience(1_000), Poll::Ready(true));
+    assert_eq!(clock.now(), at(6_000));
+}
+
+#[test]
+fn a_permit_is_given_back_whatever_happens() {
+    let limit = ConcurrencyLimit::new(3);
+    let panicked = std::panic::catch_unwind(|| {
+        let _permit = limit.try_acquire_many(2);
+        assert!(!limit.try_acquire_many(2).is_admitted());
+        assert!(limit.try_acquire().is_admitted());
+        panic!("as a request may");
+    });
+    assert!(panicked.is_err());
+    assert_eq!(limit.in_use(), 0);
+    let refusal = limit.try_acquire_many(4).refusal().unwrap();
+    assert_eq!(refusal.reason, Reason::MoreThanLimit);
+    assert!(!ConcurrencyLimit::new(0).try_acquire().is_admitted());
+    let (permit, _) = limit.try_acquire().into_result().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(permit));
+    });
+    assert_eq!(limit.in_use(), 0);
+}

@@ -1,0 +1,26 @@
+//! Decisions on the windows, with the time given or a clock that is set by hand.
+
+mod breaker;
+mod limiters;
+mod rates;
+mod rolling_window;
+mod sliding_window;
+mod warm_up;
+mod worked_examples;
+
+use std::time::Duration;
+
+use leaparray::Timestamp;
+use leaparray::flow::Rate;
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn rate(permits: u64, millis: u64) -> Rate {
+    Rate::new(permits, ms(millis)).unwrap()
+}

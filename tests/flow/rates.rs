@@ -1,0 +1,105 @@
+//! Limiters that go by a rate.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use leaparray::Timestamp;
+use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, TokenBucket};
+use proptest::prelude::*;
+
+use crate::{at, ms, rate};
+
+proptest! {
+    #[test]
+    fn a_token_bucket_never_admits_more_than_its_burst_and_its_rate(
+        permits in 1..50_u64, interval in 1..1_000_u64, capacity in 1..20_u64,
+        steps in proptest::collection::vec((0..200_u64, 1..6_u64), 1..100),
+    ) {
+        let rate = rate(permits, interval);
+        let bucket = TokenBucket::new(rate, capacity);
+        let mut time = 1_000;
+        let mut taken = VecDeque::new();
+        for (step, permits_asked) in steps {
+            time += step;
+            let available = bucket.available_at(at(time));
+            let decision = bucket.try_acquire_at(at(time), permits_asked);
+            prop_assert_eq!(decision.is_admitted(), permits_asked <= available);
+            if decision.is_admitted() {
+                taken.push_back((time, permits_asked));
+            } else if let Some(retry_at) = decision.refusal().unwrap().retry_at {
+                prop_assert!(!bucket.try_acquire_at(
+                    Timestamp::from_nanos(retry_at.as_nanos() - 1), permits_asked).is_admitted());
+                prop_assert!(bucket.available_at(retry_at) >= permits_asked);
+            }
+            // Since each that was admitted: a burst, and what came since.
+            let mut sum = 0;
+            for &(since, count) in taken.iter().rev() {
+                sum += count;
+                let come = (time - since) * permits / interval;
+                prop_assert!(sum <= capacity + come + 1, "{sum} since {since}");
+            }
+        }
+    }
+}
+
+/// As many as come in ten minutes, at rates that are no whole number of nanoseconds.
+#[test]
+fn pacing_does_not_drift() {
+    for (permits, millis) in [(7, 1_000), (333, 1_000), (10_000, 60_000), (1_000, 999)] {
+        let bucket = LeakyBucket::new(rate(permits, millis), ms(3_600_000));
+        let begin = at(1_540_629_300_123);
+        let total = 600_000 * permits / millis;
+        let last = (0..=total).map(|_| bucket.try_acquire_at(begin, 1).wait()).last().unwrap();
+        let exact = u128::from(total) * u128::from(millis) * 1_000_000 / u128::from(permits);
+        assert!(last.as_nanos().abs_diff(exact) <= 1, "{permits} in {millis} ms: {last:?}");
+    }
+}
+
+#[test]
+fn a_burst_is_never_above_the_capacity() {
+    // From one in four nanoseconds on, a nanosecond is not a token.
+    for (permits, nanos) in
+        [(1, 4), (3, 13), (3, 16), (7, 50), (1_000, 999_999), (3, 1_000_000_000)]
+    {
+        for capacity in [1, 2, 5, 1_000] {
+            let rate = Rate::new(permits, Duration::from_nanos(nanos)).unwrap();
+            let bucket = TokenBucket::new(rate, capacity);
+            for begin in [1_540_629_300_123_456_789_u64, 1_540_629_300_123_456_790] {
+                let now = Timestamp::from_nanos(begin);
+                let asked =
+                    (0..2 * capacity).filter(|_| bucket.try_acquire_at(now, 1).is_admitted());
+                let most = if begin % 10 == 9 { capacity } else { 1 };
+                let admitted = asked.count() as u64;
+                assert!(admitted <= most, "{permits} in {nanos} ns: {admitted} of {capacity}");
+                assert!(begin % 10 == 0 || admitted == capacity, "{admitted} of {capacity}");
+            }
+        }
+    }
+    // Faster, it may be one less, and never more but at a nanosecond or two for each.
+    for (permits, nanos) in [(3, 8), (2, 5), (5, 14), (3, 10)] {
+        let rate = Rate::new(permits, Duration::from_nanos(nanos)).unwrap();
+        let bucket = TokenBucket::new(rate, 5);
+        let now = at(1_540_629_300_123);
+        let admitted = (0..10).filter(|_| bucket.try_acquire_at(now, 1).is_admitted()).count();
+        assert!((4..=5).contains(&admitted), "{permits} in {nanos} ns: {admitted}");
+    }
+}
+
+#[test]
+fn one_a_day() {
+    let day = Duration::from_secs(86_400);
+    let bucket = LeakyBucket::new(Rate::new(1, day).unwrap(), Duration::ZERO);
+    let times = (0..10_000_u64).map(|step| Timestamp::from_secs(86_400 * 20_000 + step * 864));
+    let admitted = times.filter(|&now| bucket.try_acquire_at(now, 1).is_admitted());
+    assert_eq!(admitted.count(), 100);
+}
+
+#[test]
+fn several_permits_are_due_after_their_time() {
+    let bucket = LeakyBucket::new(rate(10, 1_000), ms(1_000));
+    assert_eq!(bucket.try_acquire_at(at(1_000), 50), Decision::Admitted(()), "the first of all");
+    assert_eq!(bucket.try_acquire_at(at(1_000), 3), Decision::Wait((), ms(300)));
+    let refusal = bucket.try_acquire_at(at(1_000), 8).refusal().unwrap();
+    assert_eq!(refusal.retry_at, Some(at(1_100)));
+    assert_eq!(bucket.try_acquire_at(at(2_100), 8), Decision::Admitted(()), "that time is past");
+}

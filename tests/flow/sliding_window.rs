@@ -1,0 +1,117 @@
+//! The sliding window's limiter, against a plain reckoning, and over a node.
+
+use leaparray::flow::{Limiter, SlidingWindowLimiter};
+use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
+use proptest::prelude::*;
+
+use crate::{at, ms};
+
+/// The permits of a sliding window, bucket by bucket: what the limiter must do, one at a time.
+struct Reckoning {
+    limit: u64,
+    samples: u64,
+    newest: u64,
+    taken: Vec<(u64, u64)>,
+}
+
+impl Reckoning {
+    fn of_window(&self, newest: u64) -> u64 {
+        self.taken.iter().filter(|(bucket, _)| bucket + self.samples > newest).map(|t| t.1).sum()
+    }
+
+    /// Whether so many are admitted in a bucket; if not, the first bucket in which they might be.
+    fn ask(&mut self, bucket: u64, permits: u64) -> Result<(), Option<u64>> {
+        if permits == 0 {
+            return Ok(());
+        }
+        self.newest = self.newest.max(bucket);
+        if permits > self.limit {
+            return Err(None);
+        }
+        if self.of_window(self.newest) + permits <= self.limit {
+            self.taken.push((self.newest, permits));
+            return Ok(());
+        }
+        let mut later = self.newest..;
+        Err(later.find(|&newest| self.of_window(newest) + permits <= self.limit))
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<(i64, u64)>> {
+    let step = prop_oneof![8 => 0..30_i64, 2 => -50..0_i64, 1 => 30..1_000_i64];
+    proptest::collection::vec((step, 0..6_u64), 1..80)
+}
+
+proptest! {
+    #[test]
+    fn a_sliding_window_is_the_plain_reckoning(
+        samples in 1..6_usize, limit in 0..12_u64, begin in 0..100_u64, steps in steps(),
+    ) {
+        const LEN: u64 = 10;
+        let config = WindowConfig::new(samples, ms(LEN * samples as u64)).unwrap();
+        let limiter = SlidingWindowLimiter::new(config, limit).unwrap();
+        let mut reckoning =
+            Reckoning { limit, samples: samples as u64, newest: 0, taken: Vec::new() };
+        let mut time = begin;
+        for (step, permits) in steps {
+            time = time.saturating_add_signed(step);
+            let expected = reckoning.ask(time / LEN, permits);
+            let found = limiter.try_acquire_at(at(time), permits).into_result();
+            let found = found.map(|_| ()).map_err(|refusal| refusal.retry_at);
+            prop_assert_eq!(found, expected.map_err(|bucket| bucket.map(|bucket| at(bucket * LEN))));
+            let free = limit - reckoning.of_window(reckoning.newest.max(time / LEN));
+            prop_assert_eq!(limiter.available_at(at(time)), free);
+        }
+        // And what is free later, though nobody asks.
+        for later in 0..samples as u64 + 2 {
+            let free = limit - reckoning.of_window(reckoning.newest.max(time / LEN + later));
+            prop_assert_eq!(limiter.available_at(at(time + later * LEN)), free);
+        }
+    }
+}
+
+#[test]
+fn time_that_goes_back_gives_nothing_back() {
+    let limiter = SlidingWindowLimiter::new(WindowConfig::new(4, ms(40)).unwrap(), 2).unwrap();
+    assert!(limiter.try_acquire_at(at(100), 1).is_admitted());
+    // Counted with what is newest.
+    assert!(limiter.try_acquire_at(at(5), 1).is_admitted());
+    assert!(!limiter.try_acquire_at(at(5), 1).is_admitted());
+    assert!(!limiter.try_acquire_at(at(139), 1).is_admitted());
+    assert!(limiter.try_acquire_at(at(140), 2).is_admitted());
+}
+
+#[test]
+fn what_passes_a_node_beside_its_limiter_counts() {
+    let clock = ManualClock::new(at(60_000));
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    let limiter =
+        SlidingWindowLimiter::with_clock(*node.config().second(), 10, clock.clone()).unwrap();
+    let enter = || limiter.enter(&node).into_result().map(|(entry, _)| entry.success()).is_ok();
+    node.enter_many(6).success();
+    assert_eq!((0..10).filter(|_| enter()).count(), 4);
+    let refusal = limiter.enter_many_at(&node, clock.now(), 5).refusal().unwrap();
+    assert_eq!(refusal.retry_at, Some(at(60_500)), "what came beside may leave");
+    let refusal = limiter.enter_many_at(&node, clock.now(), 7).refusal().unwrap();
+    assert_eq!(refusal.retry_at, Some(at(61_000)), "some of the four have to");
+    assert_eq!(node.minute_sum(MetricEvent::Pass), 10);
+    assert_eq!(node.minute_sum(MetricEvent::Block), 6 + 5 + 7);
+    clock.advance(ms(1_000));
+    // Taken of the next bucket before: it passes there.
+    let occupied = node.try_occupy_next(7, 10).unwrap();
+    clock.advance(occupied.wait());
+    assert_eq!((0..10).filter(|_| enter()).count(), 3);
+    node.enter_occupied(occupied).success();
+    assert_eq!(node.concurrency(), 0);
+}
+
+#[test]
+fn who_is_held_up_sees_what_has_passed_a_node_meanwhile() {
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
+    let limiter = SlidingWindowLimiter::new(*node.config().second(), 10).unwrap();
+    node.enter_many_at(at(60_500), 9).success_at(at(60_500));
+    let enter =
+        |now| limiter.enter_at(&node, now).into_result().map(|(entry, _)| entry.success_at(now));
+    assert!(enter(at(60_500)).is_ok());
+    assert!((0..10).all(|_| enter(at(60_499)).is_err()));
+}

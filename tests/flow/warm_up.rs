@@ -1,0 +1,145 @@
+//! A limit that a cold service grows into.
+
+use std::time::Duration;
+
+use leaparray::flow::{Limiter, SlidingWindowLimiter, WarmUp, WarmUpConfig};
+use leaparray::{Timestamp, WindowConfig};
+
+use crate::{at, ms};
+
+/// Ten minutes of a request every millisecond, with four of silence in the middle.
+#[test]
+fn warming_up_takes_its_period_and_cooling_down_is_seen() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let warm_up = WarmUp::new(config, 120, WarmUpConfig::default()).unwrap();
+    let begin = 7_000_000;
+    let second_of = |second: u64| {
+        let times = (0..1_000).map(|millis| at(begin + second * 1_000 + millis));
+        times.filter(|&now| warm_up.try_acquire_at(now, 1).is_admitted()).count()
+    };
+    let first: Vec<_> = (0..180).map(second_of).collect();
+    assert!((40..=42).contains(&first[0]), "{}", first[0]);
+    assert!(first.is_sorted(), "{first:?}");
+    let warm_after = first.iter().position(|&admitted| admitted == 120).unwrap();
+    assert!((9..=11).contains(&warm_after), "{warm_after} s");
+    let second: Vec<_> = (420..600).map(second_of).collect();
+    for (first, second) in first.iter().zip(&second).take(20) {
+        assert!(first.abs_diff(*second) <= 1, "{first} {second}: as cold as in the beginning");
+    }
+}
+
+#[test]
+fn a_warm_service_under_some_demand_stays_warm_and_under_little_cools() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
+    let begin = 7_000_000;
+    let demand = |seconds: std::ops::Range<u64>, every: usize| {
+        for millis in (seconds.start * 1_000..seconds.end * 1_000).step_by(every) {
+            let _ = warm_up.try_acquire_at(at(begin + millis), 1);
+        }
+        warm_up.current_limit_at(at(begin + seconds.end * 1_000))
+    };
+    assert_eq!(demand(0..15, 1), 90);
+    assert_eq!(demand(15..200, 20), 90, "50 a second are more than a cold service admits");
+    assert_eq!(demand(200..300, 20), 90);
+    assert!(demand(300..330, 50) < 45, "20 a second are less");
+}
+
+/// A little less than a cold service admits, but in tens, of which each fourth is refused.
+#[test]
+fn demand_that_is_refused_warms() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let warm_up = WarmUp::new(config, 100, WarmUpConfig::default()).unwrap();
+    let begin = 7_000_000;
+    for bucket in 0..200 {
+        for _ in 0..5 {
+            let _ = warm_up.try_acquire_at(at(begin + bucket * 100), 10);
+        }
+    }
+    assert_eq!(warm_up.current_limit_at(at(begin + 20_000)), 100);
+}
+
+#[test]
+fn who_asks_for_more_than_a_cold_service_has_goes_alone() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
+    let begin = 7_000_000;
+    assert!(warm_up.try_acquire_at(at(begin), 31).is_admitted());
+    let refusal = warm_up.try_acquire_at(at(begin + 100), 31).refusal().unwrap();
+    assert_eq!(refusal.retry_at, Some(at(begin + 200)), "it might be warm by then");
+    assert!(!warm_up.try_acquire_at(at(begin + 900), 31).is_admitted());
+    assert!(warm_up.try_acquire_at(at(begin + 1_000), 31).is_admitted());
+    // And so it warms.
+    for bucket in 0..600 {
+        let _ = warm_up.try_acquire_at(at(begin + 1_100 + bucket * 100), 31);
+    }
+    assert_eq!(warm_up.current_limit_at(at(begin + 61_100)), 90);
+}
+
+#[test]
+fn what_can_never_be_had_is_no_demand() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let warm_up = WarmUp::new(config, 10, WarmUpConfig::default()).unwrap();
+    let begin = 7_000_000;
+    for bucket in 0..400 {
+        for _ in 0..10 {
+            let _ = warm_up.try_acquire_at(at(begin + bucket * 100), 1);
+        }
+    }
+    assert_eq!(warm_up.current_limit_at(at(begin + 40_000)), 10);
+    for bucket in 400..1_400 {
+        assert!(!warm_up.try_acquire_at(at(begin + bucket * 100), 11).is_admitted());
+    }
+    assert_eq!(warm_up.current_limit_at(at(begin + 140_000)), 3);
+}
+
+/// A period has more buckets than there are parts of a token to count.
+#[test]
+fn a_long_period_of_short_buckets_warms_in_time_and_cools() {
+    let config = WindowConfig::new(10, ms(10)).unwrap();
+    let period = Duration::from_secs(300);
+    let warm_up = WarmUp::new(config, 1_000, WarmUpConfig::new(period, 3.0).unwrap()).unwrap();
+    let begin = 7_000_000;
+    let warm_after = (0..400_000).find(|bucket| {
+        for permits in [100, 50, 20, 10, 10, 5, 5] {
+            let _ = warm_up.try_acquire_at(at(begin + bucket), permits);
+        }
+        warm_up.current_limit_at(at(begin + bucket)) == 1_000
+    });
+    let warm_after = warm_after.unwrap();
+    assert!((280_000..320_000).contains(&warm_after), "{warm_after} ms");
+    for bucket in warm_after..warm_after + 400_000 {
+        assert!(warm_up.try_acquire_at(at(begin + bucket), 1).is_admitted());
+    }
+    let cold = warm_up.current_limit_at(at(begin + warm_after + 400_000));
+    assert!((333..340).contains(&cold), "{cold}");
+}
+
+#[test]
+fn the_highest_of_all_limits_warms_up() {
+    let config = WindowConfig::new(1, Duration::from_nanos(u64::MAX)).unwrap();
+    let limit = SlidingWindowLimiter::max_limit(&config);
+    let warm_up = WarmUp::new(config, limit, WarmUpConfig::default()).unwrap();
+    assert!(warm_up.try_acquire_at(at(5), limit).is_admitted(), "alone");
+    assert!(!warm_up.try_acquire_at(at(5), 1).is_admitted());
+    assert!(!warm_up.try_acquire_at(at(5), u64::MAX).is_admitted());
+}
+
+#[test]
+fn a_warm_service_says_when_permits_come_back() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
+    let begin = 7_000_000;
+    let refusal = (0..200).find_map(|bucket| {
+        let now = at(begin + bucket * 100);
+        let refusal = (0..9).find_map(|_| warm_up.try_acquire_at(now, 5).refusal());
+        refusal.filter(|_| bucket > 150).map(|refusal| (now, refusal))
+    });
+    let (now, refusal) = refusal.unwrap();
+    assert_eq!(warm_up.current_limit_at(now), 90);
+    let retry_at = refusal.retry_at.unwrap();
+    assert!(retry_at > now);
+    let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
+    assert!(!warm_up.try_acquire_at(before, 5).is_admitted());
+    assert!(warm_up.try_acquire_at(retry_at, 5).is_admitted());
+}

@@ -1,0 +1,95 @@
+//! Contexts of a resource, and what all resources add up to.
+
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Pass, Success};
+use leaparray::{Clock, RegistryConfig, RegistryError, Traffic};
+
+use crate::{SECOND, THREADS, registry, registry_of, together};
+
+#[test]
+fn contexts_have_nodes_of_their_own_and_one_sum() {
+    let (registry, clock) = registry_of(RegistryConfig::default().max_contexts(2));
+    clock.advance(SECOND * 60);
+    let orders = registry.resource("orders").unwrap();
+    clock.advance(SECOND * 60);
+    let (web, batch) = (orders.in_context("web").unwrap(), orders.in_context("batch").unwrap());
+    assert_eq!((orders.context(), web.context(), web.name()), (None, Some("web"), "orders"));
+    let slow = web.enter();
+    clock.advance(Duration::from_millis(20));
+    slow.success();
+    let quick = batch.enter();
+    clock.advance(Duration::from_millis(10));
+    quick.exception();
+    batch.block();
+    let _under_way = [orders.enter(), web.enter()];
+
+    assert_eq!([&orders, &web, &batch].map(|one| one.minute_sum(Pass)), [1, 2, 1]);
+    let sum = orders.total_snapshot();
+    assert_eq!(sum, batch.total_snapshot(), "whoever of them is asked");
+    assert_eq!((sum.pass_qps(), sum.block_qps(), sum.success_qps()), (4.0, 1.0, 1.0));
+    assert_eq!(sum.second.length, SECOND, "of the node that is there for so long");
+    assert_eq!(sum.concurrency, 2);
+    let totals = &sum.minute.totals;
+    assert_eq!(totals.avg_rt(), Some(Duration::from_millis(15)));
+    assert_eq!(totals.min_rt(), Some(Duration::from_millis(10)));
+    assert_eq!(totals.max_rt(), Some(Duration::from_millis(20)));
+    assert_eq!(registry.inbound_snapshot(), sum);
+    assert_eq!(registry.lifetime().sum(Pass), 4);
+
+    let refused = registry.resource("orders").unwrap().in_context("more").unwrap_err();
+    let (resource, context) = ("orders".into(), "more".into());
+    assert_eq!(refused, RegistryError::TooManyContexts { max: 2, resource, context });
+    assert_eq!(
+        refused.to_string(),
+        r#""more" would be one more than the 2 contexts that "orders" may have"#
+    );
+    assert_eq!(registry.refused(), 1);
+    let again = batch.in_context("web").unwrap();
+    assert!(std::ptr::eq(&raw const *again, &raw const *web));
+    let contexts: Vec<_> = orders.contexts().map(|one| one.context().map(String::from)).collect();
+    assert_eq!(contexts, [Some("web".into()), Some("batch".into())]);
+}
+
+#[test]
+fn at_most_one_node_for_a_context_and_no_more_than_the_cap_under_any_race() {
+    for _ in 0..300 {
+        let (registry, _) = registry_of(RegistryConfig::default().max_contexts(3));
+        let resource = registry.resource("a").unwrap();
+        let found = together(|number| {
+            let mut contexts = ["x", "y", "z", "w"];
+            contexts.rotate_left(number);
+            contexts.map(|name| resource.in_context(name).map(|context| context.block()).is_ok())
+        });
+        let recorded = found.iter().flatten().filter(|&&ok| ok).count();
+        assert_eq!(resource.contexts().count(), 3);
+        assert_eq!(recorded, 3 * THREADS, "three are there for all, and the fourth for none");
+        assert_eq!(registry.lifetime().sum(Block), recorded as u64);
+        assert_eq!(registry.refused(), THREADS as u64);
+    }
+}
+
+#[test]
+fn what_comes_in_is_added_up_when_it_is_read() {
+    let (registry, clock) = registry();
+    clock.advance(SECOND);
+    let orders = registry.resource("orders").unwrap();
+    let database = registry.resource_with("database", Traffic::Outbound).unwrap();
+    let users = registry.resource("users").unwrap();
+    for resource in [&orders, &database, &users] {
+        resource.enter().success();
+    }
+    users.in_context("web").unwrap().block();
+    let inbound = registry.inbound_snapshot();
+    assert_eq!(inbound.minute.totals.sum(Success), 2);
+    assert_eq!(inbound.minute.totals.sum(Block), 1);
+    assert_eq!(inbound.timestamp, clock.now());
+    let later = registry.inbound_snapshot_at(clock.now().saturating_add(SECOND * 60));
+    assert_eq!(later.minute.totals.sum(Success), 0);
+    let of = |traffic| registry.lifetime_of(traffic).sum(Success);
+    assert_eq!((of(Traffic::Inbound), of(Traffic::Outbound)), (2, 1));
+    drop((orders, database, users));
+    assert_eq!(registry.evict_idle(Duration::ZERO), 3);
+    assert_eq!((of(Traffic::Inbound), of(Traffic::Outbound)), (2, 1));
+    assert_eq!(registry.inbound_snapshot().minute.totals.sum(Success), 0);
+}

@@ -1,0 +1,58 @@
+//! The geometry of all nodes, and of one.
+
+use leaparray::MetricEvent::Success;
+use leaparray::{NodeConfig, ResourceConfig, WindowConfig};
+
+use crate::{SECOND, registry, together};
+
+fn geometry(second: usize, minute: usize) -> NodeConfig {
+    let second = WindowConfig::new(second, SECOND).unwrap();
+    NodeConfig::new(second, WindowConfig::new(minute, SECOND * 60).unwrap()).unwrap()
+}
+
+#[test]
+fn a_geometry_reaches_all_nodes() {
+    let (registry, _) = registry();
+    let (before, own, after) = (NodeConfig::default(), geometry(5, 300), geometry(10, 600));
+    let first = registry.resource("first").unwrap();
+    let context = first.in_context("web").unwrap();
+    let second = registry.resource_with("second", own).unwrap();
+    let again = registry.resource_with("first", own).unwrap();
+    assert_eq!(
+        [&first, &context, &second, &again].map(|one| *one.config()),
+        [before, before, own, before]
+    );
+    first.enter().success();
+    registry.reconfigure(after);
+    first.enter().success();
+    assert_eq!([&first, &context, &second].map(|one| *one.config()), [after; 3]);
+    assert_eq!((first.minute_sum(Success), registry.config()), (2, after));
+    assert_eq!(*registry.resource("third").unwrap().config(), after);
+    assert_eq!(*second.in_context("web").unwrap().config(), after);
+    let own = registry.resource_with("fourth", ResourceConfig::default().node(own)).unwrap();
+    assert_eq!(*own.config(), geometry(5, 300), "of its own again");
+}
+
+#[test]
+fn a_geometry_reaches_what_is_listed_meanwhile() {
+    let geometries = [geometry(5, 300), geometry(10, 600)];
+    for round in 0..200 {
+        let (registry, _) = registry();
+        let resources = together(|number| {
+            let mut resources = Vec::new();
+            for i in 0..4 {
+                if number == 0 {
+                    registry.reconfigure(geometries[(round + i) % 2]);
+                } else {
+                    let resource = registry.resource(&format!("{number} {i}")).unwrap();
+                    resources.push(resource.in_context("web").unwrap());
+                    resources.push(resource);
+                }
+            }
+            resources
+        });
+        for resource in resources.iter().flatten() {
+            assert_eq!(*resource.config(), registry.config(), "{resource:?}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What is evicted or removed, and what becomes of its counts.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Exception, Pass, Success};
+use leaparray::{Entry, ManualClock, RegistryConfig, Resource};
+
+use crate::{SECOND, names, registry, registry_of, together};
+
+#[test]
+fn what_is_idle_and_not_held_is_evicted() {
+    let (registry, clock) = registry();
+    let minute = SECOND * 60;
+    let resource = |name| registry.resource(name).unwrap();
+    resource("never used");
+    resource("used").enter().success();
+    let held = resource("held");
+    let context = resource("in a context").in_context("web").unwrap();
+    assert_eq!(registry.evict_idle(SECOND), 0, "they have just been made");
+
+    clock.advance(minute);
+    resource("used").block();
+    context.block();
+    drop(context);
+    clock.advance(minute / 2);
+    assert_eq!(registry.evict_idle(minute), 1);
+    assert_eq!(names(&registry), ["held", "in a context", "used"]);
+    // The bucket ends half a second after it began.
+    clock.advance(minute / 2 + Duration::from_millis(499));
+    assert_eq!(registry.evict_idle(minute), 0);
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(registry.evict_idle(minute), 2);
+    assert_eq!(names(&registry), ["held"]);
+
+    // An entry holds its resource, whatever became of the handle.
+    let entry = Entry::enter(held);
+    clock.advance(minute * 10);
+    assert_eq!(registry.evict_idle(Duration::ZERO), 0);
+    entry.success();
+    assert_eq!(registry.evict_idle(minute), 0, "it has just ended");
+    assert_eq!(registry.evict_idle(Duration::ZERO), 1);
+    assert!(registry.is_empty());
+    let lifetime = registry.lifetime();
+    assert_eq!([Pass, Block, Success].map(|event| lifetime.sum(event)), [2, 2, 2]);
+}
+
+#[test]
+fn permits_of_the_future_are_no_idleness() {
+    let (registry, _) = registry();
+    let taken = registry.resource("a").unwrap().try_occupy_next(1, 1).unwrap();
+    let one_bucket_later = taken.begins().saturating_add(Duration::from_millis(499));
+    assert_eq!(registry.evict_idle_at(one_bucket_later, Duration::from_nanos(1)), 0);
+    let later = one_bucket_later.saturating_add(SECOND);
+    assert_eq!(registry.evict_idle_at(later, Duration::from_nanos(1)), 1);
+    assert_eq!(registry.lifetime().sum(Pass), 1);
+}
+
+/// Looks up, records and lets go, while another thread takes off the list whatever it can.
+#[test]
+fn the_books_balance_while_others_evict_and_remove() {
+    const ROUNDS: u64 = 3_000;
+    let (registry, _) = registry();
+    let (registry, done, gone) = (&registry, &AtomicBool::new(false), &AtomicU64::new(0));
+    let all = thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut last = 0;
+            while !done.load(Ordering::Relaxed) {
+                let evicted =
+                    registry.evict_idle(Duration::ZERO) + usize::from(registry.remove("b"));
+                gone.fetch_add(evicted as u64, Ordering::Relaxed);
+                let passes = registry.lifetime().sum(Pass);
+                assert!(passes >= last, "lifetime totals went back from {last} to {passes}");
+                last = passes;
+            }
+        });
+        let rounds = together(|_| {
+            let mut rounds = 0;
+            // Until enough has raced, however the threads are scheduled, if it ever does.
+            let is_enough = || gone.load(Ordering::Relaxed) >= 10;
+            while rounds < ROUNDS || (rounds < 100 * ROUNDS && !is_enough()) {
+                for (round, name) in (0..12).zip(["a", "b", "c"].into_iter().cycle()) {
+                    record(&registry.resource(name).unwrap(), round % 4);
+                }
+                rounds += 12;
+            }
+            rounds
+        });
+        done.store(true, Ordering::Relaxed);
+        rounds.into_iter().sum::<u64>()
+    });
+    let lifetime = registry.lifetime();
+    assert_eq!([Pass, Success, Exception].map(|e| lifetime.sum(e)), [all, all / 4 * 3, all / 4]);
+    assert_eq!(lifetime.rt_count(), all);
+    assert!(registry.len() <= 3 && registry.len() == registry.iter().count());
+    assert_eq!(registry.refused(), 0);
+}
+
+/// One request, in one of four ways.
+fn record(resource: &Resource<ManualClock>, way: u32) {
+    match way {
+        0 => resource.enter().success(),
+        1 => resource.in_context("web").unwrap().enter().exception(),
+        2 => resource.enter_owned().success(),
+        _ => Entry::enter(resource.in_context("web").unwrap()).success(),
+    }
+}
+
+#[test]
+fn who_holds_what_was_not_removed_holds_what_is_listed() {
+    let (registry, _) = registry();
+    let (registry, done) = (&registry, &AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                registry.evict_idle(Duration::ZERO);
+            }
+        });
+        together(|_| {
+            for _ in 0..3_000 {
+                let mine = registry.resource("a").unwrap();
+                let listed = registry.get("a").expect("it is held, and so listed");
+                assert!(std::ptr::eq(&raw const *mine, &raw const *listed));
+                assert!(!mine.is_removed());
+            }
+        });
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn what_is_removed_goes_on_for_those_who_hold_it() {
+    let (registry, _) = registry_of(RegistryConfig::default().max_resources(1));
+    let old = registry.resource("a").unwrap();
+    let entry = old.enter_owned();
+    assert!(registry.remove("a") && !registry.remove("a"));
+    assert!(registry.is_empty() && old.is_removed());
+    let new = registry.resource("a").unwrap();
+    entry.success();
+    old.clone().enter().success();
+    new.enter().success();
+    assert_eq!((old.minute_sum(Success), new.minute_sum(Success)), (2, 1));
+    assert_eq!(registry.lifetime().sum(Success), 3);
+    assert_eq!(registry.inbound_snapshot().minute.totals.sum(Success), 1);
+    assert_eq!(registry.evict_idle(Duration::ZERO), 0, "what is listed is held");
+    old.in_context("web").unwrap().block();
+    drop((old, new));
+    assert_eq!(registry.lifetime().sum(Block), 1);
+    assert!(registry.remove("a"));
+    let lifetime = registry.lifetime();
+    assert_eq!([Success, Block].map(|event| lifetime.sum(event)), [3, 1]);
+}

@@ -1,0 +1,145 @@
+//! What is listed: one node for a name, under any race, and no more than the cap.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use leaparray::MetricEvent::Success;
+use leaparray::{Entry, Registry, RegistryConfig, RegistryError, Resource};
+
+use crate::{THREADS, names, registry, registry_of, together};
+
+fn send_sync<T: Send + Sync + 'static>() {}
+
+#[test]
+fn handles_can_be_kept_and_sent() {
+    send_sync::<Registry>();
+    send_sync::<Resource>();
+    send_sync::<Entry<Resource>>();
+}
+
+#[test]
+fn at_most_one_node_for_a_name_under_any_race() {
+    for _ in 0..300 {
+        let (registry, _) = registry();
+        let found = together(|_| {
+            ["a", "b", "c"].map(|name| {
+                let resource = registry.resource(name).unwrap();
+                resource.enter().success();
+                resource
+            })
+        });
+        for all in &found {
+            for (one, other) in all.iter().zip(&found[0]) {
+                assert!(
+                    std::ptr::eq(&raw const **one, &raw const **other),
+                    "two nodes of one name"
+                );
+            }
+        }
+        for resource in &registry {
+            assert_eq!(resource.minute_sum(Success), THREADS as u64);
+        }
+        assert_eq!(
+            (registry.len(), names(&registry)),
+            (3, ["a", "b", "c"].map(String::from).to_vec())
+        );
+    }
+}
+
+#[test]
+fn no_more_than_the_cap_whoever_races() {
+    for _ in 0..100 {
+        let (registry, _) = registry_of(RegistryConfig::default().max_resources(5));
+        let listed = AtomicU64::new(0);
+        let refused: u64 = together(|number| {
+            let mut refused = 0;
+            for i in 0..8 {
+                // Half of the names are asked for by all, half by one.
+                let name = if i % 2 == 0 { format!("{i}") } else { format!("{number}: {i}") };
+                match registry.resource(&name) {
+                    Ok(_) => {
+                        listed.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Err(error) => {
+                        refused += 1;
+                        assert_eq!(error, RegistryError::Full { max: 5, name: name.into() });
+                    }
+                }
+                assert!(registry.len() <= 5 && registry.iter().count() <= 5);
+            }
+            refused
+        })
+        .into_iter()
+        .sum();
+        assert_eq!(registry.refused(), refused);
+        // Every place that was taken in vain was given back.
+        let filled = (0..).map_while(|i| registry.resource(&format!("more {i}")).ok()).count();
+        assert_eq!((registry.len(), registry.iter().count()), (5, 5), "{filled} more");
+        assert!(registry.remove(&names(&registry)[0]));
+        assert!(registry.resource("one for the other").is_ok());
+        assert!(registry.resource("one too many").is_err());
+    }
+}
+
+#[test]
+fn the_cap_may_be_nothing() {
+    let (registry, _) = registry_of(RegistryConfig::default().max_resources(0).max_contexts(0));
+    let error = registry.resource("a").unwrap_err();
+    assert_eq!(error.to_string(), r#""a" would be one more than the 0 resources there may be"#);
+    assert!(registry.is_empty() && registry.get("a").is_none() && !registry.remove("a"));
+    assert_eq!(Registry::new().max_resources(), 10_000);
+}
+
+#[test]
+fn who_is_there_throughout_is_found_once_while_others_come_and_go() {
+    let (registry, _) = registry();
+    let stay: Vec<_> =
+        (0..200).map(|i| registry.resource(&format!("stays {i}")).unwrap()).collect();
+    let (registry, done) = (&registry, &AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for i in 0.. {
+                if done.load(Ordering::Relaxed) {
+                    return;
+                }
+                // As many as make the map grow again and again.
+                registry.resource(&format!("goes {}", i % 5_000)).unwrap();
+                if i % 5_000 == 4_999 {
+                    registry.evict_idle(Duration::ZERO);
+                }
+            }
+        });
+        for _ in 0..200 {
+            let mut found: Vec<_> = registry.iter().map(|one| one.name().to_owned()).collect();
+            found.sort();
+            let all = found.len();
+            found.dedup();
+            assert_eq!(found.len(), all, "something came twice");
+            let stays = found.iter().filter(|name| name.starts_with("stays")).count();
+            assert_eq!(stays, stay.len(), "something did not come");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn the_world_is_not_printed() {
+    let (registry, _) = registry_of(RegistryConfig::default().max_resources(9));
+    let resource = registry.resource("a").unwrap();
+    resource.enter().success();
+    assert_eq!(format!("{registry:?}"), "Registry { len: 1, max_resources: 9, refused: 0, .. }");
+    let context = resource.in_context("web").unwrap();
+    assert_eq!(format!("{context:?}"), r#"Resource { name: "a", context: Some("web"), .. }"#);
+    assert_eq!(format!("{:?}", registry.iter()), "Resources { left: 1 }");
+}
+
+#[test]
+fn a_resource_outlives_its_registry() {
+    let (registry, _) = registry();
+    let registry = Arc::new(registry);
+    let entry = registry.resource("a").unwrap().enter_owned();
+    drop(registry);
+    thread::spawn(move || entry.success()).join().unwrap();
+}

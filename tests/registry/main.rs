@@ -1,0 +1,44 @@
+//! Resources by name, by a clock that is set by hand.
+
+mod contexts;
+mod geometry;
+mod leaving;
+mod listed;
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+
+const NOON: Timestamp = Timestamp::from_secs(43_200);
+const SECOND: Duration = Duration::from_secs(1);
+const THREADS: usize = 4;
+
+fn registry_of(config: RegistryConfig) -> (Registry<ManualClock>, ManualClock) {
+    let clock = ManualClock::new(NOON);
+    (Registry::with_clock(config, clock.clone()), clock)
+}
+
+fn registry() -> (Registry<ManualClock>, ManualClock) {
+    registry_of(RegistryConfig::default())
+}
+
+/// Has several threads do this at once, each with its number, and returns what they did.
+fn together<R: Send>(work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let start = Barrier::new(THREADS);
+    let run = |number| {
+        start.wait();
+        work(number)
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|number| scope.spawn(move || run(number))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn names(registry: &Registry<ManualClock>) -> Vec<String> {
+    let mut names: Vec<_> = registry.iter().map(|resource| resource.name().to_owned()).collect();
+    names.sort();
+    names
+}
