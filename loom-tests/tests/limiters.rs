@@ -154,6 +154,33 @@ fn the_time_to_ask_again_is_that_of_the_window_that_was_full() {
     });
 }
 
+/// One takes the only permit in bucket `taken`, while another opens bucket `opened`, where it takes nothing:
+/// before or after, and perhaps it is about to note the oldest with any.
+fn one_takes_and_one_opens(taken: u32, opened: u32) {
+    explore(Some(3), move || {
+        let limiter = sliding(3, 1);
+        // More than there ever is.
+        let other = asks(&limiter, opened, 2);
+        assert_eq!(ask(&*limiter, taken, 1), 1);
+        let refusal = limiter.try_acquire_at(start(3), 1).refusal().unwrap();
+        let retry_at = refusal.retry_at.unwrap();
+        let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
+        assert_eq!([before, retry_at].map(|now| limiter.available_at(now)), [0, 1]);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_bucket_without_permits_is_not_waited_for() {
+    one_takes_and_one_opens(3, 2);
+    one_takes_and_one_opens(3, 3);
+}
+
+#[test]
+fn a_bucket_with_permits_is_waited_for() {
+    one_takes_and_one_opens(2, 3);
+}
+
 /// Two have to leave, and the slot of those that do first is used again meanwhile.
 #[test]
 fn the_time_to_ask_again_for_two_is_that_of_the_window_that_was_full() {

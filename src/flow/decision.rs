@@ -138,13 +138,44 @@ pub struct Refusal {
     /// Why.
     pub reason: Reason,
     /// The earliest time at which it can make sense to ask again; `None` if no time is known before which
-    /// it makes none, or if it never will. Somebody else may be faster then; and what is decided by chance, or by
-    /// a limit that has been raised meanwhile, may come out otherwise before.
+    /// it makes none, or if it never will. Somebody else may be faster then; and what is decided by chance,
+    /// or by a limit that has been raised meanwhile, may come out otherwise before.
     pub retry_at: Option<Timestamp>,
 }
 
 impl Refusal {
-    pub(crate) const fn new(reason: Reason, retry_at: Option<Timestamp>) -> Self {
+    /// For that reason, and not worth asking again before such a time: what a [`Limiter`](super::Limiter) of
+    /// your own refuses with.
+    ///
+    /// ```
+    /// use leaparray::flow::{Decision, Limiter, Reason, Refusal};
+    /// use leaparray::{Clock, MonotonicClock, Timestamp};
+    ///
+    /// /// Admits nobody before it opens.
+    /// struct Opening {
+    ///     at: Timestamp,
+    ///     clock: MonotonicClock,
+    /// }
+    ///
+    /// impl Limiter for Opening {
+    ///     fn now(&self) -> Timestamp {
+    ///         self.clock.now()
+    ///     }
+    ///
+    ///     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
+    ///         if permits == 0 || now >= self.at {
+    ///             return Decision::Admitted(());
+    ///         }
+    ///         Decision::Refused(Refusal::new(Reason::LimitReached, Some(self.at)))
+    ///     }
+    /// }
+    ///
+    /// let opening = Opening { at: Timestamp::from_secs(60), clock: MonotonicClock::new() };
+    /// let refusal = opening.try_acquire_at(Timestamp::from_secs(59), 1).refusal();
+    /// assert_eq!(refusal.and_then(|refusal| refusal.retry_at), Some(Timestamp::from_secs(60)));
+    /// ```
+    #[must_use]
+    pub const fn new(reason: Reason, retry_at: Option<Timestamp>) -> Self {
         Self { reason, retry_at }
     }
 

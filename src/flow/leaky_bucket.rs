@@ -11,8 +11,8 @@ use crate::timestamp::{Timestamp, saturating_nanos};
 /// Sentinel calls a throttling controller.
 ///
 /// A request for `n` permits is due `n` permits' time after the last one that was admitted, and goes
-/// ahead at once if that is past: time that was not used is not saved up. Due times are exact: they are
-/// rounded to a nanosecond each, and that does not add up.
+/// ahead at once if that is past: time that was not used is not saved up. Due times are exact to a
+/// nanosecond or two: each is rounded, and that does not add up.
 ///
 /// One atomic, which is written once by who is admitted and not at all by who is refused.
 ///

@@ -1,6 +1,6 @@
 //! Decisions on time and on what has passed: limiters, pacing, warm-up, a breaker.
 //!
-//! Each answers a [`Decision`]: admitted, admitted after a [wait](Decision::Wait), or
+//! Each controller answers a [`Decision`]: admitted, admitted after a [wait](Decision::Wait), or
 //! [refused](Decision::Refused) with a [reason](Reason) and the earliest time at which it can make sense
 //! to ask again. To ask and to take is one step: of those who race for the last permit one gets it, and
 //! nothing is taken first and given back after. Nothing sleeps in here. [`Decision::sleep`] and

@@ -26,7 +26,8 @@ pub(super) struct PermitWindow {
     newest: AtomicU64,
     /// By slot: a bucket that is closed, and the permits that were taken in it.
     closed: Box<[AtomicU64]>,
-    /// The oldest bucket with permits of the window that ends with the newest one, or one that is older.
+    /// Which is the oldest bucket with permits of the window that ends with the newest one, as was found when
+    /// that was opened, or one before it.
     oldest: AtomicU64,
 }
 
@@ -161,8 +162,8 @@ impl PermitWindow {
             Ok(_) => {
                 let oldest = self.notes(number).find(|&(_, permits)| permits > 0);
                 // Release: who finds it finds the bucket open, and so a word that is not that of an earlier
-                // one. Who stalls before this, and stores late, stores one that has left the window, or
-                // that is not later than its oldest.
+                // one. Who stalls before this, and stores late, stores one that was the oldest of an older
+                // window.
                 self.oldest.store(oldest.map_or(number, |(oldest, _)| oldest), Ordering::Release);
                 opened
             }
@@ -181,12 +182,17 @@ impl PermitWindow {
     fn notes(&self, number: u64) -> impl Iterator<Item = (u64, u64)> {
         let numbers = run(number, self.closed.len() as u64);
         let (newer, older) = self.closed.split_at(self.config.slot_of(*numbers.start()));
-        numbers.zip(older.iter().chain(newer)).filter_map(|(number, slot)| {
-            // Acquire: pairs with the Release in `note`. Who finds a later bucket there than it looked
-            // for finds the word changed, too.
-            let note = self.layout.read(slot.load(Ordering::Acquire));
-            (note.number == number && note.flag).then_some((number, note.count))
-        })
+        numbers
+            .zip(older.iter().chain(newer))
+            .filter_map(|(number, slot)| Some((number, self.note_in(slot, number)?)))
+    }
+
+    /// What was noted of a bucket, if its slot is not another's.
+    fn note_in(&self, slot: &AtomicU64, number: u64) -> Option<u64> {
+        // Acquire: pairs with the Release in `note`. Who finds a later bucket there than it looked
+        // for finds the word changed, too.
+        let note = self.layout.read(slot.load(Ordering::Acquire));
+        (note.number == number && note.flag).then_some(note.count)
     }
 
     /// What was taken in the newest bucket itself.
@@ -225,11 +231,20 @@ impl PermitWindow {
     pub(super) fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
         // Acquire: pairs with the Release in `open`.
         let oldest = self.oldest.load(Ordering::Acquire);
-        // Never newer than the bucket, or the word has changed since.
-        if permits == 1 && number.wrapping_sub(oldest) < self.closed.len() as u64 {
+        // If it is newer than the bucket, the word has changed since. If it was the oldest of an older window,
+        // and is in this one with permits, then it is the oldest of this one, too.
+        let is_within = number.wrapping_sub(oldest) < self.closed.len() as u64;
+        if is_within && (oldest == number || self.has_noted(oldest, permits)) {
             return self.leaves_at(oldest);
         }
         self.look_when_leave(number, permits)
+    }
+
+    /// Whether so many were noted of a bucket.
+    #[inline]
+    fn has_noted(&self, number: u64, permits: u64) -> bool {
+        let slot = &self.closed[self.config.slot_of(number)];
+        self.note_in(slot, number).is_some_and(|noted| noted >= permits)
     }
 
     #[cold]

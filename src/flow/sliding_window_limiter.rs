@@ -56,8 +56,8 @@ impl SlidingWindowLimiter {
         Self::with_clock(config, limit, MonotonicClock::new())
     }
 
-    /// The highest limit that there can be with that geometry: between a quarter and a half of a permit for
-    /// each nanosecond of a bucket. With buckets of 100 ms it is 2²⁵ − 1, some 33 million in a window.
+    /// The highest limit that there can be with that geometry: from a quarter to a half of a permit for each
+    /// nanosecond of a bucket, rounded down. With buckets of 100 ms it is 2²⁵ − 1, some 33 million in a window.
     ///
     /// ```
     /// use leaparray::WindowConfig;
@@ -139,11 +139,12 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     ///
     /// The limit holds exactly if all enter by this limiter. What passes the node beside it counts as well, as
     /// far as it is recorded, and more of it than there are requests that this limiter has admitted and that
-    /// are just being recorded: so many too many may pass. Of those that it has admitted late, the node has recorded the pass in an older bucket,
-    /// and while that has left the window already, as many that came beside do not count.
+    /// are just being recorded: so many too many may pass. Of those that it has admitted late, the node has
+    /// recorded the pass in an older bucket, and while that has left the window already, as many that came
+    /// beside do not count.
     ///
-    /// Buckets of the node that begin before the limiter's window are not seen at all. So have the limiter's be a
-    /// multiple of the node's, such as its [short window](crate::NodeConfig::second).
+    /// Buckets of the node that begin before the limiter's window are not seen at all. So have the limiter's
+    /// be a multiple of the node's, such as its [short window](crate::NodeConfig::second).
     ///
     /// ```
     /// use leaparray::flow::SlidingWindowLimiter;
@@ -193,7 +194,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         N: Deref<Target = ResourceNode<D>>,
         D: Clock + Clone,
     {
-        let quota = WithNode { limiter: self, node: &*node, now, look: Cell::new(None) };
+        let quota = WithNode { limiter: self, node: &*node, look: Cell::new(None) };
         match self.window.take(now, permits, &quota).refusal() {
             None => {
                 // Release: pairs with the fence between a reader's counters and its second look
@@ -243,7 +244,6 @@ impl<C> Quota for SlidingWindowLimiter<C> {
 struct WithNode<'a, C, D> {
     limiter: &'a SlidingWindowLimiter<C>,
     node: &'a ResourceNode<D>,
-    now: Timestamp,
     look: Cell<Option<Look>>,
 }
 
@@ -258,15 +258,19 @@ struct Look {
 }
 
 impl<C: Clock, D: Clock + Clone> Quota for WithNode<'_, C, D> {
-    /// The node is looked at once for a window: each look takes cache lines from those who record, and makes
-    /// it likelier to be overtaken by them. And it is looked at before the permits are: of what was taken here
-    /// all that has been recorded by then is among them, so that nothing counts twice.
+    /// The node is looked at once for a window, and only where that can decide: each look takes cache lines
+    /// from those who record, and makes it likelier to be overtaken by them. And it is looked at before the
+    /// permits are: of what was taken here all that has been recorded by then is among them, so that nothing
+    /// counts twice.
     fn free(&self, number: u64, taken: u64) -> Option<u64> {
+        if taken >= self.limiter.limit() {
+            return Some(0);
+        }
         let Some(look) = self.look.get().filter(|look| look.number == number) else {
             let window = &self.limiter.window;
             // Who was held up looks as far as those who were not.
-            let now = self.now.max(window.last_moment(number));
-            let passed = self.node.passed_since(window.oldest(number), now);
+            let until = window.last_moment(number);
+            let passed = self.node.passed_since(window.oldest(number), until);
             self.look.set(Some(Look { number, passed, taken: None }));
             return None;
         };

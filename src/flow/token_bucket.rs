@@ -10,10 +10,10 @@ use crate::timestamp::Timestamp;
 ///
 /// What is kept is not how many tokens there are, but when the bucket will be full again: one atomic,
 /// in which nothing need be refilled, after the generic cell rate algorithm (ITU-T I.371). It is written
-/// once by who is admitted and not at all by who is refused. Times are exact to the nanosecond, and what
-/// is rounded does not add up. At a rate of more than a quarter of a permit a nanosecond, so much may be a token
-/// more or less in a burst. A bucket that takes longer to fill than time lasts holds what comes in that, and has no
-/// tokens to give that would come back after the end of time.
+/// once by who is admitted and not at all by who is refused. Times are exact to a few nanoseconds, and
+/// what is rounded does not add up. At a rate of more than a quarter of a permit a nanosecond, so much may
+/// be a token more or less in a burst. A bucket that takes longer to fill than time lasts holds what comes
+/// in that, and has no tokens to give that would come back after the end of time.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, TokenBucket};

@@ -2,6 +2,7 @@
 
 use std::future::ready;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use leaparray::flow::{
@@ -160,6 +161,43 @@ fn patience_runs_out_before_the_wait_not_after() {
     assert_eq!(clock.now(), at(5_000), "nobody slept");
     assert_eq!(patience(1_000), Poll::Ready(true));
     assert_eq!(clock.now(), at(6_000));
+}
+
+#[test]
+fn a_limit_can_be_changed_while_it_is_in_use() {
+    let clock = ManualClock::new(at(5_500));
+    let fixed = FixedWindow::with_clock(ms(1_000), 5, clock.clone()).unwrap();
+    assert!(fixed.try_acquire_many(3).is_admitted());
+    assert_eq!((fixed.limit(), fixed.available()), (5, 2));
+    fixed.set_limit(4).unwrap();
+    assert_eq!((fixed.limit(), fixed.available()), (4, 1));
+    fixed.set_limit(2).unwrap();
+    assert_eq!([at(5_999), at(6_000)].map(|now| fixed.available_at(now)), [0, 2]);
+    clock.advance(ms(500));
+    assert!(!fixed.try_acquire_many(3).is_admitted() && fixed.try_acquire_many(2).is_admitted());
+
+    let limit = ConcurrencyLimit::new(5);
+    let (permit, _) = limit.try_acquire_many(3).into_result().unwrap();
+    assert_eq!((limit.limit(), limit.in_use(), permit.permits()), (5, 3, 3));
+    limit.set_limit(2);
+    let reasons = [2, 3].map(|asked| limit.try_acquire_many(asked).refusal().unwrap().reason);
+    assert_eq!(reasons, [Reason::LimitReached, Reason::MoreThanLimit]);
+    drop(permit);
+    assert!(!limit.try_acquire_many(3).is_admitted() && limit.try_acquire_many(2).is_admitted());
+}
+
+#[test]
+fn what_leads_to_a_limiter_is_that_limiter() {
+    fn asked(limiter: impl Limiter) -> (Timestamp, bool, bool) {
+        let [one, other] = [(); 2].map(|()| limiter.try_acquire_at(at(7_000), 1).is_admitted());
+        (limiter.now(), one, other)
+    }
+    let limiter = || FixedWindow::with_clock(ms(1_000), 1, ManualClock::new(at(7_000))).unwrap();
+    let expected = (at(7_000), true, false);
+    let lent = limiter();
+    assert_eq!(asked(&lent), expected);
+    assert_eq!(asked(Box::new(limiter()) as Box<dyn Limiter>), expected);
+    assert_eq!(asked(Arc::new(limiter())), expected);
 }
 
 #[test]

@@ -71,6 +71,14 @@ proptest! {
 }
 
 #[test]
+fn who_asks_for_none_opens_no_bucket() {
+    let limiter = SlidingWindowLimiter::new(WindowConfig::new(1, ms(10)).unwrap(), 3).unwrap();
+    assert!(limiter.try_acquire_at(at(10), 0).is_admitted());
+    assert!(limiter.try_acquire_at(at(8), 3).is_admitted());
+    assert_eq!([at(9), at(10)].map(|now| limiter.available_at(now)), [0, 3]);
+}
+
+#[test]
 fn time_that_goes_back_gives_nothing_back() {
     let limiter = SlidingWindowLimiter::new(WindowConfig::new(4, ms(40)).unwrap(), 2).unwrap();
     assert!(limiter.try_acquire_at(at(100), 1).is_admitted());

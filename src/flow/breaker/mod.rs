@@ -123,8 +123,9 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
 
     /// Asks for a request now.
     ///
-    /// When it makes sense to ask again is advice, for any draw may come out otherwise: at once, while fewer are
-    /// dropped than not, and else when the next one that is dropped will be let through. Each time counts as a request, and makes it more likely to be dropped.
+    /// When it makes sense to ask again is advice, for any draw may come out otherwise: at once, while fewer
+    /// are dropped than not, and else when the next one that is dropped will be let through. Each time counts
+    /// as a request, and makes it more likely to be dropped.
     #[inline(always)]
     pub fn try_acquire(&self) -> Decision<Promise<&Self, C, R>> {
         Promise::try_acquire(self)

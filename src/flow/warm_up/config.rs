@@ -14,8 +14,8 @@ pub struct WarmUpConfig {
 }
 
 impl WarmUpConfig {
-    /// Under full demand, a cold service admits `1 / cold_factor` of its limit at first, and all of it
-    /// after `period`.
+    /// Under full demand, a cold service admits `1 / cold_factor` of its limit at first, but one permit a
+    /// window at least, and all of it after `period`.
     ///
     /// # Errors
     ///

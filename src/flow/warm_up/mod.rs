@@ -24,7 +24,8 @@ use tokens::Tokens;
 ///
 /// The tokens are counted when a bucket of the window ends, and the limit holds for the whole of the next
 /// one. It is a whole number of permits, one at least, rounded down: a small one warms up later than it
-/// should. It begins cold.
+/// should, and one below the cold factor, of which a cold service has one permit nevertheless, sooner. It
+/// begins cold.
 ///
 /// Who asks for more permits than a cold service admits is admitted when nothing else is in the window: it
 /// would wait for ever otherwise.
@@ -96,8 +97,8 @@ impl<C: Clock> WarmUp<C> {
         self.current_limit_at(self.now())
     }
 
-    /// How many permits there are at `now` in a window, as far as is known: what was taken in the last bucket is
-    /// counted when somebody asks in a later one.
+    /// How many permits there are at `now` in a window, as far as is known: what was taken in the last bucket
+    /// is counted when somebody asks in a later one.
     pub fn current_limit_at(&self, now: Timestamp) -> u64 {
         self.tokens.find_limit(self.window.config().bucket_number(now))
     }
