@@ -101,7 +101,8 @@ pub(crate) fn deciding() -> Vec<Row> {
         }
         rows.push(Row::new(BREAKER, threads, GOVERNOR[0], Some(1.2)));
         rows.push(Row::new(TOKEN_UNEVEN, threads, GOVERNOR[0], None));
-        rows.push(Row::new(LIMITED_ENTRY, threads, ENTRY, None));
+        rows.push(Row::new(LIMITED_ENTRY[0], threads, ENTRY, None));
+        rows.push(Row::new(LIMITED_ENTRY[1], threads, SLIDING[1], None));
     }
     rows
 }

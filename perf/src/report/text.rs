@@ -172,8 +172,8 @@ and named at the end of the peers.
 The windows are so long that nothing comes free while they are measured. At 3 permits a millisecond no
 permit takes a whole number of nanoseconds, and the bucket is never full: each due time is rounded, which
 takes divisions. A breaker's promise is let go of unkept; of one that is failing, those who are to be admitted
-draw high and the others low, and who draws takes no time. Who enters a `ResourceNode` by a limiter asks the limiter, and reads what has passed the
-node in its last second.
+draw high and the others low, and who draws takes no time. Who enters a `ResourceNode` by a limiter reads what
+has passed the node in its last second, and asks the limiter; if all permits of that are taken, it does not read.
 
 {deciding}"
     )

@@ -34,8 +34,10 @@ pub(crate) const BREAKER_FAILING: Pair =
     ["`AdaptiveBreaker`, failing, admitted by chance", "`AdaptiveBreaker`, failing, refused"];
 /// Whose due times have to be rounded.
 pub(crate) const TOKEN_UNEVEN: &str = "`TokenBucket`, admitted, 3 permits a millisecond";
-pub(crate) const LIMITED_ENTRY: &str =
-    "`SlidingWindowLimiter`: enter a `ResourceNode`, and succeed";
+pub(crate) const LIMITED_ENTRY: Pair = [
+    "`SlidingWindowLimiter`: enter a `ResourceNode`, and succeed",
+    "`SlidingWindowLimiter`: enter a `ResourceNode`, refused and counted",
+];
 
 const SECOND: Duration = Duration::from_secs(1);
 /// No run takes as long, and so nothing comes free in one.
@@ -147,13 +149,19 @@ impl RandomSource for Always {
 }
 
 fn limited_entry(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
-    // The geometry that is recommended, and more of it than passes in a second.
-    let window = *NodeConfig::default().second();
-    let limiter = sliding(window, SlidingWindowLimiter::max_limit(&window), clock);
-    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    let both = CachePadded::new((limiter, node));
-    let succeed = move || both.0.enter(&both.1).map(Entry::success);
-    always(suite, LIMITED_ENTRY, threads, succeed, Decision::is_admitted);
+    // The geometry that is recommended, and more of it than passes in a second; and one in which nothing
+    // comes free.
+    let second = *NodeConfig::default().second();
+    let most = SlidingWindowLimiter::max_limit(&second);
+    let [plenty, used_up] = [(second, most), (config(10, HOUR), 1)].map(|(window, limit)| {
+        let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+        CachePadded::new((sliding(window, limit, clock), node))
+    });
+    assert!(used_up.0.try_acquire().is_admitted(), "there is one permit");
+    let succeed = move || plenty.0.enter(&plenty.1).map(Entry::success);
+    always(suite, LIMITED_ENTRY[0], threads, succeed, Decision::is_admitted);
+    let refuse = move || used_up.0.enter(&used_up.1).map(Entry::success);
+    always(suite, LIMITED_ENTRY[1], threads, refuse, is_refused);
 }
 
 /// The first of them has enough for all. The other has one permit, and that is taken here.
