@@ -1,8 +1,10 @@
 //! Division by a number that is known beforehand: two multiplications, where the machine's own
 //! division takes several times as long.
 
+use std::fmt;
+
 /// A divisor and its reciprocal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Divisor {
     value: u64,
     /// floor((2⁶⁴ − 1) / value).
@@ -47,6 +49,13 @@ impl Divisor {
     fn divide_slowly(self, dividend: u128) -> (u128, u64) {
         let value = u128::from(self.value);
         (dividend / value, (dividend % value) as u64)
+    }
+}
+
+impl fmt::Debug for Divisor {
+    /// The number alone: the reciprocal says the same.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
     }
 }
 

@@ -176,6 +176,12 @@ fn a_limit_can_be_changed_while_it_is_in_use() {
     clock.advance(ms(500));
     assert!(!fixed.try_acquire_many(3).is_admitted() && fixed.try_acquire_many(2).is_admitted());
 
+    let config = WindowConfig::new(2, ms(1_000)).unwrap();
+    let sliding = SlidingWindowLimiter::with_clock(config, 5, clock.clone()).unwrap();
+    assert!(sliding.try_acquire_many(3).is_admitted());
+    sliding.set_limit(9).unwrap();
+    assert_eq!((sliding.limit(), sliding.available()), (9, 6));
+
     let limit = ConcurrencyLimit::new(5);
     let (permit, _) = limit.try_acquire_many(3).into_result().unwrap();
     assert_eq!((limit.limit(), limit.in_use(), permit.permits()), (5, 3, 3));
@@ -184,6 +190,23 @@ fn a_limit_can_be_changed_while_it_is_in_use() {
     assert_eq!(reasons, [Reason::LimitReached, Reason::MoreThanLimit]);
     drop(permit);
     assert!(!limit.try_acquire_many(3).is_admitted() && limit.try_acquire_many(2).is_admitted());
+}
+
+#[test]
+fn what_there_is_can_be_read() {
+    let clock = ManualClock::new(at(60_000));
+    let token = TokenBucket::with_clock(rate(1, 1_000), 5, clock.clone());
+    assert!(token.try_acquire_many(4).is_admitted());
+    clock.advance(ms(2_000));
+    assert_eq!((token.capacity(), token.available()), (5, 3));
+    let config = WindowConfig::new(2, ms(1_000)).unwrap();
+    let warm_up = WarmUp::with_clock(config, 30, WarmUpConfig::default(), clock).unwrap();
+    assert_eq!((warm_up.limit(), warm_up.current_limit()), (30, 10));
+    let rate = rate(30, 1_000);
+    let printed = format!("{rate}, {rate:?}");
+    assert_eq!(printed, "3 in 100ms, Rate { permits: 3, nanos: 100000000 }");
+    let permit = ConcurrencyLimit::new(2).try_acquire_many(2).map(|permit| format!("{permit:?}"));
+    assert_eq!(permit, Decision::Admitted("ConcurrencyPermit { permits: 2, .. }".to_owned()));
 }
 
 #[test]
