@@ -92,6 +92,21 @@ fn what_has_left_is_free_again_once() {
     });
 }
 
+/// Nothing was taken in bucket 3. Who is held up over that adds up slots that are in use again, of which one
+/// has gone, and would note a permit there that is then missed in bucket 5.
+#[test]
+fn a_bucket_without_permits_is_noted_once() {
+    explore(Some(3), || {
+        let limiter = sliding(3, 1);
+        // Two are more than there ever are: they only open the bucket.
+        assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 3, 2), 1);
+        let other = asks(&limiter, 4, 2);
+        assert_eq!(ask(&*limiter, 4, 2) + ask(&*limiter, 5, 1), 1);
+        assert_eq!(ask(&*limiter, 6, 1), 0);
+        other.join().unwrap();
+    });
+}
+
 /// There is a permit free from the first to the last: nobody is refused it.
 #[test]
 fn nobody_is_refused_while_a_permit_is_free() {
@@ -179,6 +194,21 @@ fn a_bucket_without_permits_is_not_waited_for() {
 #[test]
 fn a_bucket_with_permits_is_waited_for() {
     one_takes_and_one_opens(2, 3);
+}
+
+/// Another opens the bucket at whose beginning the first permit comes back, and is about to note which is the
+/// oldest from then on.
+#[test]
+fn what_has_left_is_not_waited_for() {
+    explore(None, || {
+        let limiter = sliding(3, 1);
+        assert_eq!(ask(&*limiter, 1, 1), 1);
+        let other = asks(&limiter, 4, 2);
+        assert_eq!(ask(&*limiter, 4, 1), 1);
+        let refusal = limiter.try_acquire_at(start(4), 1).refusal().unwrap();
+        assert_eq!(refusal.retry_at, Some(start(7)));
+        other.join().unwrap();
+    });
 }
 
 /// Two have to leave, and the slot of those that do first is used again meanwhile.

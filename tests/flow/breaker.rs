@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, BreakerConfigError, Promise, RandomSource, Reason, SeededRandom,
+    AdaptiveBreaker, BreakerConfig, BreakerConfigError, Promise, RandomSource, Reason,
+    SeededRandom, ThreadRandom,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 
@@ -69,7 +70,23 @@ fn a_config_names_what_is_wrong_with_it() {
         assert_eq!(error.unwrap_err().to_string(), text);
     }
     assert_eq!(default.with_k(-1.0), Err(BreakerConfigError::KBelowOne { k: -1.0 }));
+    let other = default.with_k(2.5).unwrap().with_protection(7).with_probe_interval(MILLI).unwrap();
+    assert_eq!((other.k(), other.protection(), other.probe_interval()), (2.5, 7, MILLI));
     assert!(default.with_k(1.0).is_ok() && default.with_probe_interval(Duration::MAX).is_ok());
+}
+
+#[test]
+fn draws_are_as_likely_low_as_high() {
+    fn low(random: impl RandomSource) -> usize {
+        (0..1_000).filter(|_| random.next_u32() < 1 << 31).count()
+    }
+    let seeded = low(SeededRandom::new(7));
+    for low in [seeded, low(ThreadRandom)] {
+        // Further off than that is one in 10²⁰ of all draws.
+        assert!((350..=650).contains(&low), "{low}");
+    }
+    let [lent, shared] = [(); 2].map(|()| Arc::new(SeededRandom::new(7)));
+    assert_eq!([low(&*lent), low(shared)], [seeded; 2]);
 }
 
 #[test]
