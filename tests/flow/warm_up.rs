@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{Limiter, SlidingWindowLimiter, WarmUp, WarmUpConfig};
+use leaparray::flow::{Limiter, Reason, SlidingWindowLimiter, WarmUp, WarmUpConfig};
 use leaparray::{Timestamp, WindowConfig};
 
 use crate::{at, ms};
@@ -43,6 +43,28 @@ fn a_warm_service_under_some_demand_stays_warm_and_under_little_cools() {
     assert_eq!(demand(15..200, 20), 90, "50 a second are more than a cold service admits");
     assert_eq!(demand(200..300, 20), 90);
     assert!(demand(300..330, 50) < 45, "20 a second are less");
+}
+
+/// Each bucket is closed by a request. As many as a cold service admits keep it warm, and one less does not.
+#[test]
+fn a_service_cools_at_the_rate_of_its_limit() {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let begin = 7_000_000;
+    let limit_after = |buckets: u64, of_ten: u64| {
+        let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
+        for bucket in 0..200 + buckets {
+            let permits = if bucket < 200 { 9 } else { 2 + u64::from(bucket % 10 < of_ten) };
+            for _ in 0..permits {
+                let _ = warm_up.try_acquire_at(at(begin + bucket * 100), 1);
+            }
+        }
+        warm_up.current_limit_at(at(begin + (200 + buckets) * 100))
+    };
+    assert_eq!(limit_after(2_000, 10), 90, "30 a second");
+    // Of the 450 tokens above the line, 90 a second come and 29 go, from when little is left in the window.
+    let [early, late] = [20, 70].map(|buckets| limit_after(buckets, 9));
+    assert_eq!((early, late), (69, 33));
+    assert_eq!(limit_after(200, 9), 30);
 }
 
 /// A little less than a cold service admits, but in tens, of which each fourth is refused.
@@ -121,8 +143,9 @@ fn the_highest_of_all_limits_warms_up() {
     let limit = SlidingWindowLimiter::max_limit(&config);
     let warm_up = WarmUp::new(config, limit, WarmUpConfig::default()).unwrap();
     assert!(warm_up.try_acquire_at(at(5), limit).is_admitted(), "alone");
-    assert!(!warm_up.try_acquire_at(at(5), 1).is_admitted());
-    assert!(!warm_up.try_acquire_at(at(5), u64::MAX).is_admitted());
+    let reason = |permits| warm_up.try_acquire_at(at(5), permits).refusal().unwrap().reason;
+    assert_eq!([1, limit].map(reason), [Reason::LimitReached; 2]);
+    assert_eq!([limit + 1, u64::MAX].map(reason), [Reason::MoreThanLimit; 2]);
 }
 
 #[test]
