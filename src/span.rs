@@ -74,6 +74,10 @@ mod tests {
         assert_eq!(second.buckets(&config(700)), None);
         assert_eq!(second.buckets(&config(2_000)), None);
         assert_eq!(Span::of(t(0), 1).buckets(&config(1)), None);
+        let shortest = WindowConfig::new(1, Duration::from_nanos(2)).unwrap();
+        let t = Timestamp::from_nanos;
+        let buckets = [3, 4, 5].map(|nanos| Span::of(t(10), nanos).buckets(&shortest));
+        assert_eq!(buckets, [5..=5, 5..=6, 5..=6].map(Some));
     }
 
     #[test]

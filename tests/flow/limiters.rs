@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use leaparray::flow::{
-    ConcurrencyLimit, Decision, FixedWindow, LeakyBucket, LimitError, Limiter, Reason,
-    SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig, acquire_with,
+    ConcurrencyLimit, Decision, FixedWindow, LeakyBucket, Limiter, Reason, SlidingWindowLimiter,
+    TokenBucket, WarmUp, WarmUpConfig, acquire_with,
 };
 use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 
@@ -37,20 +37,6 @@ fn who_asks_for_more_than_there_ever_is_need_not_come_again() {
         let refusal = decision.refusal().unwrap();
         assert_eq!((refusal.reason, refusal.retry_at), (Reason::MoreThanLimit, None));
     }
-}
-
-#[test]
-fn a_limit_that_does_not_fit_is_refused() {
-    let config = WindowConfig::new(10, ms(10)).unwrap();
-    let max = SlidingWindowLimiter::max_limit(&config);
-    assert!(SlidingWindowLimiter::new(config, max).is_ok());
-    let error = SlidingWindowLimiter::new(config, max + 1).unwrap_err();
-    let bucket_len = ms(1);
-    assert_eq!(error, LimitError::TooHigh { limit: max + 1, max, bucket_len });
-    assert!(matches!(FixedWindow::new(ms(0), 1), Err(LimitError::NoWindow(_))));
-    let warm = WarmUpConfig::default();
-    assert_eq!(WarmUp::new(config, 0, warm).unwrap_err(), LimitError::Zero);
-    assert!(matches!(WarmUp::new(config, max + 1, warm), Err(LimitError::TooHigh { .. })));
 }
 
 /// The highest limit and the last bucket of time share a word.

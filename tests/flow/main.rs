@@ -1,5 +1,6 @@
 //! Decisions on the windows, with the time given or a clock that is set by hand.
 
+mod bad_input;
 mod breaker;
 mod limiters;
 mod rates;
