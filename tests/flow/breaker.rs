@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, BreakerConfigError, Promise, RandomSource, Reason,
-    SeededRandom, ThreadRandom,
+    AdaptiveBreaker, BreakerConfig, Promise, RandomSource, Reason, SeededRandom, ThreadRandom,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 

@@ -25,6 +25,11 @@ fn sums(window: &RollingWindow<u64, ManualClock>) -> Vec<u64> {
     })
 }
 
+#[test]
+fn the_array_is_printed() {
+    assert!(format!("{:?}", window(3).0).starts_with("RollingWindow { array: LeapArray"));
+}
+
 fn complete(window: &RollingWindow<u64, ManualClock>) -> Vec<u64> {
     window.reduce_complete(Vec::new(), |mut sums, bucket| {
         sums.push(bucket.total.sum);

@@ -113,6 +113,17 @@ fn what_passes_a_node_beside_its_limiter_counts() {
     assert_eq!(node.concurrency(), 0);
 }
 
+/// The window ends with the newest bucket that anybody has come with.
+#[test]
+fn what_passes_a_node_in_a_later_bucket_does_not_count_yet() {
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
+    let limiter = SlidingWindowLimiter::new(*node.config().second(), 10).unwrap();
+    node.enter_many_at(at(60_500), 10).success_at(at(60_500));
+    let enter = |now| limiter.enter_at(&node, now).into_result().map(|(entry, _)| drop(entry));
+    assert!(enter(at(60_499)).is_ok());
+    assert!(enter(at(60_500)).is_err());
+}
+
 #[test]
 fn who_is_held_up_sees_what_has_passed_a_node_meanwhile() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
