@@ -19,6 +19,7 @@ impl Key {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) median: f64,
+    /// What it was in the best round.
     pub(crate) lowest: f64,
     /// Half of the rounds lie between these two.
     pub(crate) quartiles: (f64, f64),

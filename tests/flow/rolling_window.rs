@@ -25,11 +25,6 @@ fn sums(window: &RollingWindow<u64, ManualClock>) -> Vec<u64> {
     })
 }
 
-#[test]
-fn the_array_is_printed() {
-    assert!(format!("{:?}", window(3).0).starts_with("RollingWindow { array: LeapArray"));
-}
-
 fn complete(window: &RollingWindow<u64, ManualClock>) -> Vec<u64> {
     window.reduce_complete(Vec::new(), |mut sums, bucket| {
         sums.push(bucket.total.sum);
@@ -175,4 +170,9 @@ proptest! {
             prop_assert_eq!(account.recorded().sum, all + late);
         }
     }
+}
+
+#[test]
+fn the_array_is_printed() {
+    assert!(format!("{:?}", window(3).0).starts_with("RollingWindow { array: LeapArray"));
 }

@@ -7,14 +7,21 @@ use leaparray::{Timestamp, WindowConfig};
 
 use crate::{at, ms};
 
+/// In milliseconds.
+const BEGIN: u64 = 7_000_000;
+
+/// So many permits a second, counted in tenths of it.
+fn cold(limit: u64) -> WarmUp {
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    WarmUp::new(config, limit, WarmUpConfig::default()).unwrap()
+}
+
 /// Ten minutes of a request every millisecond, with four of silence in the middle.
 #[test]
 fn warming_up_takes_its_period_and_cooling_down_is_seen() {
-    let config = WindowConfig::new(10, ms(1_000)).unwrap();
-    let warm_up = WarmUp::new(config, 120, WarmUpConfig::default()).unwrap();
-    let begin = 7_000_000;
+    let warm_up = cold(120);
     let second_of = |second: u64| {
-        let times = (0..1_000).map(|millis| at(begin + second * 1_000 + millis));
+        let times = (0..1_000).map(|millis| at(BEGIN + second * 1_000 + millis));
         times.filter(|&now| warm_up.try_acquire_at(now, 1).is_admitted()).count()
     };
     let first: Vec<_> = (0..180).map(second_of).collect();
@@ -30,14 +37,12 @@ fn warming_up_takes_its_period_and_cooling_down_is_seen() {
 
 #[test]
 fn a_warm_service_under_some_demand_stays_warm_and_under_little_cools() {
-    let config = WindowConfig::new(10, ms(1_000)).unwrap();
-    let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
-    let begin = 7_000_000;
+    let warm_up = cold(90);
     let demand = |seconds: std::ops::Range<u64>, every: usize| {
         for millis in (seconds.start * 1_000..seconds.end * 1_000).step_by(every) {
-            let _ = warm_up.try_acquire_at(at(begin + millis), 1);
+            let _ = warm_up.try_acquire_at(at(BEGIN + millis), 1);
         }
-        warm_up.current_limit_at(at(begin + seconds.end * 1_000))
+        warm_up.current_limit_at(at(BEGIN + seconds.end * 1_000))
     };
     assert_eq!(demand(0..15, 1), 90);
     assert_eq!(demand(15..200, 20), 90, "50 a second are more than a cold service admits");
@@ -48,17 +53,15 @@ fn a_warm_service_under_some_demand_stays_warm_and_under_little_cools() {
 /// Each bucket is closed by a request. As many as a cold service admits keep it warm, and one less does not.
 #[test]
 fn a_service_cools_at_the_rate_of_its_limit() {
-    let config = WindowConfig::new(10, ms(1_000)).unwrap();
-    let begin = 7_000_000;
     let limit_after = |buckets: u64, of_ten: u64| {
-        let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
+        let warm_up = cold(90);
         for bucket in 0..200 + buckets {
             let permits = if bucket < 200 { 9 } else { 2 + u64::from(bucket % 10 < of_ten) };
             for _ in 0..permits {
-                let _ = warm_up.try_acquire_at(at(begin + bucket * 100), 1);
+                let _ = warm_up.try_acquire_at(at(BEGIN + bucket * 100), 1);
             }
         }
-        warm_up.current_limit_at(at(begin + (200 + buckets) * 100))
+        warm_up.current_limit_at(at(BEGIN + (200 + buckets) * 100))
     };
     assert_eq!(limit_after(2_000, 10), 90, "30 a second");
     // Of the 450 tokens above the line, 90 a second come and 29 go, from when little is left in the window.
@@ -70,49 +73,43 @@ fn a_service_cools_at_the_rate_of_its_limit() {
 /// A little less than a cold service admits, but in tens, of which each fourth is refused.
 #[test]
 fn demand_that_is_refused_warms() {
-    let config = WindowConfig::new(10, ms(1_000)).unwrap();
-    let warm_up = WarmUp::new(config, 100, WarmUpConfig::default()).unwrap();
-    let begin = 7_000_000;
+    let warm_up = cold(100);
     for bucket in 0..200 {
         for _ in 0..5 {
-            let _ = warm_up.try_acquire_at(at(begin + bucket * 100), 10);
+            let _ = warm_up.try_acquire_at(at(BEGIN + bucket * 100), 10);
         }
     }
-    assert_eq!(warm_up.current_limit_at(at(begin + 20_000)), 100);
+    assert_eq!(warm_up.current_limit_at(at(BEGIN + 20_000)), 100);
 }
 
 #[test]
 fn who_asks_for_more_than_a_cold_service_has_goes_alone() {
-    let config = WindowConfig::new(10, ms(1_000)).unwrap();
-    let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
-    let begin = 7_000_000;
-    assert!(warm_up.try_acquire_at(at(begin), 31).is_admitted());
-    let refusal = warm_up.try_acquire_at(at(begin + 100), 31).refusal().unwrap();
-    assert_eq!(refusal.retry_at, Some(at(begin + 200)), "it might be warm by then");
-    assert!(!warm_up.try_acquire_at(at(begin + 900), 31).is_admitted());
-    assert!(warm_up.try_acquire_at(at(begin + 1_000), 31).is_admitted());
+    let warm_up = cold(90);
+    assert!(warm_up.try_acquire_at(at(BEGIN), 31).is_admitted());
+    let refusal = warm_up.try_acquire_at(at(BEGIN + 100), 31).refusal().unwrap();
+    assert_eq!(refusal.retry_at, Some(at(BEGIN + 200)), "it might be warm by then");
+    assert!(!warm_up.try_acquire_at(at(BEGIN + 900), 31).is_admitted());
+    assert!(warm_up.try_acquire_at(at(BEGIN + 1_000), 31).is_admitted());
     // And so it warms.
     for bucket in 0..600 {
-        let _ = warm_up.try_acquire_at(at(begin + 1_100 + bucket * 100), 31);
+        let _ = warm_up.try_acquire_at(at(BEGIN + 1_100 + bucket * 100), 31);
     }
-    assert_eq!(warm_up.current_limit_at(at(begin + 61_100)), 90);
+    assert_eq!(warm_up.current_limit_at(at(BEGIN + 61_100)), 90);
 }
 
 #[test]
 fn what_can_never_be_had_is_no_demand() {
-    let config = WindowConfig::new(10, ms(1_000)).unwrap();
-    let warm_up = WarmUp::new(config, 10, WarmUpConfig::default()).unwrap();
-    let begin = 7_000_000;
+    let warm_up = cold(10);
     for bucket in 0..400 {
         for _ in 0..10 {
-            let _ = warm_up.try_acquire_at(at(begin + bucket * 100), 1);
+            let _ = warm_up.try_acquire_at(at(BEGIN + bucket * 100), 1);
         }
     }
-    assert_eq!(warm_up.current_limit_at(at(begin + 40_000)), 10);
+    assert_eq!(warm_up.current_limit_at(at(BEGIN + 40_000)), 10);
     for bucket in 400..1_400 {
-        assert!(!warm_up.try_acquire_at(at(begin + bucket * 100), 11).is_admitted());
+        assert!(!warm_up.try_acquire_at(at(BEGIN + bucket * 100), 11).is_admitted());
     }
-    assert_eq!(warm_up.current_limit_at(at(begin + 140_000)), 3);
+    assert_eq!(warm_up.current_limit_at(at(BEGIN + 140_000)), 3);
 }
 
 /// A period has more buckets than there are parts of a token to count.
@@ -121,19 +118,18 @@ fn a_long_period_of_short_buckets_warms_in_time_and_cools() {
     let config = WindowConfig::new(10, ms(10)).unwrap();
     let period = Duration::from_secs(300);
     let warm_up = WarmUp::new(config, 1_000, WarmUpConfig::new(period, 3.0).unwrap()).unwrap();
-    let begin = 7_000_000;
     let warm_after = (0..400_000).find(|bucket| {
         for permits in [100, 50, 20, 10, 10, 5, 5] {
-            let _ = warm_up.try_acquire_at(at(begin + bucket), permits);
+            let _ = warm_up.try_acquire_at(at(BEGIN + bucket), permits);
         }
-        warm_up.current_limit_at(at(begin + bucket)) == 1_000
+        warm_up.current_limit_at(at(BEGIN + bucket)) == 1_000
     });
     let warm_after = warm_after.unwrap();
     assert!((280_000..320_000).contains(&warm_after), "{warm_after} ms");
     for bucket in warm_after..warm_after + 400_000 {
-        assert!(warm_up.try_acquire_at(at(begin + bucket), 1).is_admitted());
+        assert!(warm_up.try_acquire_at(at(BEGIN + bucket), 1).is_admitted());
     }
-    let cold = warm_up.current_limit_at(at(begin + warm_after + 400_000));
+    let cold = warm_up.current_limit_at(at(BEGIN + warm_after + 400_000));
     assert!((333..340).contains(&cold), "{cold}");
 }
 
@@ -150,11 +146,9 @@ fn the_highest_of_all_limits_warms_up() {
 
 #[test]
 fn a_warm_service_says_when_permits_come_back() {
-    let config = WindowConfig::new(10, ms(1_000)).unwrap();
-    let warm_up = WarmUp::new(config, 90, WarmUpConfig::default()).unwrap();
-    let begin = 7_000_000;
+    let warm_up = cold(90);
     let refusal = (0..200).find_map(|bucket| {
-        let now = at(begin + bucket * 100);
+        let now = at(BEGIN + bucket * 100);
         let refusal = (0..9).find_map(|_| warm_up.try_acquire_at(now, 5).refusal());
         refusal.filter(|_| bucket > 150).map(|refusal| (now, refusal))
     });
