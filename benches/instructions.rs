@@ -113,7 +113,7 @@ fn account_at_2(times: u64) {
     repeat(times, |_| window.account_at(black_box(NOW)));
 }
 
-/// Without a window, and so without a bucket in hand.
+/// A bucket whose counters all threads share: pinned, added to by a read-modify-write, and unpinned.
 fn array_current_bucket(times: u64) {
     let array = LeapArray::<MetricBucket>::new(config(2));
     repeat(times, |_| array.current_bucket(black_box(NOW)).add(Pass, black_box(1)));

@@ -3,7 +3,7 @@
 //! Measured: the sum, the rate, the mean response time and the account of 2 × 500 ms; the sum of a
 //! view of 2 × 500 ms over an array of 120; and sum and account over all of the 120. The time is
 //! given, except for `qps`, which reads the precise or the cached clock. Beside them: one
-//! `ArcSwapOption::load`, of which a read does one for each bucket.
+//! `ArcSwapOption::load`, which a read would need for each bucket behind such a pointer.
 //!
 //! The writer records requests, one after the other without a pause, all in the newest bucket: the
 //! worst neighbour there can be for the cache line that the reader needs, and no rollover.

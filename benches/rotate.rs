@@ -1,11 +1,12 @@
-//! What a rollover costs: every operation is the first in its bucket, so each one retires a stale
-//! bucket and puts a fresh one in.
+//! What a rollover costs: every operation is the first in its bucket, so that each one seals the
+//! thread's cell into the window's history and binds it to the new bucket.
 //!
 //! Measured: `add_at` with a time that moves on by one bucket with each operation, at 2 and at 120
 //! buckets, on one thread; and on two threads that meet before every operation and then record in
-//! the same new bucket, so that both cross each rollover. Beside them: an `add_at` without a
-//! rollover, the least that a rollover can do (a fresh bucket allocated and stored in an
-//! `ArcSwapOption`), and for two threads the meeting alone.
+//! the same new bucket, so that both cross each rollover. The same for `LeapArray<MetricBucket>`, whose
+//! threads share the counters of a bucket: its rollover replaces the stale wrap. Beside them: an
+//! `add_at` without a rollover, a fresh bucket allocated and stored in an `ArcSwapOption`, and for two
+//! threads the meeting alone.
 //!
 //! The last part of each name is the number of threads. Two threads need two idle cores: where
 //! they have to share one, a meeting takes as long as the scheduler lets it.
@@ -24,7 +25,7 @@ use arc_swap::ArcSwapOption;
 use criterion::{BenchmarkId, Criterion};
 use crossbeam_utils::{Backoff, CachePadded};
 use leaparray::MetricEvent::Pass;
-use leaparray::{MetricBucket, Timestamp};
+use leaparray::{LeapArray, MetricBucket, Timestamp};
 
 use common::Group;
 
@@ -79,6 +80,10 @@ fn one_thread(group: &mut Group<'_>) {
         row(group, &format!("rollover, {samples}"), 1, |round| {
             window.add_at(start_of(round), Pass, black_box(1));
         });
+        let array = LeapArray::<MetricBucket>::new(*window.config());
+        row(group, &format!("LeapArray rollover, {samples}"), 1, |round| {
+            array.current_bucket(start_of(round)).add(Pass, black_box(1));
+        });
     }
 }
 
@@ -91,6 +96,11 @@ fn two_threads(group: &mut Group<'_>) {
         row(group, &format!("rollover, {samples}"), 2, |round| {
             meeting.meet(round);
             window.add_at(start_of(round), Pass, black_box(1));
+        });
+        let (array, meeting) = (LeapArray::<MetricBucket>::new(*window.config()), Meeting::new(2));
+        row(group, &format!("LeapArray rollover, {samples}"), 2, |round| {
+            meeting.meet(round);
+            array.current_bucket(start_of(round)).add(Pass, black_box(1));
         });
     }
 }

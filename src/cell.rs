@@ -1,10 +1,10 @@
 //! The three kinds of number a bucket is made of. None of them wraps.
 //!
 //! Each is written by the one thread that owns it, with a plain load and store, or else shared, with
-//! a read-modify-write. Never both: that is for [`crate::metric_bucket`] to see to.
+//! a read-modify-write. Never both: that is for [`crate::metric_cell`] to see to.
 
 use crate::sync::stall::{self, Point};
-use crate::sync::{AtomicI64, Ordering};
+use crate::sync::{AtomicI64, Ordering, word_beside};
 
 /// Where every cell ends: 2⁶², some 4.6 · 10¹⁸, or 146 years in nanoseconds.
 pub(crate) const CEILING: u64 = 1 << 62;
@@ -22,12 +22,28 @@ impl Counter {
         Self(AtomicI64::new(0))
     }
 
+    /// One beside another counter, which a model need not see.
+    pub(crate) fn beside() -> Self {
+        Self(word_beside(0))
+    }
+
     /// Adds `count`, at most up to the ceiling, as the only thread that writes.
     #[inline]
     pub(crate) fn add_owned(&self, count: u64, order: Ordering) {
+        let value = from_cell(self.0.load(Ordering::Relaxed));
+        stall::at(Point::CounterRead);
+        // Both are at most about 2⁶²: the sum does not overflow.
+        self.0.store(to_cell(value + count.min(CEILING)), order);
+    }
+
+    /// Adds one, as the only thread that writes.
+    #[inline]
+    pub(crate) fn increment_owned(&self, order: Ordering) {
         let value = self.0.load(Ordering::Relaxed);
         stall::at(Point::CounterRead);
-        self.0.store(value.saturating_add(to_cell(count)).min(to_cell(CEILING)), order);
+        // One at a time, it takes another century from the ceiling to the end of an `i64`; a read
+        // stops at the ceiling.
+        self.0.store(value.wrapping_add(1), order);
     }
 
     /// Adds `count`, at most up to the ceiling, as one of many.
@@ -69,7 +85,7 @@ impl Minimum {
     const NONE: i64 = i64::MAX;
 
     pub(crate) fn new() -> Self {
-        Self(AtomicI64::new(Self::NONE))
+        Self(word_beside(Self::NONE))
     }
 
     #[inline]
@@ -98,6 +114,12 @@ impl Minimum {
         let value = self.0.load(Ordering::Relaxed);
         (value != Self::NONE).then(|| from_cell(value))
     }
+
+    /// The least, or `i64::MAX` if there was none.
+    #[inline]
+    pub(crate) fn word(&self) -> u64 {
+        from_cell(self.0.load(Ordering::Relaxed))
+    }
 }
 
 /// The greatest of the values recorded.
@@ -108,7 +130,7 @@ impl Maximum {
     const NONE: i64 = -1;
 
     pub(crate) fn new() -> Self {
-        Self(AtomicI64::new(Self::NONE))
+        Self(word_beside(Self::NONE))
     }
 
     #[inline]
@@ -132,8 +154,13 @@ impl Maximum {
 
     #[inline]
     pub(crate) fn get(&self) -> Option<u64> {
-        let value = self.0.load(Ordering::Relaxed);
-        (value != Self::NONE).then(|| from_cell(value))
+        self.word().checked_sub(1)
+    }
+
+    /// One more than the greatest, or 0 if there was none.
+    #[inline]
+    pub(crate) fn word(&self) -> u64 {
+        from_cell(self.0.load(Ordering::Relaxed)).wrapping_add(1)
     }
 }
 

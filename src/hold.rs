@@ -4,8 +4,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use crate::pool::{Chunk, place_in_chunk};
-use crate::sync::Arc;
 use crate::wrap::BucketWrap;
 
 /// Where to record at a given time: dereferences to the bucket.
@@ -48,7 +46,7 @@ impl<B> Deref for CurrentBucket<'_, B> {
 /// bucket of your own stores with `Release`, or after a release fence: a read that holds nothing tells by
 /// that whether it has seen a later use of the bucket. [`MetricBucket`](crate::MetricBucket) does.
 pub struct WrapRef<'a, B> {
-    chunk: &'a Arc<Chunk<B>>,
+    wrap: &'a BucketWrap<B>,
     index: u32,
     /// Not `Send`: the fence in `hold` is the thread's own.
     stays: PhantomData<*const ()>,
@@ -56,20 +54,13 @@ pub struct WrapRef<'a, B> {
 
 impl<'a, B> WrapRef<'a, B> {
     /// Holds the wrap of that index. The caller looks whether it is still what it was found as.
-    pub(crate) fn hold(chunk: &'a Arc<Chunk<B>>, index: u32) -> Self {
-        chunk[place_in_chunk(index)].hold();
-        Self { chunk, index, stays: PhantomData }
+    pub(crate) fn hold(wrap: &'a BucketWrap<B>, index: u32) -> Self {
+        wrap.hold();
+        Self { wrap, index, stays: PhantomData }
     }
 
     pub(crate) const fn index(&self) -> u32 {
         self.index
-    }
-
-    /// A hold of its own, which keeps the memory too.
-    pub(crate) fn to_owned(&self) -> HeldWrap<B> {
-        // No need to look again: it is held already.
-        BucketWrap::hold(self);
-        HeldWrap { chunk: Arc::clone(self.chunk), place: place_in_chunk(self.index) }
     }
 }
 
@@ -77,7 +68,7 @@ impl<B> Deref for WrapRef<'_, B> {
     type Target = BucketWrap<B>;
 
     fn deref(&self) -> &BucketWrap<B> {
-        &self.chunk[place_in_chunk(self.index)]
+        self.wrap
     }
 }
 
@@ -90,26 +81,5 @@ impl<B: fmt::Debug> fmt::Debug for WrapRef<'_, B> {
 impl<B> Drop for WrapRef<'_, B> {
     fn drop(&mut self) {
         self.let_go();
-    }
-}
-
-/// A [`BucketWrap`] that is held for as long as one likes, beyond the array's end too.
-#[derive(Debug)]
-pub(crate) struct HeldWrap<B> {
-    chunk: Arc<Chunk<B>>,
-    place: usize,
-}
-
-impl<B> HeldWrap<B> {
-    /// The wrap, always: without a way to panic in it, there is nothing to clean up on that way.
-    #[inline]
-    pub(crate) fn get(&self) -> Option<&BucketWrap<B>> {
-        self.chunk.get(self.place)
-    }
-}
-
-impl<B> Drop for HeldWrap<B> {
-    fn drop(&mut self) {
-        self.chunk[self.place].let_go();
     }
 }

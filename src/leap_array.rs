@@ -12,7 +12,7 @@ use crate::hold::{CurrentBucket, WrapRef};
 use crate::retired::Retired;
 use crate::ring::Ring;
 use crate::sync::stall::{self, Point};
-use crate::sync::{Arc, Lazy, Mutex, Patience, Slot, unique};
+use crate::sync::{Arc, Lazy, Mutex, Patience, Slot};
 use crate::timestamp::Timestamp;
 
 /// A ring of buckets over time, after Sentinel's `LeapArray`; lock-free, and exact at rollover.
@@ -41,8 +41,6 @@ use crate::timestamp::Timestamp;
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
 pub struct LeapArray<B: Bucket> {
-    /// Which array this is, of all there ever were in this process.
-    id: u64,
     config: WindowConfig,
     ring: Lazy<Ring<B>>,
     retired: Slot<Retired<B>>,
@@ -59,7 +57,6 @@ impl<B: Bucket> LeapArray<B> {
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         Self {
-            id: unique(),
             config,
             ring: Lazy::new(),
             retired: Slot::empty(),
@@ -73,11 +70,6 @@ impl<B: Bucket> LeapArray<B> {
     #[inline]
     pub const fn config(&self) -> &WindowConfig {
         &self.config
-    }
-
-    #[inline]
-    pub(crate) const fn id(&self) -> u64 {
-        self.id
     }
 
     /// The bucket to record in at `now`: that of `now`'s number, made if it is not there yet.
@@ -355,7 +347,19 @@ impl<B: Bucket> fmt::Debug for LeapArray<B> {
 }
 
 #[cfg(all(test, not(loom)))]
-mod stall_tests;
+impl<B: Bucket> LeapArray<B> {
+    /// How many wraps were made.
+    pub(crate) fn wraps_made(&self) -> u64 {
+        self.ring.get().map_or(0, Ring::len).into()
+    }
+
+    /// How many wraps are in the retired list: those that may still be added to, and the free ones.
+    pub(crate) fn wraps_listed(&self) -> (u64, u64) {
+        let retired = self.retired.load();
+        let count = |len: fn(&Retired<B>) -> usize| retired.get().map_or(0, len) as u64;
+        (count(Retired::open_len), count(Retired::unused_len))
+    }
+}
 
 #[cfg(all(test, not(loom)))]
 mod tests;

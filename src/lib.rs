@@ -23,11 +23,12 @@
 //! | read another length of the same counts | [`SlidingWindow::view`] |
 //! | know where every count has gone | [`SlidingWindow::account`] |
 //! | choose where `now` comes from | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
-//! | know one resource: rates, response times, what is under way | [`ResourceNode`], entered by [`Entry`] |
+//! | know one resource: rates, response times, requests in flight | [`ResourceNode`], entered by [`Entry`] |
 //! | find a resource by its name | [`Registry`], which gives out [`Resource`]s |
 //! | limit, pace and protect on all of that | [`flow`] |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
 //! | count something of your own | [`LeapArray`], over any [`Bucket`] |
+//! | know how much memory the threads' counters take | [`CellMemory::current`] |
 //!
 //! The [`guide`] says how to choose a geometry and a clock, and what a reading means; [`design`]
 //! says how it works, [`correctness`] what is proved, and how to see for yourself.
@@ -60,17 +61,15 @@ struct Readme;
 mod account;
 mod bucket;
 mod cell;
-mod cell_list;
 mod clock;
 mod divisor;
 mod error;
 mod event;
 pub mod flow;
-mod gauge;
 mod geometry;
-mod hand;
 mod hold;
 mod leap_array;
+mod metric_array;
 mod metric_bucket;
 mod metric_cell;
 #[cfg(feature = "sentinel-format")]
@@ -85,6 +84,8 @@ mod second_metrics;
 #[cfg(feature = "serde")]
 mod serde_nanos;
 mod span;
+#[cfg(all(test, not(loom)))]
+mod stall_tests;
 mod sync;
 mod timestamp;
 mod window;
@@ -101,6 +102,7 @@ pub use event::MetricEvent;
 pub use geometry::WindowConfig;
 pub use hold::{CurrentBucket, WrapRef};
 pub use leap_array::LeapArray;
+pub use metric_array::CellMemory;
 pub use metric_bucket::MetricBucket;
 #[cfg(feature = "sentinel-format")]
 pub use metric_line::{MetricLine, MetricLineError, ThinLine};
@@ -112,6 +114,9 @@ pub use registry::{
     Registry, RegistryConfig, RegistryError, Resource, ResourceConfig, Resources, Traffic,
 };
 pub use second_metrics::SecondMetrics;
+#[cfg(loom)]
+#[doc(hidden)]
+pub use sync::show_all_words;
 pub use timestamp::Timestamp;
 pub use window::{BucketTotals, SlidingWindow};
 pub use wrap::BucketWrap;

@@ -1,9 +1,10 @@
-//! The counters of one bucket that one thread writes, or those that many share.
+//! Counters, which one thread writes or many share.
 
 use std::time::Duration;
 
-use crate::cell::{Counter, Maximum, Minimum};
+use crate::cell::{CEILING, Counter, Maximum, Minimum};
 use crate::event::MetricEvent;
+use crate::metric_array::Counts;
 use crate::metric_totals::MetricTotals;
 use crate::sync::Ordering;
 
@@ -23,8 +24,11 @@ pub(crate) struct MetricCell {
 impl Default for MetricCell {
     fn default() -> Self {
         Self {
-            events: std::array::from_fn(|_| Counter::new()),
-            rt_count: Counter::new(),
+            events: std::array::from_fn(|event| match event {
+                0 => Counter::new(),
+                _ => Counter::beside(),
+            }),
+            rt_count: Counter::beside(),
             min_rt: Minimum::new(),
             max_rt: Maximum::new(),
             max_concurrency: Maximum::new(),
@@ -33,8 +37,8 @@ impl Default for MetricCell {
 }
 
 impl MetricCell {
-    /// Empties all of them, when nobody writes. Relaxed: whoever is to write again, or has read what
-    /// this leaves behind, is ordered by the wrap that the cell is in.
+    /// Zeroes all of them, while no thread writes. Relaxed: a later writer, and a reader of what this
+    /// leaves behind, are ordered by the wrap or by the thread cell that the counters are in.
     pub(crate) fn reset(&self) {
         self.events.iter().for_each(Counter::reset);
         self.rt_count.reset();
@@ -51,18 +55,16 @@ impl MetricCell {
     /// The sum of the response times in nanoseconds, and how many there were.
     #[inline]
     pub(crate) fn rt(&self) -> (u64, u64) {
-        // Acquire, both: pairs with the Releases in `CellWriter::record_rt`. The sum is read first, then
+        // Acquire, both: pairs with the Releases in `OwnedWriter::record_rt`. The sum is read first, then
         // the count, and after that what ended in as many response times.
         let nanos = self.events[MetricEvent::Rt as usize].get(Ordering::Acquire);
         (nanos, self.rt_count.get(Ordering::Acquire))
     }
 
-    #[inline]
     pub(crate) fn min_rt(&self) -> Option<Duration> {
         self.min_rt.get().map(Duration::from_nanos)
     }
 
-    #[inline]
     pub(crate) fn max_rt(&self) -> Option<Duration> {
         self.max_rt.get().map(Duration::from_nanos)
     }
@@ -71,72 +73,92 @@ impl MetricCell {
         self.max_concurrency.get()
     }
 
-    pub(crate) fn total(&self) -> MetricTotals {
+    #[inline]
+    pub(crate) fn counts(&self) -> Counts {
         let (rt_nanos, rt_count) = self.rt();
-        MetricTotals {
-            events: MetricEvent::ALL.map(|event| self.sum(event)),
-            rt_nanos: rt_nanos.into(),
+        let mut events = MetricEvent::ALL.map(|event| match event {
+            MetricEvent::Rt => 0,
+            event => self.sum(event),
+        });
+        events[MetricEvent::Rt as usize] = rt_nanos;
+        Counts {
+            events,
+            rt_nanos_high: 0,
             rt_count,
-            min_rt: self.min_rt(),
-            max_rt: self.max_rt(),
-            max_concurrency: self.max_concurrency(),
+            min_rt: self.min_rt.word(),
+            max_rt: self.max_rt.word(),
+            max_concurrency: self.max_concurrency.word(),
         }
+    }
+
+    pub(crate) fn total(&self) -> MetricTotals {
+        self.counts().totals()
     }
 }
 
-/// A cell and how this thread may write it.
+/// Writes a cell that no other thread writes, with plain loads and stores.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CellWriter<'a> {
-    pub(crate) cell: &'a MetricCell,
-    /// Whether no other thread ever writes this cell.
-    pub(crate) owned: bool,
-}
+pub(crate) struct OwnedWriter<'a>(pub(crate) &'a MetricCell);
 
-impl CellWriter<'_> {
+impl OwnedWriter<'_> {
     #[inline]
     pub(crate) fn add(self, event: MetricEvent, count: u64) {
         if let MetricEvent::Rt = event {
             self.record_rt(count);
         } else {
-            // Relaxed: a counter orders nothing else. Who must see it is ordered by what told
-            // them that the add has returned.
-            self.count(&self.cell.events[event as usize], count, Ordering::Relaxed);
+            // Relaxed: a counter orders nothing else. A reader that must see the add is ordered by
+            // what told it that the add has returned.
+            self.0.events[event as usize].add_owned(count, Ordering::Relaxed);
         }
+    }
+
+    /// Adds one event, which is not a response time.
+    #[inline]
+    pub(crate) fn increment(self, event: MetricEvent) {
+        self.0.events[event as usize].increment_owned(Ordering::Relaxed);
     }
 
     #[inline]
     pub(crate) fn record_rt(self, nanos: u64) {
-        let cell = self.cell;
-        if self.owned {
-            cell.min_rt.record_owned(nanos);
-            cell.max_rt.record_owned(nanos);
-        } else {
-            cell.min_rt.record_shared(nanos);
-            cell.max_rt.record_shared(nanos);
-        }
-        // Release: pairs with the Acquire in `MetricCell::rt`. Whoever counts this response time has the
-        // success or the exception that was counted before.
-        self.count(&cell.rt_count, 1, Ordering::Release);
-        // Release: pairs with the Acquire in `MetricCell::rt`. Whose sum has this response time has
-        // its count and its extremes too, so that no mean is above the maximum.
-        self.count(&cell.events[MetricEvent::Rt as usize], nanos, Ordering::Release);
+        let (cell, nanos) = (self.0, nanos.min(CEILING));
+        cell.min_rt.record_owned(nanos);
+        cell.max_rt.record_owned(nanos);
+        // Release: pairs with the Acquire in `MetricCell::rt`. A reader that counts this response time
+        // has the success or the exception that was counted before.
+        cell.rt_count.increment_owned(Ordering::Release);
+        // Release: pairs with the Acquire in `MetricCell::rt`. A reader whose sum has this response
+        // time has its count and its extremes too, so that no mean is above the maximum.
+        cell.events[MetricEvent::Rt as usize].add_owned(nanos, Ordering::Release);
     }
 
     #[inline]
     pub(crate) fn record_concurrency(self, concurrency: u64) {
-        if self.owned {
-            self.cell.max_concurrency.record_owned(concurrency);
+        self.0.max_concurrency.record_owned(concurrency);
+    }
+}
+
+/// Writes a cell that many threads write, with read-modify-writes in the same order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedWriter<'a>(pub(crate) &'a MetricCell);
+
+impl SharedWriter<'_> {
+    pub(crate) fn add(self, event: MetricEvent, count: u64) {
+        if let MetricEvent::Rt = event {
+            self.record_rt(count);
         } else {
-            self.cell.max_concurrency.record_shared(concurrency);
+            self.0.events[event as usize].add_shared(count, Ordering::Relaxed);
         }
     }
 
-    #[inline]
-    fn count(self, counter: &Counter, count: u64, order: Ordering) {
-        if self.owned {
-            counter.add_owned(count, order);
-        } else {
-            counter.add_shared(count, order);
-        }
+    pub(crate) fn record_rt(self, nanos: u64) {
+        let cell = self.0;
+        cell.min_rt.record_shared(nanos);
+        cell.max_rt.record_shared(nanos);
+        cell.rt_count.add_shared(1, Ordering::Release);
+        cell.events[MetricEvent::Rt as usize].add_shared(nanos, Ordering::Release);
+    }
+
+    pub(crate) fn record_concurrency(self, concurrency: u64) {
+        self.0.max_concurrency.record_shared(concurrency);
     }
 }

@@ -18,8 +18,9 @@ pub struct MetricTotals {
     pub(crate) events: [u64; MetricEvent::COUNT],
     pub(crate) rt_nanos: u128,
     pub(crate) rt_count: u64,
-    pub(crate) min_rt: Option<Duration>,
-    pub(crate) max_rt: Option<Duration>,
+    /// In nanoseconds, as is `max_rt`.
+    pub(crate) min_rt: Option<u64>,
+    pub(crate) max_rt: Option<u64>,
     pub(crate) max_concurrency: Option<u64>,
 }
 
@@ -48,14 +49,14 @@ impl MetricTotals {
 
     /// The shortest response time; `None` if there was none.
     #[must_use]
-    pub const fn min_rt(&self) -> Option<Duration> {
-        self.min_rt
+    pub fn min_rt(&self) -> Option<Duration> {
+        self.min_rt.map(Duration::from_nanos)
     }
 
     /// The longest response time; `None` if there was none.
     #[must_use]
-    pub const fn max_rt(&self) -> Option<Duration> {
-        self.max_rt
+    pub fn max_rt(&self) -> Option<Duration> {
+        self.max_rt.map(Duration::from_nanos)
     }
 
     /// The highest concurrency; `None` if none was recorded.
@@ -72,7 +73,10 @@ impl AddAssign<&Self> for MetricTotals {
         }
         self.rt_nanos = self.rt_nanos.saturating_add(other.rt_nanos);
         self.rt_count = self.rt_count.saturating_add(other.rt_count);
-        self.min_rt = self.min_rt.into_iter().chain(other.min_rt).min();
+        self.min_rt = match (self.min_rt, other.min_rt) {
+            (Some(min), Some(other)) => Some(min.min(other)),
+            (min, other) => min.or(other),
+        };
         self.max_rt = self.max_rt.max(other.max_rt);
         self.max_concurrency = self.max_concurrency.max(other.max_concurrency);
     }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use crate::bucket::Bucket;
 use crate::geometry::WindowConfig;
 use crate::hold::WrapRef;
-use crate::pool::{Pool, place_in_chunk};
+use crate::pool::Pool;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, Ordering};
 use crate::timestamp::Timestamp;
@@ -20,7 +20,7 @@ use crate::wrap::{BucketWrap, UNUSED};
 pub(crate) struct Ring<B> {
     config: WindowConfig,
     slots: Box<[AtomicU32]>,
-    pool: Pool<B>,
+    pool: Pool<BucketWrap<B>>,
     /// How many wraps have been made, or are being made.
     made: AtomicU32,
 }
@@ -39,14 +39,14 @@ impl<B: Bucket> Ring<B> {
             config,
             slots: (0..samples).map(|_| AtomicU32::new(EMPTY)).collect(),
             pool: Pool::with_capacity(samples + Self::SPARE),
-            made: AtomicU32::new(Pool::<B>::FIRST),
+            made: AtomicU32::new(0),
         }
     }
 
     /// The wrap of that index.
     #[inline]
     pub(crate) fn wrap(&self, index: u32) -> &BucketWrap<B> {
-        &self.pool.chunk(index)[place_in_chunk(index)]
+        self.pool.get(index)
     }
 
     /// The wrap in that slot, held.
@@ -69,7 +69,7 @@ impl<B: Bucket> Ring<B> {
 
     /// The wrap of that index, held; what it is used for is for the caller to look at after this.
     pub(crate) fn hold_index(&self, index: u32) -> WrapRef<'_, B> {
-        WrapRef::hold(self.pool.chunk(index), index)
+        WrapRef::hold(self.pool.get(index), index)
     }
 
     /// What is in each of the slots, held.
@@ -103,7 +103,7 @@ impl<B: Bucket> Ring<B> {
     /// How many wraps there are.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn len(&self) -> u32 {
-        self.made.load(Ordering::Relaxed) - Pool::<B>::FIRST
+        self.made.load(Ordering::Relaxed)
     }
 
     /// The index of a new wrap of that start.
@@ -111,7 +111,7 @@ impl<B: Bucket> Ring<B> {
         // Relaxed: all there is to it is that no two get the same.
         let index = self.made.fetch_add(1, Ordering::Relaxed);
         stall::at(Point::IndexTaken);
-        let is_free = self.pool.make(index).renew(start);
+        let is_free = self.pool.make(index, BucketWrap::unused).renew(start);
         debug_assert!(is_free, "nobody knows of it");
         index
     }

@@ -60,8 +60,8 @@ impl From<MetricTotals> for Totals {
             occupied_pass: totals.sum(MetricEvent::OccupiedPass),
             rt_sum_nanos: totals.rt_nanos,
             rt_count: totals.rt_count,
-            min_rt_nanos: totals.min_rt.map(saturating_nanos),
-            max_rt_nanos: totals.max_rt.map(saturating_nanos),
+            min_rt_nanos: totals.min_rt,
+            max_rt_nanos: totals.max_rt,
             max_concurrency: totals.max_concurrency,
         }
     }
@@ -81,8 +81,8 @@ impl From<Totals> for MetricTotals {
             events,
             rt_nanos: totals.rt_sum_nanos,
             rt_count: totals.rt_count,
-            min_rt: totals.min_rt_nanos.map(Duration::from_nanos),
-            max_rt: totals.max_rt_nanos.map(Duration::from_nanos),
+            min_rt: totals.min_rt_nanos,
+            max_rt: totals.max_rt_nanos,
             max_concurrency: totals.max_concurrency,
         }
     }

@@ -35,8 +35,8 @@ fn rotate(window: &SlidingWindow<ManualClock>, buckets: u64) {
     }
 }
 
-/// A thread that records in every bucket, and after it one that records in every so many: both have
-/// a cell there, and the second has its wrap in hand for so many rotations of the first.
+/// A thread that records in every bucket, and after it one that records in every so many: the cell of
+/// the second stays bound to a bucket for so many rotations of the first.
 fn rotate_on_two_threads(
     window: &SlidingWindow<ManualClock>,
     every: u64,
@@ -57,7 +57,7 @@ fn rotate_on_two_threads(
         for round in 0..200 {
             match round {
                 100 => before = measure(),
-                // Not after the last: the other thread gives its token back.
+                // Not after the last: the other thread ends, and its cell is abandoned.
                 199 => after = measure(),
                 _ => {}
             }
@@ -89,7 +89,7 @@ fn enter_and_look(node: &ResourceNode<ManualClock>, cursor: &SecondsCursor, buck
 }
 
 #[test]
-fn nothing_in_steady_state() {
+fn steady_state_allocates_nothing() {
     let _profiler = dhat::Profiler::builder().testing().build();
     let blocks = || dhat::HeapStats::get().total_blocks;
     // The test harness's own thread allocates for a while after it has started this one.

@@ -87,7 +87,7 @@ fn window() -> SlidingWindow<ManualClock> {
 }
 
 #[test]
-fn both_ends_of_time_are_times_like_any_other() {
+fn both_ends_of_time_are_recorded_and_read_like_any_time() {
     let window = window();
     for now in [Timestamp::MIN, Timestamp::MAX] {
         window.clock().set(now);
@@ -100,15 +100,17 @@ fn both_ends_of_time_are_times_like_any_other() {
         window.clock().advance(Duration::MAX);
     }
     assert_eq!(window.lifetime().sum(PASS), 10);
-    // The last bucket is cut short: what is recorded next at the beginning is not in it.
+    // The last bucket is cut short: what is recorded next at the beginning is not in it, but late.
     for now in [Timestamp::MAX, Timestamp::MIN, Timestamp::MAX, Timestamp::MIN] {
         window.add_at(now, MetricEvent::Block, 1);
     }
     assert_eq!(window.sum_at(Timestamp::MAX, MetricEvent::Block), 2);
-    assert_eq!(window.sum_at(Timestamp::MIN, MetricEvent::Block), 2);
-    // The end of time is a bucket too: nothing comes after it.
-    assert_eq!(window.sum_at(Timestamp::MAX, PASS), 5);
-    assert_eq!(window.sum_at(Timestamp::MIN, PASS), 5);
+    assert_eq!(window.sum_at(Timestamp::MIN, MetricEvent::Block), 0);
+    assert_eq!(window.account_at(Timestamp::MIN).late.sum(MetricEvent::Block), 2);
+    // The end of time is a bucket too: nothing comes after it, and the beginning is gone.
+    let account = window.account_at(Timestamp::MAX);
+    assert_eq!((window.sum_at(Timestamp::MAX, PASS), account.expired.sum(PASS)), (5, 5));
+    assert_eq!(window.sum_at(Timestamp::MIN, PASS), 0);
 }
 
 #[test]
@@ -148,18 +150,57 @@ fn response_times_of_any_length_keep_a_mean() {
 }
 
 #[test]
-fn a_clock_that_goes_back_makes_adds_late_and_reads_follow_it() {
+fn add_an_interval_before_the_newest_bucket_is_late() {
     let window = window();
     window.clock().set(Timestamp::from_secs(100));
     window.add(PASS, 1);
-    window.clock().set(Timestamp::from_secs(90));
-    assert_eq!(window.sum(PASS), 0, "what has not happened yet");
-    window.add(PASS, 10);
-    assert_eq!(window.account().late.sum(PASS), 10, "its slot holds the bucket of 100 s");
-    window.clock().set(Timestamp::from_millis(90_100));
-    window.add(PASS, 100);
-    assert_eq!(window.sum(PASS), 100, "another slot, never used by a newer bucket");
+    // One in the slot that holds the newest bucket, one in a slot that was never used.
+    for (millis, count) in [(90_000, 10), (90_100, 100)] {
+        window.clock().set(Timestamp::from_millis(millis));
+        assert_eq!(window.sum(PASS), 0, "what is recorded later is not read at {millis} ms");
+        let before = window.account().late.sum(PASS);
+        window.add(PASS, count);
+        assert_eq!(window.sum(PASS), 0, "what is late is not read at {millis} ms");
+        assert_eq!(window.account().late.sum(PASS) - before, count);
+    }
+    // The oldest bucket of the window of 100 s, and the one before it.
+    for (millis, count) in [(99_100, 1_000), (99_000, 10_000)] {
+        window.add_at(Timestamp::from_millis(millis), PASS, count);
+    }
     window.clock().set(Timestamp::from_secs(100));
-    assert_eq!(window.sum(PASS), 1);
-    assert_eq!(window.lifetime().sum(PASS), 111);
+    assert_eq!(window.sum(PASS), 1_001);
+    assert_eq!(window.account().late.sum(PASS), 10_110);
+    assert_eq!(window.lifetime().sum(PASS), 11_111);
+}
+
+#[test]
+fn add_within_the_interval_before_the_newest_bucket_is_read_at_its_own_time() {
+    let window = window();
+    window.add_at(Timestamp::from_secs(100), PASS, 1);
+    let earlier = Timestamp::from_millis(99_500);
+    window.add_at(earlier, PASS, 10);
+    assert_eq!(window.sum_at(earlier, PASS), 10);
+    assert_eq!(window.sum_at(Timestamp::from_secs(100), PASS), 11);
+    // The bucket of 99.5 s is the first that is gone.
+    window.add_at(Timestamp::from_millis(100_500), PASS, 100);
+    assert_eq!(window.sum_at(earlier, PASS), 0, "gone, also at a time that covered it");
+    assert_eq!(window.sum_at(Timestamp::from_millis(100_500), PASS), 101);
+}
+
+#[test]
+fn sum_of_one_bucket_passes_the_ceiling_once_its_thread_has_left_it() {
+    let window = window();
+    let full = MetricBucket::CEILING;
+    let (first, second) = (Timestamp::from_millis(0), Timestamp::from_millis(100));
+    for visits in 1..=5 {
+        for count in [u64::MAX, 1] {
+            window.add_at(first, PASS, count);
+        }
+        let sum = full.saturating_mul(visits);
+        assert_eq!(window.sum_at(first, PASS), sum, "after {visits} visits");
+        window.add_at(second, MetricEvent::Block, 1);
+        assert_eq!(window.sum_at(first, PASS), sum, "sealed");
+    }
+    assert_eq!(window.max_of_single_bucket_at(second, PASS), u64::MAX);
+    assert_eq!(window.sum_at(second, MetricEvent::Block), 5);
 }

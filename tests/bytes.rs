@@ -1,78 +1,199 @@
 //! What a window of a minute takes: 120 buckets of half a second, of which a view of a second costs
-//! nothing.
+//! nothing. And a node, which is such a window.
+//!
+//! The chunks of the process-wide slab of cells are left out, since all windows share them; the cells
+//! that the window has in use are counted instead.
 //!
 //! A file of its own: the profiler counts what the whole process allocates.
 
+use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+use leaparray::{
+    CellMemory, ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
+    WindowConfig,
+};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
 const BUCKET: Duration = Duration::from_millis(500);
+const BUCKETS: u32 = 120;
+const KIB: usize = 1_024;
+const CELL: usize = 128;
 
-fn bytes() -> usize {
-    dhat::HeapStats::get().curr_bytes
+/// What is allocated beyond the slab, and how many cells are in use.
+#[derive(Clone, Copy)]
+struct Memory {
+    bytes: usize,
+    cells: usize,
 }
 
-fn minute() -> SlidingWindow<ManualClock> {
-    let config = WindowConfig::new(120, BUCKET * 120).unwrap();
-    SlidingWindow::with_clock(config, ManualClock::new(Timestamp::MIN))
+impl Memory {
+    fn now() -> Self {
+        let cells = CellMemory::current();
+        Self { bytes: dhat::HeapStats::get().curr_bytes - cells.bytes, cells: cells.in_use }
+    }
+
+    /// What was added since: the bytes, those of the cells in use included; and these cells.
+    fn since(self, before: Self) -> Self {
+        let cells = self.cells - before.cells;
+        Self { bytes: self.bytes - before.bytes + cells * CELL, cells }
+    }
 }
 
-fn record(window: &SlidingWindow<ManualClock>) {
-    window.add(MetricEvent::Pass, 1);
-    window.record_success(Duration::from_millis(1));
+/// A window or a node of a minute.
+trait Subject: Sync {
+    const NAME: &str;
+
+    fn new() -> Self;
+    fn clock(&self) -> &ManualClock;
+    /// Makes a request that succeeds.
+    fn record(&self);
+    fn passes(&self) -> u64;
 }
 
-/// A second thread in every bucket.
-fn on_another_thread(window: &SlidingWindow<ManualClock>) {
+impl Subject for SlidingWindow<ManualClock> {
+    const NAME: &str = "window";
+
+    fn new() -> Self {
+        let config = WindowConfig::new(BUCKETS as usize, BUCKET * BUCKETS).unwrap();
+        Self::with_clock(config, ManualClock::new(Timestamp::MIN))
+    }
+
+    fn clock(&self) -> &ManualClock {
+        self.clock()
+    }
+
+    fn record(&self) {
+        self.add(MetricEvent::Pass, 1);
+        self.record_success(Duration::from_millis(1));
+    }
+
+    fn passes(&self) -> u64 {
+        self.sum(MetricEvent::Pass)
+    }
+}
+
+impl Subject for ResourceNode<ManualClock> {
+    const NAME: &str = "node";
+
+    fn new() -> Self {
+        Self::with_clock(NodeConfig::default(), ManualClock::new(Timestamp::MIN))
+    }
+
+    fn clock(&self) -> &ManualClock {
+        self.clock()
+    }
+
+    fn record(&self) {
+        self.enter().success();
+    }
+
+    fn passes(&self) -> u64 {
+        self.minute_sum(MetricEvent::Pass)
+    }
+}
+
+/// Records in a minute of new buckets, in each of them on all of `threads` at once. Says what is
+/// allocated after it, while the threads run: the threads themselves are left out.
+fn minute_on_threads<S: Subject>(subject: &S, threads: u32) -> Memory {
+    let (start, turn) = (Memory::now(), Barrier::new(threads as usize + 1));
     thread::scope(|scope| {
-        let other = scope.spawn(|| {
-            for number in 0..120 {
-                let then = Timestamp::MIN.saturating_add(BUCKET * number);
-                window.add_at(then, MetricEvent::Pass, 1);
-            }
-        });
-        // Unlike the end of the scope, this waits until its thread locals are gone.
-        other.join().unwrap();
-    });
+        let recorders: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    // The first wait is over once all threads are there.
+                    turn.wait();
+                    for _ in 0..BUCKETS {
+                        turn.wait();
+                        subject.record();
+                        turn.wait();
+                    }
+                    turn.wait();
+                })
+            })
+            .collect();
+        turn.wait();
+        let of_threads = Memory::now().bytes - start.bytes;
+        for _ in 0..BUCKETS {
+            subject.clock().advance(BUCKET);
+            turn.wait();
+            turn.wait();
+        }
+        let Memory { bytes, cells } = Memory::now();
+        turn.wait();
+        // Unlike the end of the scope, this waits until their thread locals are gone.
+        for recorder in recorders {
+            recorder.join().unwrap();
+        }
+        Memory { bytes: bytes - of_threads, cells }
+    })
+}
+
+/// Records in a minute of new buckets on this thread.
+fn minute_here(subject: &impl Subject) -> Memory {
+    for _ in 0..BUCKETS {
+        subject.clock().advance(BUCKET);
+        subject.record();
+    }
+    Memory::now()
+}
+
+fn subject_stays_within_its_budget<S: Subject>() {
+    // What a thread takes once, for all windows.
+    let other = S::new();
+    minute_here(&other);
+    minute_on_threads(&other, 2);
+    drop(other);
+
+    let before = Memory::now();
+    let subject = S::new();
+    let taken = |memory: Memory| {
+        let Memory { bytes, cells } = memory.since(before);
+        (bytes + size_of_val(&subject), cells)
+    };
+    let never = taken(Memory::now());
+    subject.record();
+    let once = taken(Memory::now());
+    let minute = taken(minute_here(&subject));
+    let two = taken(minute_on_threads(&subject, 1));
+    for _ in 0..5 {
+        minute_on_threads(&subject, 1);
+    }
+    let come_and_go = taken(Memory::now());
+    assert_eq!(subject.passes(), u64::from(BUCKETS));
+    let many = taken(minute_on_threads(&subject, 64));
+    assert_eq!(subject.passes(), u64::from(64 * BUCKETS));
+    let ended = taken(minute_here(&subject));
+    assert_eq!(subject.passes(), u64::from(BUCKETS));
+    minute_on_threads(&subject, 64);
+    let again = taken(minute_here(&subject));
+
+    let name = S::NAME;
+    println!(
+        "{name}: (bytes, cells): never {never:?}, once {once:?}, a minute {minute:?}, on a second \
+         thread {two:?}, on others one after the other {come_and_go:?}, on 64 threads {many:?}, \
+         which have ended {ended:?}, and once more {again:?}"
+    );
+    assert_eq!(never.1, 0, "a {name} that was never used has no cell");
+    assert!(never.0 <= 512, "a {name} that was never used: {never:?}");
+    assert!(once.0 <= 960, "a {name} that was used once: {once:?}");
+    assert!(minute.0 <= 15_200, "a {name} that was used for a minute: {minute:?}");
+    assert!(two.0 <= 16_000, "a {name} that was used for a minute by two threads: {two:?}");
+    assert_eq!(come_and_go, two, "the cell of an ended thread is adopted by the next one");
+    // The goal. 128 bytes of the 160 are the cell.
+    assert_eq!(many.1, 65, "each thread has one cell");
+    assert!(many.0 <= 24 * KIB + 160 * many.1, "a {name} on 64 threads: {many:?}");
+    assert!(ended.0 <= 24 * KIB, "a {name} whose threads have ended: {ended:?}");
+    assert_eq!(again.1, ended.1, "64 threads more take no more cells");
+    assert!(again.0 <= 24 * KIB, "a {name} whose threads have ended again: {again:?}");
 }
 
 #[test]
-fn a_window_of_a_minute_stays_within_its_budget() {
+fn minute_stays_within_its_budget_on_any_number_of_threads() {
     let _profiler = dhat::Profiler::builder().testing().build();
-    // What a thread takes once, for all windows.
-    let other = minute();
-    record(&other);
-    on_another_thread(&other);
-    drop(other);
-
-    let before = bytes();
-    let window = minute();
-    let never = bytes() - before + size_of_val(&window);
-    record(&window);
-    let once = bytes() - before + size_of_val(&window);
-    for _ in 1..120 {
-        window.clock().advance(BUCKET);
-        record(&window);
-    }
-    let minute_long = bytes() - before + size_of_val(&window);
-    on_another_thread(&window);
-    let two_threads = bytes() - before + size_of_val(&window);
-    // Each has the token of the one before, and so its cells.
-    for _ in 0..5 {
-        on_another_thread(&window);
-    }
-    let come_and_go = bytes() - before + size_of_val(&window);
-
-    println!("never {never}, once {once}, a minute {minute_long}, on two threads {two_threads}");
-    assert_eq!(window.sum(MetricEvent::Pass), 840);
-    assert!(never <= 512, "never used: {never} bytes");
-    assert!(once <= 1_400, "used once: {once} bytes");
-    assert!(minute_long <= 18_000, "used for a minute: {minute_long} bytes");
-    assert!(two_threads <= 36_000, "used for a minute by two threads: {two_threads} bytes");
-    assert_eq!(come_and_go, two_threads, "used by more threads, one after the other");
+    subject_stays_within_its_budget::<SlidingWindow<ManualClock>>();
+    subject_stays_within_its_budget::<ResourceNode<ManualClock>>();
 }

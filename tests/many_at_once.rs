@@ -1,6 +1,7 @@
-//! More wraps than a ring has room for at first, made by many threads at once.
+//! A chunk of wraps, beyond those that an array has room for at first, made by many threads at once.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use leaparray::{Bucket, LeapArray, Timestamp, WindowConfig};
 
 /// A bucket that a thread can be stopped at, when it makes one.
-struct Stops;
+struct Stops(AtomicU64);
 
 /// Where to say that one is there, and where to hear that one may go on.
 type Stop = (Sender<()>, Receiver<()>);
@@ -23,7 +24,7 @@ impl Default for Stops {
             reached.send(()).unwrap();
             go_on.recv().unwrap();
         }
-        Self
+        Self(AtomicU64::new(0))
     }
 }
 
@@ -31,18 +32,28 @@ impl Bucket for Stops {
     type Total = u64;
 
     fn total(&self) -> u64 {
-        0
+        self.0.load(Ordering::Relaxed)
     }
 
-    fn reset(&self) {}
+    fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
 }
 
+/// How many wraps an array of one bucket has room for before its pool grows: two chunks of four.
+const ROOM: u64 = 8;
+
 #[test]
-fn the_last_of_a_chunk_is_made_first() {
+fn stalled_makers_of_a_chunk_delay_no_other_and_lose_no_count() {
     let config = WindowConfig::new(1, Duration::from_millis(1)).unwrap();
     let array = LeapArray::<Stops>::new(config);
-    let bucket = |number| array.current_bucket(Timestamp::from_millis(number));
-    let _held: Vec<_> = (0..5).map(bucket).collect();
+    let bucket = |number| {
+        let bucket = array.current_bucket(Timestamp::from_millis(number));
+        bucket.0.fetch_add(1, Ordering::Relaxed);
+        bucket
+    };
+    let recorded = || array.account(Timestamp::MIN).recorded();
+    let _held: Vec<_> = (0..ROOM).map(bucket).collect();
     thread::scope(|scope| {
         let stop = |number| {
             let ((reached, has_reached), (go_on, may_go_on)) = (mpsc::channel(), mpsc::channel());
@@ -53,10 +64,13 @@ fn the_last_of_a_chunk_is_made_first() {
             has_reached.recv().unwrap();
             go_on
         };
-        let stopped = [5, 6, 7].map(stop);
-        drop(bucket(8));
+        // Each of them is to have a wrap of the next chunk, and makes all of it.
+        let stopped = [ROOM, ROOM + 1, ROOM + 2].map(stop);
+        drop(bucket(ROOM + 3));
+        assert_eq!(recorded(), ROOM + 1);
         for go_on in stopped {
             go_on.send(()).unwrap();
         }
     });
+    assert_eq!(recorded(), ROOM + 4);
 }

@@ -34,7 +34,13 @@ fn rates_divide_by_what_the_window_has_seen() {
     window.add(PASS, 5);
     clock.advance(millis(100));
     assert_eq!(window.qps(PASS), 5.0, "the first bucket has left");
-    // History that is played back into a window is divided by the whole interval.
+}
+
+#[test]
+#[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
+fn rate_before_the_window_was_made_divides_by_the_interval() {
+    let (window, _) = window(10);
+    // History that is played back.
     window.add_at(t(500), PASS, 3);
     assert_eq!(window.qps_at(t(500), PASS), 3.0, "before the window was made");
 }

@@ -1,5 +1,5 @@
-//! Threads that come and go, more of them than a bucket has cells, and more windows than a thread
-//! has hands: each add is counted.
+//! Threads that come and go, more of them than there are cores, and more windows than a thread's
+//! cache has places for: each add is counted.
 
 use std::cell::RefCell;
 use std::sync::Barrier;
@@ -16,7 +16,7 @@ fn window() -> SlidingWindow<ManualClock> {
 }
 
 #[test]
-fn more_threads_than_cells_at_once() {
+fn adds_of_more_threads_than_cores_are_counted() {
     let threads = 4 * thread::available_parallelism().unwrap().get() + 3;
     let adds = 2_000;
     let (window, start) = (window(), Barrier::new(threads));
@@ -39,7 +39,7 @@ fn more_threads_than_cells_at_once() {
 }
 
 #[test]
-fn one_thread_after_the_other() {
+fn adds_of_ended_threads_are_counted() {
     let window = window();
     for number in 1..=100 {
         thread::scope(|scope| {
@@ -53,7 +53,7 @@ fn one_thread_after_the_other() {
 }
 
 #[test]
-fn more_windows_than_hands() {
+fn adds_to_more_windows_than_the_thread_cache_holds_are_counted() {
     let windows: Vec<_> = (0..3_000).map(|_| window()).collect();
     for round in 1..=3 {
         for window in &windows {
@@ -70,7 +70,7 @@ fn more_windows_than_hands() {
 }
 
 #[test]
-fn windows_that_are_dropped_while_in_hand() {
+fn dropped_window_leaves_no_count_to_the_next_one() {
     for round in 0..3_000 {
         let window = window();
         window.add(PASS, round);
@@ -88,7 +88,7 @@ impl Drop for RecordsAtTheEnd {
 }
 
 #[test]
-fn a_thread_that_records_while_it_ends() {
+fn add_of_a_thread_that_is_ending_is_counted() {
     thread_local! {
         static AT_THE_END: RefCell<Option<RecordsAtTheEnd>> = const { RefCell::new(None) };
     }
@@ -96,11 +96,11 @@ fn a_thread_that_records_while_it_ends() {
         AT_THE_END.with(|it| *it.borrow_mut() = Some(RecordsAtTheEnd(window.clone())));
     };
     // Thread locals end in the order in which they began, or in the reverse: try both.
-    for hands_first in [false, true] {
+    for cache_first in [false, true] {
         let window = window();
         let recorder = window.clone();
         let ending = thread::spawn(move || {
-            if hands_first {
+            if cache_first {
                 recorder.add(PASS, 1);
                 keep(&recorder);
             } else {
@@ -109,6 +109,6 @@ fn a_thread_that_records_while_it_ends() {
             }
         });
         ending.join().unwrap();
-        assert_eq!(window.sum(PASS), 101, "hands first: {hands_first}");
+        assert_eq!(window.sum(PASS), 101, "cache first: {cache_first}");
     }
 }

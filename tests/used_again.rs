@@ -1,4 +1,4 @@
-//! Wraps that are used again while somebody is in the middle of adding one up.
+//! Wraps that are recycled while a thread is in the middle of adding one up.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -105,7 +105,7 @@ fn recorded(array: Array) -> u64 {
 }
 
 #[test]
-fn for_the_same_bucket() {
+fn wrap_recycled_for_the_same_bucket_is_counted_once() {
     let array = array();
     add(array, 0, 1);
     add(array, 1, 10);
@@ -123,7 +123,7 @@ fn for_the_same_bucket() {
 }
 
 #[test]
-fn never_or_another_one_is() {
+fn stalled_readers_and_rotators_do_not_make_the_pool_grow() {
     let array = array();
     for number in (0..400).step_by(4) {
         let t = Timestamp::from_millis;
@@ -132,7 +132,7 @@ fn never_or_another_one_is() {
         // After what is in its slot, it adds up the two that are held, and stops at either.
         let reader = Stopped::at(&[false, true, true], move || recorded(array));
         drop(held);
-        // Settles the second of the two, to use it again.
+        // Reclaims the second of the two, to recycle it.
         let rotator = Stopped::at(&[true], move || add(array, number + 3, 1));
         reader.go_on();
         rotator.end();

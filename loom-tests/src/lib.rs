@@ -13,6 +13,10 @@ mod node;
 #[cfg(loom)]
 mod ring;
 #[cfg(loom)]
+mod window;
+#[cfg(loom)]
 pub use node::{Node, enter, node, node_config};
 #[cfg(loom)]
-pub use ring::{LEN, OwnedPair, Ring, Tally, explore, ring, start};
+pub use ring::{LEN, OwnedPair, Ring, Tally, explore, explore_some, ring, start};
+#[cfg(loom)]
+pub use window::{Window, window};

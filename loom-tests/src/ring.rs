@@ -126,7 +126,32 @@ pub fn start(number: u32) -> Timestamp {
 ///
 /// If the model fails, or if there was one execution only: that explores nothing.
 pub fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+    check(loom::model::Builder::new(), preemptions, model);
+}
+
+/// The same for a model of which only the first `executions` are run: it has more than can be explored
+/// even with the smallest bound.
+///
+/// # Panics
+///
+/// As [`explore`] does.
+pub fn explore_some(
+    executions: usize,
+    preemptions: Option<usize>,
+    model: impl Fn() + Send + Sync + 'static,
+) {
     let mut builder = loom::model::Builder::new();
+    builder.max_permutations = Some(executions);
+    check(builder, preemptions, model);
+}
+
+fn check(
+    mut builder: loom::model::Builder,
+    preemptions: Option<usize>,
+    model: impl Fn() + Send + Sync + 'static,
+) {
+    // To seal a cell takes some 200 accesses.
+    builder.max_branches = 20_000;
     if std::env::var_os("UNBOUNDED").is_none() {
         builder.preemption_bound = builder.preemption_bound.or(preemptions);
     }

@@ -1,11 +1,11 @@
 //! Exact extremes: min and max are those of the values recorded, under any interleaving, and no
-//! mean is above the maximum.
+//! mean is above the maximum. All models of this file see every word of a cell.
 #![cfg(loom)]
 
 use std::time::Duration;
 
-use leaparray::{Bucket, MetricBucket, MetricEvent};
-use leaparray_loom_tests::explore;
+use leaparray::{Bucket, MetricBucket, MetricEvent, show_all_words};
+use leaparray_loom_tests::{LEN, explore, start, window};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -14,10 +14,10 @@ fn millis(millis: u64) -> Duration {
 }
 
 #[test]
-fn of_two_that_share_a_cell() {
+fn extremes_of_concurrent_response_times_are_exact() {
+    show_all_words();
     explore(Some(2), || {
         let bucket = Arc::new(MetricBucket::default());
-        // Takes the cell that has an owner.
         bucket.record_rt(millis(5));
         let others = [(7, 1), (3, 2)].map(|(rt, concurrency)| {
             let bucket = bucket.clone();
@@ -36,7 +36,8 @@ fn of_two_that_share_a_cell() {
 }
 
 #[test]
-fn beside_a_reader() {
+fn mean_is_never_above_the_maximum() {
+    show_all_words();
     explore(None, || {
         let bucket = Arc::new(MetricBucket::default());
         let reader = {
@@ -51,5 +52,22 @@ fn beside_a_reader() {
             let max = totals.max_rt().expect("a sum has its extremes");
             assert!(avg <= max, "mean {avg:?} above the maximum {max:?}");
         }
+    });
+}
+
+/// Of one bucket, which is what a snapshot is made of; the recorder's cell is bound to it.
+#[test]
+fn response_time_is_never_read_without_its_success() {
+    show_all_words();
+    explore(Some(2), || {
+        let window = window(1);
+        window.record_success_at(start(1), LEN);
+        let reader = {
+            let window = window.clone();
+            thread::spawn(move || window.buckets_at(start(1)).next())
+        };
+        window.record_success_at(start(1), LEN);
+        let totals = reader.join().unwrap().expect("there is one bucket").totals;
+        assert!(totals.rt_count() <= totals.sum(MetricEvent::Success), "{totals:?}");
     });
 }

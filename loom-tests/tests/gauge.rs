@@ -1,12 +1,15 @@
-//! The balanced gauge: what is under way is never negative, and none when all have ended, on whichever
+//! The balanced gauge: concurrency is never negative, and zero when all requests have ended, on whichever
 //! thread.
 #![cfg(loom)]
 
 use leaparray::{Entry, ManualClock};
-use leaparray_loom_tests::{Node, enter, explore, node, node_config, start};
+use leaparray_loom_tests::{Node, enter, explore_some, node, node_config, start};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Arc, mpsc};
 use loom::thread;
+
+/// How many executions are run: there are more, of all of them.
+const SOME: usize = 10_000;
 
 fn small() -> Arc<Node> {
     node(node_config(1, 1))
@@ -17,11 +20,10 @@ fn reader(node: &Arc<Node>) -> thread::JoinHandle<u64> {
     thread::spawn(move || node.concurrency())
 }
 
-/// The one that lets it in has a cell of its own, the one where it ends shares one, and has the bucket in
-/// hand.
+/// It enters on one thread and ends on another one, each of which has a cell that is bound.
 #[test]
-fn who_ends_on_another_thread_has_entered() {
-    explore(Some(2), || {
+fn request_that_ends_on_another_thread_is_seen_to_enter() {
+    explore_some(SOME, Some(1), || {
         let node = small();
         node.block_at(start(1));
         let reader = reader(&node);
@@ -42,10 +44,10 @@ fn who_ends_on_another_thread_has_entered() {
     });
 }
 
-/// And the other way round.
+/// It enters on a thread that has just come, and ends on one that was there.
 #[test]
-fn who_entered_in_a_shared_cell_ends_in_an_owned_one() {
-    explore(None, || {
+fn request_that_enters_on_another_thread_is_seen_to_enter() {
+    explore_some(SOME, Some(1), || {
         let node = small();
         enter(&node, 1).success_at(start(1));
         let reader = reader(&node);
@@ -61,8 +63,8 @@ fn who_entered_in_a_shared_cell_ends_in_an_owned_one() {
 }
 
 #[test]
-fn two_that_share_a_cell_and_one_that_owns_one() {
-    explore(Some(1), || {
+fn three_threads_balance() {
+    explore_some(SOME, Some(1), || {
         let node = small();
         enter(&node, 1).success_at(start(1));
         let others = [(); 2].map(|()| {
@@ -78,8 +80,8 @@ fn two_that_share_a_cell_and_one_that_owns_one() {
 }
 
 #[test]
-fn whoever_was_there_all_the_time_is_counted() {
-    explore(None, || {
+fn request_in_flight_throughout_is_counted() {
+    explore_some(SOME, Some(1), || {
         let node = small();
         let entered = Arc::new(AtomicBool::new(false));
         let reader = {
@@ -96,10 +98,10 @@ fn whoever_was_there_all_the_time_is_counted() {
     });
 }
 
-/// The next thread with the token goes on with the cell.
+/// The next thread adopts the cell of the one before.
 #[test]
-fn a_cell_is_handed_on() {
-    explore(Some(2), || {
+fn adopted_cell_keeps_its_gauge() {
+    explore_some(SOME, Some(1), || {
         let node = small();
         let (reader, enter_and_end) = (reader(&node), |node: &Arc<Node>| {
             let node = node.clone();
@@ -114,10 +116,10 @@ fn a_cell_is_handed_on() {
     });
 }
 
-/// Two are never there while the other one looks, however many come and go.
+/// At most two requests are in flight at any time, however many come and go.
 #[test]
 fn the_highest_concurrency_was_reached() {
-    explore(Some(2), || {
+    explore_some(SOME, Some(1), || {
         let node = small();
         let other = {
             let node = node.clone();

@@ -1,4 +1,4 @@
-//! What one resource takes on the heap: a program of its own, as the allocator that counts is slower.
+//! What one resource takes on the heap. A program of its own, since the allocator that counts is slower.
 
 use std::env;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
-use leaparray::{ManualClock, SlidingWindow, Timestamp};
+use leaparray::{CellMemory, ManualClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp};
 use sentinel_core::base::{MetricEvent, ResourceType, WriteStat};
 use sentinel_core::stat::get_or_create_resource_node;
 
@@ -29,6 +29,27 @@ pub(crate) struct Bytes {
     pub(crate) stages: [usize; 4],
 }
 
+/// What a node takes that many threads use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodeBytes {
+    pub(crate) threads: usize,
+    /// After a minute in each of whose buckets all of them recorded: bytes, and cells in use.
+    pub(crate) recording: (usize, usize),
+    /// After they have ended, and one thread has recorded for another minute.
+    pub(crate) ended: (usize, usize),
+}
+
+/// All that the other program counts.
+pub(crate) struct Counted {
+    pub(crate) resources: Vec<Bytes>,
+    pub(crate) nodes: Vec<NodeBytes>,
+}
+
+/// On how many threads a node is used.
+const NODE_THREADS: [usize; 3] = [1, 8, 64];
+const BUCKETS: u32 = 120;
+const CELL: usize = 128;
+
 /// The first of them.
 pub(crate) const OURS: &str = "leaparray, 120 × 500 ms (second and minute)";
 
@@ -45,10 +66,21 @@ pub fn print() {
         let [never, once, minute, two] = bytes.stages;
         println!("{never}\t{once}\t{minute}\t{two}\t{}", bytes.name);
     }
+    // What a thread takes once for all nodes.
+    node(2);
+    for NodeBytes { threads, recording, ended } in NODE_THREADS.map(node) {
+        println!("node\t{threads}\t{}\t{}\t{}\t{}", recording.0, recording.1, ended.0, ended.1);
+    }
+}
+
+/// The bytes on the heap. Of the cells, which all windows share, only those in use count.
+fn heap() -> usize {
+    let cells = CellMemory::current();
+    dhat::HeapStats::get().curr_bytes - cells.bytes + cells.in_use * CELL
 }
 
 /// Has the other program count: built by the cargo that runs this one, into the same folder.
-pub(crate) fn measure() -> Option<Vec<Bytes>> {
+pub(crate) fn measure() -> Option<Counted> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let program = env::current_exe().ok()?;
     let target = program.parent().and_then(Path::parent)?;
@@ -63,7 +95,20 @@ pub(crate) fn measure() -> Option<Vec<Bytes>> {
         eprintln!("{}", String::from_utf8_lossy(&output.stderr));
         return None;
     }
-    String::from_utf8_lossy(&output.stdout).lines().map(parse).collect()
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let (nodes, resources): (Vec<_>, Vec<_>) =
+        lines.lines().partition(|line| line.starts_with("node\t"));
+    Some(Counted {
+        resources: resources.into_iter().map(parse).collect::<Option<_>>()?,
+        nodes: nodes.into_iter().map(parse_node).collect::<Option<_>>()?,
+    })
+}
+
+fn parse_node(line: &str) -> Option<NodeBytes> {
+    let numbers: Vec<usize> =
+        line.split('\t').skip(1).map(|field| field.parse().ok()).collect::<Option<_>>()?;
+    let [threads, bytes, cells, bytes_after, cells_after] = numbers[..] else { return None };
+    Some(NodeBytes { threads, recording: (bytes, cells), ended: (bytes_after, cells_after) })
 }
 
 fn parse(line: &str) -> Option<Bytes> {
@@ -83,13 +128,13 @@ fn count<T: Sync>(name: &str, make: impl Fn() -> T, record: impl Fn(&T, u32) + S
     both(&other, 0..1, &record);
     drop(other);
 
-    let before = dhat::HeapStats::get().curr_bytes;
-    let grown = || dhat::HeapStats::get().curr_bytes - before + size_of::<T>();
+    let before = heap();
+    let grown = || heap() - before + size_of::<T>();
     let value = make();
     let never = grown();
     record(&value, 0);
     let once = grown();
-    (1..120).for_each(|number| record(&value, number));
+    (1..BUCKETS).for_each(|number| record(&value, number));
     let minute = grown();
     drop(value);
     Bytes { name: name.to_owned(), stages: [never, once, minute, of_two(make, record)] }
@@ -97,10 +142,53 @@ fn count<T: Sync>(name: &str, make: impl Fn() -> T, record: impl Fn(&T, u32) + S
 
 /// What one takes that two threads have used for a minute.
 fn of_two<T: Sync>(make: impl Fn() -> T, record: impl Fn(&T, u32) + Sync) -> usize {
-    let before = dhat::HeapStats::get().curr_bytes;
+    let before = heap();
     let value = make();
-    both(&value, 0..120, &record);
-    dhat::HeapStats::get().curr_bytes - before + size_of::<T>()
+    both(&value, 0..BUCKETS, &record);
+    heap() - before + size_of::<T>()
+}
+
+/// A node that this many threads use for a minute, all of them in each bucket.
+fn node(threads: usize) -> NodeBytes {
+    let cells = || CellMemory::current().in_use;
+    let (before, cells_before) = (heap(), cells());
+    let clock = ManualClock::new(time(0));
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    let taken = |bytes: usize| (bytes - before + size_of_val(&node), cells() - cells_before);
+    let turn = Barrier::new(threads + 1);
+    let recording = thread::scope(|scope| {
+        let run = || {
+            // The first wait ends once all threads have started.
+            turn.wait();
+            for _ in 0..BUCKETS {
+                turn.wait();
+                node.enter().success();
+                turn.wait();
+            }
+            turn.wait();
+        };
+        let start = heap();
+        let recorders: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        turn.wait();
+        let of_threads = heap() - start;
+        for number in 1..=BUCKETS {
+            clock.set(time(number));
+            turn.wait();
+            turn.wait();
+        }
+        let recording = taken(heap() - of_threads);
+        turn.wait();
+        // Unlike the end of the scope, a join waits until the thread's locals are dropped.
+        for recorder in recorders {
+            recorder.join().expect("no panic");
+        }
+        recording
+    });
+    for number in BUCKETS + 1..=2 * BUCKETS {
+        clock.set(time(number));
+        node.enter().success();
+    }
+    NodeBytes { threads, recording, ended: taken(heap()) }
 }
 
 /// Two threads that record in each bucket at the same time.

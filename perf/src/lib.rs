@@ -1,5 +1,6 @@
-//! Measures leaparray beside what it is made of and beside its peers, all in one process, and
-//! writes `docs/PERFORMANCE.md` with its plots.
+//! Measures leaparray beside what it is made of and beside its peers. Writes the results of this
+//! machine's processor to `docs/performance`, and lists those of all processors in
+//! `docs/PERFORMANCE.md`.
 //!
 //! ```console
 //! $ cargo run --release --manifest-path perf/Cargo.toml
@@ -35,14 +36,18 @@ mod standins;
 pub use bytes::print as print_bytes;
 pub use losses::run as run_losses;
 
+use std::env;
 use std::error::Error;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use leaparray::MonotonicClock;
 
 use harness::Suite;
+use machine::Processor;
 use options::Options;
 use report::Measured;
+use scenarios::first::First;
+use scenarios::rotate::{self, Stage};
 use scenarios::tail::Tail;
 
 /// Measures, and writes what came of it.
@@ -51,18 +56,30 @@ use scenarios::tail::Tail;
 ///
 /// An argument that is not understood, or a folder that cannot be written to.
 pub fn run() -> Result<(), Box<dyn Error>> {
+    let args: Vec<_> = env::args().skip(1).collect();
+    if let [how, stage, rounds, micros] = &args[..]
+        && how == "--rotate"
+    {
+        let stage = Stage::parse(stage).ok_or("no such stage")?;
+        rotate::print(stage, rounds.parse()?, Duration::from_micros(micros.parse()?));
+        return Ok(());
+    }
     let Some(options) = Options::from_args()? else {
         println!("{}", options::HELP);
         return Ok(());
     };
     let measured = measure(&options);
     report::print(&measured);
-    if let Some(folder) = &options.out {
-        report::write(&measured, folder)?;
-        plot::write(&measured, folder)?;
-        println!("written to {}", folder.display());
+    match &options.out {
+        Some(folder) if options.writes_disturbed || measured.is_quiet() => {
+            report::write(&measured, folder)?;
+            plot::write(&measured, folder)?;
+            println!("written to {}", folder.display());
+            Ok(())
+        }
+        Some(_) => Err("the machine was disturbed: nothing is written; try again".into()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn measure(options: &Options) -> Measured {
@@ -73,18 +90,21 @@ fn measure(options: &Options) -> Measured {
     let mut suite = Suite::new(cores);
     scenarios::record::add(&mut suite, &clock, cores);
     scenarios::read::add(&mut suite, &clock);
-    scenarios::rotate::add(&mut suite, &clock);
     scenarios::decide::add(&mut suite, &clock);
     let upkeep = peers::add(&mut suite, &clock, cores);
-    let mut tail = Tail::new(&clock);
+    let (mut tail, mut first) = (Tail::new(&clock), First::new());
     suite.keep(&options.only);
     eprintln!("measuring, {} rounds", plan.rounds);
-    let results = suite.measure(plan, |round| {
+    let mut results = suite.measure(plan, |round| {
         tail.sample(plan.sample);
+        first.sample(plan.sample);
         upkeep.run();
         if (round + 1) % 20 == 0 {
             eprintln!("round {}, {:.0?}", round + 1, began.elapsed());
         }
     });
-    Measured { plan, cores, results, tail, bytes, took: began.elapsed() }
+    eprintln!("rotating, in processes of their own");
+    results.extend(rotate::measure(plan));
+    let (processor, took) = (Processor::current(), began.elapsed());
+    Measured { plan, processor, cores, results, tail, first, bytes, took }
 }

@@ -1,4 +1,4 @@
-//! Measures, and writes `docs/PERFORMANCE.md`.
+//! Measures, and writes the results to `docs`.
 
 use std::error::Error;
 

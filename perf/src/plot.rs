@@ -24,7 +24,7 @@ const GREY: RGBColor = RGBColor(0xd8, 0xd8, 0xd8);
 const FONT: &str = "sans-serif";
 
 pub(crate) fn write(measured: &Measured, folder: &Path) -> Result<(), Box<dyn Error>> {
-    let folder = folder.join("performance");
+    let folder = folder.join("performance").join(measured.processor.id());
     fs::create_dir_all(&folder)?;
     let note = format!("cores: {}", measured.cores);
     lines::draw(
@@ -102,7 +102,7 @@ fn of_peers(measured: &Measured, title: &str, columns: [Column<'_>; 2]) -> Bars 
 }
 
 fn memory(measured: &Measured) -> Option<Bars> {
-    let bytes = measured.bytes.as_ref()?.iter();
+    let bytes = measured.bytes.as_ref()?.resources.iter();
     let rows = bytes.map(|bytes| {
         let stages = bytes.stages.iter().map(|&bytes| Some(bytes as f64)).collect();
         (bytes.name.clone(), stages)

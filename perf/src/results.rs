@@ -19,8 +19,8 @@ impl Key {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) median: f64,
-    /// What it was in the best round.
-    pub(crate) lowest: f64,
+    /// What it was in the best tenth of the rounds: at most this.
+    pub(crate) best_tenth: f64,
     /// Half of the rounds lie between these two.
     pub(crate) quartiles: (f64, f64),
     /// What share of its time a thread was on a core.
@@ -33,10 +33,10 @@ impl Cost {
     /// From what was measured in each of the rounds: the cost, and the share on a core.
     pub(crate) fn of(samples: &[(f64, f64)], lost: usize) -> Self {
         let costs = sorted(samples.iter().map(|sample| sample.0));
-        let on_core = at_quarter(2, &sorted(samples.iter().map(|sample| sample.1)));
-        let quartiles = (at_quarter(1, &costs), at_quarter(3, &costs));
-        let [lowest, median] = [0, 2].map(|quarters| at_quarter(quarters, &costs));
-        Self { median, lowest, quartiles, on_core, lost }
+        let on_core = at(0.5, &sorted(samples.iter().map(|sample| sample.1)));
+        let quartiles = (at(0.25, &costs), at(0.75, &costs));
+        let [best_tenth, median] = [0.1, 0.5].map(|share| at(share, &costs));
+        Self { median, best_tenth, quartiles, on_core, lost }
     }
 
     /// How far the middle half of the rounds lies from the median, either way, as a share of it.
@@ -52,10 +52,10 @@ fn sorted(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
     numbers
 }
 
-/// The number that so many quarters of them are not above.
-fn at_quarter(quarters: usize, sorted: &[f64]) -> f64 {
-    let last = sorted.len().saturating_sub(1);
-    sorted.get(last * quarters / 4).copied().unwrap_or(f64::NAN)
+/// The number that this share of them is not above.
+fn at(share: f64, sorted: &[f64]) -> f64 {
+    let last = sorted.len().saturating_sub(1) as f64;
+    sorted.get((last * share) as usize).copied().unwrap_or(f64::NAN)
 }
 
 /// The costs by case.
@@ -69,6 +69,15 @@ impl FromIterator<(Key, Cost)> for Results {
 }
 
 impl Results {
+    pub(crate) fn extend(&mut self, costs: impl IntoIterator<Item = (Key, Cost)>) {
+        self.0.extend(costs);
+    }
+
+    /// The median of a case.
+    pub(crate) fn median(&self, name: &str, threads: usize) -> Option<f64> {
+        self.get(name, threads).map(|cost| cost.median)
+    }
+
     pub(crate) fn get(&self, name: &str, threads: usize) -> Option<Cost> {
         self.0.get(&Key::new(name, threads)).copied()
     }
@@ -86,7 +95,7 @@ mod tests {
     fn the_median_and_the_middle_half() {
         let samples = [5.0, 1.0, 4.0, 2.0, 3.0].map(|nanos| (nanos, 1.0));
         let cost = Cost::of(&samples, 1);
-        assert_eq!((cost.lowest, cost.median), (1.0, 3.0));
+        assert_eq!((cost.best_tenth, cost.median), (1.0, 3.0));
         assert_eq!((cost.quartiles, cost.lost), ((2.0, 4.0), 1));
         assert!((cost.spread() - 1.0 / 3.0).abs() < 1e-9);
     }

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::event::MetricEvent;
 use crate::geometry::WindowConfig;
 use crate::leap_array::LeapArray;
-use crate::metric_bucket::MetricBucket;
+use crate::metric_array::MetricArray;
 use crate::metric_totals::MetricTotals;
 use crate::span::Span;
 use crate::sync::{Arc, Lazy};
@@ -61,26 +61,27 @@ impl<C> Generation<C> {
     }
 
     #[inline]
+    pub(crate) fn array(&self) -> &MetricArray {
+        self.minute.array()
+    }
+
+    #[inline]
     pub(crate) fn has_borrowed(&self) -> bool {
         self.borrowed.get().is_some()
     }
 }
 
 impl<C: Clock> Generation<C> {
-    /// Folds the buckets of the span.
-    #[inline]
-    pub(crate) fn fold<R, T>(
-        &self,
-        span: &Span,
-        init: T,
-        look: impl Fn(&MetricBucket) -> R,
-        add: impl FnMut(T, R) -> T,
-    ) -> T {
+    /// The sum of `event` over the buckets of the span.
+    pub(crate) fn sum(&self, span: &Span, event: MetricEvent) -> u128 {
         let array = self.minute.array();
-        match span.buckets(array.config()) {
-            Some(numbers) => array.fold_over(numbers, init, look, add),
-            None => init,
-        }
+        span.buckets(array.config()).map_or(0, |numbers| array.sum(numbers, event))
+    }
+
+    /// What is in the buckets of the span.
+    pub(crate) fn totals(&self, span: &Span) -> MetricTotals {
+        let array = self.minute.array();
+        span.buckets(array.config()).map(|numbers| array.totals(numbers)).unwrap_or_default()
     }
 
     /// The end of the newest bucket that was recorded or borrowed in; `None` if none ever was.

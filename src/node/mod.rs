@@ -21,9 +21,7 @@ use std::fmt;
 
 use crate::clock::{Clock, MonotonicClock};
 use crate::event::MetricEvent;
-use crate::gauge::Gauge;
-use crate::hand;
-use crate::metric_cell::CellWriter;
+use crate::metric_array::{Gauge, MetricArray, OwnedCell};
 use crate::sync::{AtomicU32, Ordering};
 use crate::timestamp::Timestamp;
 use crate::window::SlidingWindow;
@@ -59,14 +57,13 @@ pub struct ResourceNode<C = MonotonicClock> {
     first: Generation<C>,
     /// How far down that list the current one is.
     current: AtomicU32,
-    gauge: Gauge,
 }
 
 impl<C> fmt::Debug for ResourceNode<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut node = f.debug_struct("ResourceNode");
-        let concurrency = self.gauge.concurrency();
-        node.field("config", self.config())
+        let concurrency = self.gauge().at_least;
+        node.field("config", &self.current().config)
             .field("concurrency", &concurrency)
             .finish_non_exhaustive()
     }
@@ -85,11 +82,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     #[must_use]
     pub fn with_clock(config: NodeConfig, clock: C) -> Self {
         let made = clock.now();
-        Self {
-            first: Generation::new(config, clock, made),
-            current: AtomicU32::new(0),
-            gauge: Gauge::new(),
-        }
+        Self { first: Generation::new(config, clock, made), current: AtomicU32::new(0) }
     }
 
     /// Changes the geometry, while others record and read.
@@ -175,39 +168,38 @@ impl<C: Clock + Clone> ResourceNode<C> {
     #[inline]
     pub fn block_many_at(&self, now: Timestamp, permits: u64) {
         let array = self.current().minute.array();
-        hand::record_beside(&self.gauge, array, now, move |cell, _| {
-            cell.add(MetricEvent::Block, permits);
-        });
+        array.record(now, move |cell| cell.writer().add(MetricEvent::Block, permits));
     }
 
     /// Passes, and one more under way.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as for `hand::record`")]
+    #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
     pub(crate) fn count_in(&self, now: Timestamp, passes: u64) {
         let array = self.current().minute.array();
         let look_after = array.config().bucket_nanos() / LOOKS_PER_BUCKET;
-        hand::record_beside(&self.gauge, array, now, move |cell, gauge| {
-            cell.add(MetricEvent::Pass, passes);
-            if gauge.enter(now, look_after) {
+        array.record(now, move |cell| {
+            cell.writer().add(MetricEvent::Pass, passes);
+            if cell.enter(now, look_after) {
                 self.look_at_gauge(cell);
             }
         });
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as for `hand::record`")]
+    #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
     fn count_out(&self, now: Timestamp, event: MetricEvent, permits: u64, rt_nanos: u64) {
         let array = self.current().minute.array();
-        hand::record_beside(&self.gauge, array, now, move |cell, gauge| {
-            cell.add(event, permits);
-            cell.record_rt(rt_nanos);
-            gauge.end();
+        array.record(now, move |cell| {
+            cell.writer().add(event, permits);
+            cell.writer().record_rt(rt_nanos);
+            cell.cell.end();
         });
     }
 
     #[inline(never)]
-    fn look_at_gauge(&self, cell: CellWriter<'_>) {
-        cell.record_concurrency(self.gauge.peak());
+    fn look_at_gauge(&self, cell: OwnedCell<'_>) {
+        // One at least: a request that enters is in flight, also where its gauge is not readable yet.
+        cell.writer().record_concurrency(self.gauge().at_most_reached.max(1));
     }
 }
 
@@ -252,6 +244,15 @@ impl<C> ResourceNode<C> {
     fn windows(&self) -> (&SlidingWindow<C>, &SlidingWindow<C>) {
         let Generation { second, minute, .. } = self.current();
         (second, minute)
+    }
+
+    /// How many requests are in flight, in whichever geometry they entered.
+    pub(super) fn gauge(&self) -> Gauge {
+        Gauge::of(&self.arrays())
+    }
+
+    fn arrays(&self) -> impl Iterator<Item = &MetricArray> + Clone {
+        std::iter::successors(Some(&self.first), |&it| Generation::next(it)).map(Generation::array)
     }
 
     /// The geometries that it has had.

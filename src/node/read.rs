@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use super::ResourceNode;
-use super::generation::{Generation, add_borrowed};
+use super::generation::add_borrowed;
 use crate::account::Account;
-use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::event::MetricEvent;
-use crate::metric_bucket::MetricBucket;
 use crate::metric_totals::MetricTotals;
 use crate::span::Span;
 use crate::timestamp::Timestamp;
@@ -132,7 +130,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// Never negative, and with nobody entering or ending exact. What enters or ends while this is read
     /// may be counted or not, but never is it less than those that were under way all the time.
     pub fn concurrency(&self) -> u64 {
-        self.gauge.concurrency()
+        self.gauge().at_least
     }
 
     /// The highest concurrency of the last second; `None` if nothing entered in it.
@@ -200,12 +198,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// The sum of `event` over the buckets of the span, under whichever geometry.
     pub(super) fn sum_between(&self, span: &Span, event: MetricEvent) -> u64 {
         let with_borrowed = matches!(event, MetricEvent::Pass | MetricEvent::OccupiedPass);
-        self.generations().fold(0, |sum, generation| {
-            let look = |bucket: &MetricBucket| bucket.sum(event);
-            let sum = generation.fold(span, sum, look, u64::saturating_add);
+        let sum = self.generations().fold(0, |sum: u128, generation| {
             let borrowed = if with_borrowed { generation.borrowed(span) } else { 0 };
-            sum.saturating_add(borrowed)
-        })
+            sum + generation.sum(span, event) + u128::from(borrowed)
+        });
+        sum.try_into().unwrap_or(u64::MAX)
     }
 
     /// How many have passed from the start of a bucket up to `now`.
@@ -215,14 +212,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// What is in the buckets of the span, under whichever geometry.
     pub(super) fn totals_between(&self, span: &Span) -> MetricTotals {
-        self.generations().fold(MetricTotals::default(), |totals, generation: &Generation<C>| {
-            let mut totals =
-                generation.fold(span, totals, MetricBucket::total, |mut sum, found| {
-                    sum += &found;
-                    sum
-                });
+        let mut totals = MetricTotals::default();
+        for generation in self.generations() {
+            totals += &generation.totals(span);
             add_borrowed(&mut totals, generation.borrowed(span));
-            totals
-        })
+        }
+        totals
     }
 }

@@ -8,23 +8,27 @@ mod model;
 #[cfg(not(loom))]
 mod names;
 mod patience;
+mod private;
 #[cfg(not(loom))]
 mod real;
 pub(crate) mod stall;
-mod thread_token;
 
 #[cfg(loom)]
+pub use model::show_all_words;
+#[cfg(loom)]
 pub(crate) use model::{
-    Arc, AtomicI64, AtomicU32, AtomicU64, CHUNK_LEN, FreeTokensRef, Lazy, Mutex, MutexGuard, Name,
-    Names, Ordering, Slot, arc_slice, cell_limit, fence, free_tokens, thread_local, unique_numbers,
+    Arc, AtomicI64, AtomicU32, AtomicU64, CHUNK_LEN, Lazy, Mutex, MutexGuard, Name, Names, OnceRef,
+    Ordering, Payload, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence, lazy_array, payload,
+    process_static, seen_payload, thread_local, unique, word_beside,
 };
 #[cfg(not(loom))]
 pub(crate) use real::{
-    Arc, AtomicI64, AtomicU32, AtomicU64, CHUNK_LEN, FreeTokensRef, Lazy, Mutex, MutexGuard, Name,
-    Ordering, Slot, arc_slice, cell_limit, fence, free_tokens, thread_local, unique_numbers,
+    Arc, AtomicI64, AtomicU32, AtomicU64, CHUNK_LEN, Lazy, Mutex, MutexGuard, Name, OnceRef,
+    Ordering, Payload, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence, lazy_array, payload,
+    process_static, seen_payload, thread_local, unique, word_beside,
 };
 
 #[cfg(not(loom))]
 pub(crate) use names::Names;
 pub(crate) use patience::Patience;
-pub(crate) use thread_token::{FreeTokens, ThreadLease, ThreadToken, unique};
+pub(crate) use private::{AtomicCell, PrivateU64};

@@ -1,56 +1,70 @@
 //! The real thing: the standard library's atomics, and the one type that holds `arc-swap`.
 
 use std::fmt;
-use std::num::NonZeroUsize;
-use std::thread;
 
 use arc_swap::{ArcSwapOption, Guard};
-use once_cell::race::{OnceBox, OnceNonZeroUsize};
+use once_cell::race::OnceBox;
 
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use std::thread_local;
 
-use super::FreeTokens;
+pub(crate) use once_cell::race::OnceRef;
+
 use super::stall::{self, Point};
 
 /// What something is called.
 pub(crate) type Name = Arc<str>;
 
-pub(crate) type FreeTokensRef = &'static Mutex<FreeTokens>;
-
-pub(crate) fn free_tokens() -> FreeTokensRef {
-    static FREE: Mutex<FreeTokens> = Mutex::new(FreeTokens::new());
-    &FREE
-}
-
-/// The number that [`unique`](super::unique) returns next.
-pub(crate) fn unique_numbers() -> &'static AtomicU64 {
+/// A number that was never returned before.
+pub(crate) fn unique() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    &NEXT
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-pub(crate) fn arc_slice<T>(items: impl Iterator<Item = T>) -> Arc<[T]> {
-    items.collect()
+/// A word of a cell that a model need not see.
+pub(crate) const fn word_beside(value: i64) -> AtomicI64 {
+    AtomicI64::new(value)
 }
 
-/// How many cells one bucket may have: twice as many as threads can run at once, so that a pool of
-/// workers and a few others have one each; eight at least, since a small machine has no fewer threads.
-pub(crate) fn cell_limit() -> usize {
-    const AT_LEAST: NonZeroUsize = NonZeroUsize::new(8).unwrap();
-    // Not the standard library's, which has others wait for who makes it.
-    static LIMIT: OnceNonZeroUsize = OnceNonZeroUsize::new();
-    let limit = LIMIT.get_or_init(|| {
-        let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        cores.saturating_mul(const { NonZeroUsize::new(2).unwrap() }).max(AT_LEAST)
-    });
-    limit.get()
+/// A word of a published block.
+pub(crate) type Payload = AtomicU64;
+
+/// One that a model need not see.
+pub(crate) const fn payload(value: u64) -> Payload {
+    Payload::new(value)
 }
 
-/// How many wraps are made together: few, since whoever keeps one for long keeps all of them, and
-/// since a window that was used once has so many.
+/// One that a model sees.
+pub(crate) const fn seen_payload(value: u64) -> Payload {
+    Payload::new(value)
+}
+
+/// A static of the process.
+macro_rules! process_static {
+    (static $name:ident: $type:ty = $init:expr;) => {
+        static $name: $type = $init;
+    };
+}
+pub(crate) use process_static;
+
+/// An array of [`Lazy`]s in which nothing is made.
+macro_rules! lazy_array {
+    () => {
+        [const { Lazy::new() }; _]
+    };
+}
+pub(crate) use lazy_array;
+
+/// How many values of a pool are made together: few, since a window that was used once has so many.
 pub(crate) const CHUNK_LEN: u32 = 4;
+
+/// How many cells the slab begins with.
+pub(crate) const SLAB_CHUNK_LEN: u32 = 64;
+
+/// How many sets a thread's cache of cells has.
+pub(crate) const THREAD_CACHE_SETS: usize = 512;
 
 /// An atomically swapped `Option<Arc<T>>`.
 ///

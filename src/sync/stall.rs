@@ -2,11 +2,11 @@
 
 /// Defines the points, and for the tests a list of them that has them all.
 macro_rules! points {
-    ($($(#[$doc:meta])* $point:ident,)*) => {
+    ($($(#[$attribute:meta])* $point:ident,)*) => {
         /// Where a thread is in the middle of something that others can come upon.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Point {
-            $($(#[$doc])* $point,)*
+            $($(#[$attribute])* $point,)*
         }
 
         #[cfg(all(test, not(loom)))]
@@ -51,19 +51,48 @@ points! {
     Swapped,
     /// Another one was faster, and the fresh wrap was not given back yet.
     SwapLost,
-    /// A bucket was found, and nothing added to it yet.
+    /// A test has found the bucket of an array, and added nothing to it. The test itself stops here.
+    #[cfg(all(test, not(loom)))]
     BucketFound,
-    /// A free cell was seen, and not claimed yet.
-    CellFree,
     /// An owned counter was read, and not written yet.
     CounterRead,
-    /// Added, and the bucket is not in hand yet.
-    Added,
-    /// The lock around the free tokens is taken.
-    TokensLocked,
+    /// The thread has a cell, which is not in its cache yet.
+    CellTaken,
+    /// A cell was seen to be abandoned, and is not adopted yet.
+    AbandonedSeen,
+    /// An abandoned cell was adopted, to be retired.
+    Adopted,
+    /// The top of the slab's free cells was read, and not taken yet.
+    FreeCellSeen,
+    /// The thread's cell is sealed, and not bound to a bucket again.
+    Unbound,
+    /// The cell's counters are zero, and its state does not say that it is bound.
+    CellZeroed,
+    /// The cell is bound, and nothing was added to it.
+    Bound,
+    /// A cell was found to be idle, and is not out of the mask yet.
+    IdleSeen,
+    /// The top of the free ledgers was read, and not taken yet.
+    FreeLedgerSeen,
+    /// A settled head was read, and nothing was filled yet.
+    HeadRead,
+    /// A row and a ledger are filled, and not published yet.
+    Filled,
+    /// They are published, and no step is completed.
+    Published,
+    /// A head was seen whose steps are not completed.
+    UnsettledSeen,
+    /// The steps of a publication were read, and none was done by this thread.
+    StepsRead,
+    /// The row is in its slot, and the cell not sealed yet.
+    SlotChanged,
+    /// The cell is sealed, and the head not settled yet.
+    CellSealed,
+    /// A reader has the head, and has added nothing up.
+    MomentTaken,
     /// A read without a hold has seen the start that it looks for, and no counter yet.
     StartSeen,
-    /// A read without a hold has added up, and has not looked again.
+    /// A reader has added up, and has not validated it yet.
     Counted,
     /// What is in the slots is held, and the retired list was not read yet.
     SlotsHeld,

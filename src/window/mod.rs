@@ -9,8 +9,7 @@ pub(crate) use read::per_second;
 use crate::clock::{Clock, MonotonicClock};
 use crate::error::ViewError;
 use crate::geometry::WindowConfig;
-use crate::leap_array::LeapArray;
-use crate::metric_bucket::MetricBucket;
+use crate::metric_array::MetricArray;
 use crate::sync::Arc;
 use crate::timestamp::{Timestamp, saturating_nanos};
 
@@ -43,7 +42,7 @@ use crate::timestamp::{Timestamp, saturating_nanos};
 /// the difference smaller.
 #[derive(Clone, Debug)]
 pub struct SlidingWindow<C = MonotonicClock> {
-    array: Arc<LeapArray<MetricBucket>>,
+    array: Arc<MetricArray>,
     clock: C,
     /// The geometry that is read; the array's own, unless this is a view.
     config: WindowConfig,
@@ -92,7 +91,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// The same, as if it had been made then.
     pub(crate) fn made_at(config: WindowConfig, clock: C, made: Timestamp) -> Self {
         let made = config.bucket_start(made);
-        let array = Arc::new(LeapArray::new(config));
+        let array = Arc::new(MetricArray::new(config));
         Self {
             array,
             clock,
@@ -165,10 +164,12 @@ impl<C: Clock> SlidingWindow<C> {
     pub const fn clock(&self) -> &C {
         &self.clock
     }
+}
 
+impl<C> SlidingWindow<C> {
     /// The array that this window records into and reads from.
-    #[must_use]
-    pub fn array(&self) -> &LeapArray<MetricBucket> {
+    #[inline]
+    pub(crate) fn array(&self) -> &MetricArray {
         &self.array
     }
 }

@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use super::SlidingWindow;
 use crate::account::Account;
-use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::event::MetricEvent;
 use crate::geometry::run;
-use crate::metric_bucket::MetricBucket;
-use crate::metric_totals::{MetricTotals, mean};
+use crate::metric_totals::MetricTotals;
 use crate::span::Span;
 use crate::timestamp::Timestamp;
 
@@ -120,14 +118,10 @@ impl<C: Clock> SlidingWindow<C> {
     ///
     /// Read beside a recorder it is never above the maximum; it can be low by a response time that
     /// is just being recorded. Once those of one thread in one bucket sum to more than
-    /// [`MetricBucket::CEILING`], it is a lower bound.
+    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING), it is a lower bound.
     #[inline]
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        let add = |(nanos, count): (u128, u64), (more_nanos, more_count)| {
-            (nanos + more_nanos, count.saturating_add(more_count))
-        };
-        let (nanos, count) = self.fold(now, (0, 0), MetricBucket::rt, add);
-        mean(nanos, count)
+        self.totals(now).avg_rt()
     }
 
     /// The shortest response time over the window now; `None` if there was none.
@@ -137,7 +131,7 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The shortest response time over the window at `now`; `None` if there was none.
     pub fn min_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        self.fold(now, None, MetricBucket::min_rt, |a: Option<_>, b| a.into_iter().chain(b).min())
+        self.totals(now).min_rt()
     }
 
     /// The longest response time over the window now; `None` if there was none.
@@ -147,7 +141,7 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The longest response time over the window at `now`; `None` if there was none.
     pub fn max_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        self.fold(now, None, MetricBucket::max_rt, Option::max)
+        self.totals(now).max_rt()
     }
 
     /// The highest concurrency that was recorded in the window now; `None` if none was.
@@ -157,7 +151,7 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The highest concurrency that was recorded in the window at `now`; `None` if none was.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
-        self.fold(now, None, MetricBucket::max_concurrency, Option::max)
+        self.totals(now).max_concurrency()
     }
 
     /// The buckets of the window now, from the oldest to the newest.
@@ -168,13 +162,37 @@ impl<C: Clock> SlidingWindow<C> {
     /// The buckets of the window at `now`, from the oldest to the newest, an untouched one as
     /// empty. Fewer than the sample count only at the beginning of time.
     pub fn buckets_at(&self, now: Timestamp) -> impl Iterator<Item = BucketTotals> {
-        self.samples(now).map(|numbers| {
-            let start = self.array.config().start_of(*numbers.start());
-            let mut totals = MetricTotals::default();
-            for wrap in self.array.wraps(numbers) {
-                totals += &wrap.bucket().total();
-            }
-            BucketTotals { start, totals }
+        self.buckets_conditional_at(now, |_| true)
+    }
+
+    /// Those of [`buckets_at`](Self::buckets_at) whose start `predicate` accepts: what Sentinel calls
+    /// `valuesConditional`.
+    ///
+    /// The predicate is asked before the bucket is read, once for each.
+    ///
+    /// ```
+    /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = SlidingWindow::new(WindowConfig::new(4, Duration::from_secs(4))?);
+    /// let t = Timestamp::from_secs;
+    /// for second in 60..64 {
+    ///     window.add_at(t(second), MetricEvent::Pass, second);
+    /// }
+    /// let complete = window.buckets_conditional_at(t(63), |start| start < t(63));
+    /// let passes = complete.map(|bucket| bucket.totals.sum(MetricEvent::Pass));
+    /// assert!(passes.eq([60, 61, 62]));
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn buckets_conditional_at(
+        &self,
+        now: Timestamp,
+        mut predicate: impl FnMut(Timestamp) -> bool,
+    ) -> impl Iterator<Item = BucketTotals> {
+        let start_of =
+            |numbers: &RangeInclusive<u64>| self.array.config().start_of(*numbers.start());
+        self.samples(now).filter(move |numbers| predicate(start_of(numbers))).map(move |numbers| {
+            BucketTotals { start: start_of(&numbers), totals: self.array.totals(numbers) }
         })
     }
 
@@ -189,7 +207,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// One coherent look: each add is counted once. An add that returned before this began is
     /// counted; one that runs meanwhile may be. From look to look the total only grows.
     pub fn account_at(&self, now: Timestamp) -> Account<MetricTotals> {
-        self.array.account_over(&self.covered(now))
+        self.array.account(&self.covered(now))
     }
 
     /// Everything that was recorded since the window was made, whatever has become of it. These
@@ -230,16 +248,9 @@ impl<C: Clock> SlidingWindow<C> {
         run(self.array.config().bucket_number(now), self.array_len as u64)
     }
 
-    /// Folds what `look` finds in the buckets of the window at `now`.
-    #[inline]
-    fn fold<R, T>(
-        &self,
-        now: Timestamp,
-        init: T,
-        look: impl Fn(&MetricBucket) -> R,
-        add: impl FnMut(T, R) -> T,
-    ) -> T {
-        self.array.fold_over(self.covered(now), init, look, add)
+    /// What the window holds at `now`.
+    fn totals(&self, now: Timestamp) -> MetricTotals {
+        self.array.totals(self.covered(now))
     }
 
     /// The array's buckets of each of this window's, from the oldest to the newest.
@@ -252,10 +263,17 @@ impl<C: Clock> SlidingWindow<C> {
 
     #[inline]
     fn sum_of(&self, numbers: RangeInclusive<u64>, event: MetricEvent) -> u64 {
-        // Wider than a sum can get: each addition waits for the last, and none has a check to make.
-        let add = |sum, found| sum + u128::from(found);
-        let sum = self.array.fold_over(numbers, 0_u128, |bucket| bucket.sum(event), add);
-        sum.try_into().unwrap_or(u64::MAX)
+        self.array.sum(numbers, event).try_into().unwrap_or(u64::MAX)
+    }
+
+    /// The sums of some events over the window at `now`, of one moment.
+    pub(crate) fn sums_at<const K: usize>(
+        &self,
+        now: Timestamp,
+        events: [MetricEvent; K],
+    ) -> [u64; K] {
+        let sums = self.array.sums(self.covered(now), events);
+        sums.map(|sum| sum.try_into().unwrap_or(u64::MAX))
     }
 
     /// For how many seconds of the interval before the end of `now`'s bucket this window has been

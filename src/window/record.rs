@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::SlidingWindow;
 use crate::clock::Clock;
 use crate::event::MetricEvent;
-use crate::hand;
 use crate::timestamp::{Timestamp, saturating_nanos};
 
 impl<C: Clock> SlidingWindow<C> {
@@ -28,7 +27,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1))?);
     /// let t = Timestamp::from_millis;
     /// window.add_at(t(1_600), MetricEvent::Pass, 1);
-    /// // The bucket of 700 has been in the slot in which that of 1,700 is now: late.
+    /// // The window has left the bucket of 700: late.
     /// window.add_at(t(700), MetricEvent::Pass, 1);
     /// let account = window.account_at(t(1_600));
     /// assert_eq!(account.in_window.sum(MetricEvent::Pass), 1);
@@ -37,7 +36,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// ```
     #[inline]
     pub fn add_at(&self, now: Timestamp, event: MetricEvent, count: u64) {
-        hand::record(&self.array, now, |cell| cell.add(event, count));
+        self.array().record(now, |cell| cell.writer().add(event, count));
     }
 
     /// Records one response time now.
@@ -50,7 +49,7 @@ impl<C: Clock> SlidingWindow<C> {
     #[inline]
     pub fn record_rt_at(&self, now: Timestamp, rt: Duration) {
         let nanos = saturating_nanos(rt);
-        hand::record(&self.array, now, |cell| cell.record_rt(nanos));
+        self.array().record(now, |cell| cell.writer().record_rt(nanos));
     }
 
     /// Records one [`MetricEvent::Success`] and its response time now, in the same bucket.
@@ -87,15 +86,15 @@ impl<C: Clock> SlidingWindow<C> {
     /// its [`max_concurrency`](Self::max_concurrency).
     #[inline]
     pub fn record_concurrency_at(&self, now: Timestamp, concurrency: u64) {
-        hand::record(&self.array, now, |cell| cell.record_concurrency(concurrency));
+        self.array().record(now, |cell| cell.writer().record_concurrency(concurrency));
     }
 
     #[inline]
     fn record_end_at(&self, now: Timestamp, event: MetricEvent, rt: Duration) {
         let nanos = saturating_nanos(rt);
-        hand::record(&self.array, now, |cell| {
-            cell.add(event, 1);
-            cell.record_rt(nanos);
+        self.array().record(now, |cell| {
+            cell.writer().increment(event);
+            cell.writer().record_rt(nanos);
         });
     }
 }

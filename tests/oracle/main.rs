@@ -1,4 +1,5 @@
-//! The window against a naive oracle: on random cases, and on those that the fuzz target has kept.
+//! A window and an array against a naive oracle: on random cases, and on those that the fuzz target has
+//! kept.
 
 mod case;
 
@@ -12,7 +13,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn a_window_reads_what_the_oracle_adds_up(
+    fn window_and_array_read_what_the_oracle_adds_up(
         head in any::<[u8; Case::HEAD_LEN]>(),
         turns in prop::collection::vec(any::<[u8; Case::TURN_LEN]>(), 1..64),
     ) {
@@ -21,7 +22,7 @@ proptest! {
 }
 
 #[test]
-fn the_seeds_of_the_fuzz_target_find_nothing() -> io::Result<()> {
+fn fuzz_seeds_find_no_difference() -> io::Result<()> {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/window");
     if !seeds.exists() {
         println!("skipped: the packaged crate has no {}", seeds.display());

@@ -5,10 +5,15 @@ use std::fmt::Write;
 use hdrhistogram::Histogram;
 
 use super::Measured;
+use super::overview::outcome;
 use crate::bytes::{Bytes, OURS, STAGES};
 use crate::goals::{self, Row};
 use crate::peers::{self, Peer};
 use crate::results::Cost;
+use crate::scenarios::crowd::{CROWDS, Crowd};
+use crate::scenarios::first::THREADS;
+use crate::scenarios::read::{LOAD, RATE, SNAPSHOT, SUM_MINUTE, with_crowd};
+use crate::scenarios::rotate::{MINUTE, SECOND, STORE, Stage};
 use crate::scenarios::tail::mean_of_slowest_thousandth;
 
 const NONE: &str = "–";
@@ -102,6 +107,114 @@ fn cell(measured: &Measured, name: &str, threads: usize) -> String {
     measured.results.get(name, threads).map_or(NONE.into(), |cost| nanos(cost.median))
 }
 
+/// The goals of this run.
+pub(super) fn goals(measured: &Measured) -> String {
+    let mut table = String::from(
+        "| goal | record | idle | ended | unit | measured |\n|---|---:|---:|---:|---|---|\n",
+    );
+    for goal in goals::all(measured) {
+        let (crowd, outcome) = (crowd(goal.crowd), outcome(&goal));
+        let _ = writeln!(table, "| {} | {crowd} | {} | {outcome} |", goal.what, goal.unit);
+    }
+    table
+}
+
+/// Three cells: the threads that record, idle, and have ended.
+pub(super) fn crowd(Crowd { record, idle, ended }: Crowd) -> String {
+    [record, idle, ended].map(|threads| thousands(threads as u64)).join(" | ")
+}
+
+/// What reads cost with more threads.
+pub(super) fn crowds(measured: &Measured) -> String {
+    let mut table = String::from(
+        "| what | record | idle | ended | ns | ± | × `ArcSwapOption::load` |\n\
+         |---|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for what in [RATE, SUM_MINUTE, SNAPSHOT] {
+        for of in CROWDS {
+            let cost = measured.results.get(&with_crowd(what, of), 1);
+            if let Some((cost, load)) = cost.zip(measured.results.median(LOAD, 1)) {
+                let (crowd, ns, spread) = (crowd(of), nanos(cost.median), spread(cost));
+                let ratio = cost.median / load;
+                let _ = writeln!(table, "| {what} | {crowd} | {ns} | {spread} | {ratio:.2} |");
+            }
+        }
+    }
+    table
+}
+
+/// What a rotation costs, in processes of their own.
+pub(super) fn rotations(measured: &Measured) -> String {
+    let mut table = String::from(
+        "| what | record | idle | ended | ns | ± | × the store | × in a fresh process |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for what in [STORE, SECOND, MINUTE] {
+        for stage in Stage::ALL {
+            let Some(cost) = measured.results.get(&stage.name(what), 1) else { continue };
+            let ratio = |to: String| {
+                let median = measured.results.median(&to, 1);
+                median.map_or(NONE.into(), |median| format!("{:.2}", cost.median / median))
+            };
+            let (idle, ended) = stage.idle_and_ended();
+            let crowd = crowd(Crowd::beside(idle, ended));
+            let (ns, spread) = (nanos(cost.median), spread(cost));
+            let [store, fresh] = [ratio(stage.name(STORE)), ratio(Stage::Fresh.name(what))];
+            let _ = writeln!(table, "| {what} | {crowd} | {ns} | {spread} | {store} | {fresh} |");
+        }
+    }
+    table
+}
+
+/// The bytes of a node.
+pub(super) fn nodes(measured: &Measured) -> String {
+    let mut table = String::from(
+        "| a node, after a minute | record | idle | ended | bytes | cells |\n\
+         |---|---:|---:|---:|---:|---:|\n",
+    );
+    for node in measured.bytes.iter().flat_map(|counted| &counted.nodes) {
+        let rows = [
+            ("all threads in each bucket", Crowd::of(node.threads), node.recording),
+            ("one thread, since the others have ended", Crowd::beside(0, node.threads), node.ended),
+        ];
+        for (what, of, (bytes, cells)) in rows {
+            let (crowd, bytes) = (crowd(of), thousands(bytes as u64));
+            let _ = writeln!(table, "| {what} | {crowd} | {bytes} | {cells} |");
+        }
+    }
+    table
+}
+
+/// The instructions of the operations that have a goal.
+pub(super) fn instructions() -> String {
+    let baseline = include_str!("../../../benches/instructions.baseline");
+    let recorded = |name: &str| {
+        let line = baseline.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        line.split(' ').next()?.parse::<f64>().ok()
+    };
+    let mut table = String::from("| operation | instructions | goal | |\n|---|---:|---:|---|\n");
+    for (name, what, at_most) in goals::INSTRUCTIONS {
+        if let Some(instructions) = recorded(name) {
+            let met = if instructions <= at_most { "met" } else { "**missed**" };
+            let _ = writeln!(table, "| {what} | {instructions} | ≤ {at_most} | {met} |");
+        }
+    }
+    table
+}
+
+/// The first records, each with the time that it takes to read the clock.
+pub(super) fn first(measured: &Measured) -> String {
+    let mut table = String::from(
+        "| ns | threads | median | 99 % | 99.9 % | 99.99 % | 99.999 % | longest | mean of the \
+         slowest 0.1 % | operations |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for (threads, histogram) in THREADS.into_iter().zip(&measured.first.record) {
+        let cells = quantiles(histogram).join(" | ");
+        let _ = writeln!(table, "| first record in a bucket | {threads} | {cells} |");
+    }
+    table
+}
+
 pub(super) fn tail(measured: &Measured) -> String {
     let mut table = String::from(
         "| ns | median | 99 % | 99.9 % | 99.99 % | 99.999 % | longest | mean of the slowest 0.1 % | \
@@ -127,7 +240,7 @@ fn quantiles(histogram: &Histogram<u64>) -> Vec<String> {
 pub(super) fn memory(measured: &Measured) -> String {
     let Some(rows) = &measured.bytes else { return "Not counted in this run.\n".into() };
     let mut table = format!("| bytes | {} |\n|---|---:|---:|---:|---:|\n", STAGES.join(" | "));
-    for Bytes { name, stages } in rows {
+    for Bytes { name, stages } in &rows.resources {
         let _ = writeln!(table, "| {name} | {} |", cells(stages));
         if name == OURS {
             let _ = writeln!(table, "| its budget | {} |", cells(&goals::BYTES));
@@ -167,6 +280,15 @@ fn spread(cost: Cost) -> String {
 
 fn nanos(nanos: f64) -> String {
     if nanos < 100.0 { format!("{nanos:.1}") } else { thousands(nanos.round() as u64) }
+}
+
+/// A ratio or a count, as short as it is exact.
+pub(super) fn count(number: f64) -> String {
+    if number.fract() == 0.0 && number >= 1_000.0 {
+        thousands(number as u64)
+    } else {
+        format!("{number}")
+    }
 }
 
 pub(crate) fn thousands(number: u64) -> String {

@@ -1,6 +1,8 @@
 //! What is measured of leaparray itself, beside what it is made of.
 
+pub(crate) mod crowd;
 pub(crate) mod decide;
+pub(crate) mod first;
 pub(crate) mod read;
 pub(crate) mod record;
 pub(crate) mod rotate;
@@ -32,12 +34,7 @@ pub(crate) fn thread_counts(cores: usize) -> Vec<usize> {
     [1, 2, 4, 8, 16].into_iter().filter(|&threads| threads <= cores.max(8)).collect()
 }
 
-/// How many cells a bucket has that one thread owns.
-pub(crate) fn cells(cores: usize) -> usize {
-    (2 * cores).max(8)
-}
-
-/// Twice and four times as many threads as there are such cells.
+/// More threads than cores, each of which has a cell of its own.
 pub(crate) fn crowds(cores: usize) -> [usize; 2] {
-    [2, 4].map(|times| times * cells(cores))
+    [8, 16].map(|times| times * cores.max(2))
 }

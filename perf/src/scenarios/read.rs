@@ -1,23 +1,21 @@
 //! Reading, of a window on its own and beside one thread that keeps recording in it.
 
 use std::hint::black_box;
-use std::sync::{Arc, Barrier};
-use std::thread;
+use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use leaparray::MetricEvent::Pass;
-use leaparray::{MonotonicClock, SlidingWindow};
+use leaparray::{ManualClock, MonotonicClock, NodeConfig, ResourceNode, SlidingWindow};
 
-use super::{BUCKET_LEN, NOW, RT, window};
+use super::crowd::{self, CROWDS, Crowd};
+use super::{BUCKET_LEN, NOW, window};
 use crate::harness::Suite;
 
-/// What a read would do for each bucket, if it held none in hand.
+/// What a read would do for each bucket, if each were behind such a pointer.
 pub(crate) const LOAD: &str = "`ArcSwapOption::load`";
 /// The same, while the other core records elsewhere.
 pub(crate) const LOAD_BESIDE: &str = "`ArcSwapOption::load`, another thread recording elsewhere";
 pub(crate) const RATE: &str = "rate over the last second (2 buckets), time given";
-pub(crate) const RATE_OF_TWO: &str = "the same, two threads having recorded in each bucket";
-pub(crate) const RATE_OF_FOUR: &str = "the same, four threads having recorded in each bucket";
 pub(crate) const RATE_BESIDE: &str = "the same beside a writer, its time given";
 pub(crate) const RATE_BESIDE_PRECISE: &str = "the same beside a writer with the precise clock";
 pub(crate) const WRITER: &str = "a writer, time given, beside a reader of this window";
@@ -26,6 +24,7 @@ pub(crate) const WRITER_PRECISE: &str = "a writer, precise clock, beside a reade
 pub(crate) const WRITER_PRECISE_ELSEWHERE: &str =
     "a writer, precise clock, beside a reader of another";
 pub(crate) const SUM_MINUTE: &str = "sum over the last minute (120 buckets), time given";
+pub(crate) const SNAPSHOT: &str = "`ResourceNode::snapshot_at`, time given";
 pub(crate) const SUM_MINUTE_BESIDE: &str = "the same beside a writer, its time given, of a minute";
 
 pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
@@ -37,30 +36,21 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
 
 /// A window in each of whose buckets as of `NOW` one thread has recorded.
 fn filled(sample_count: u32, clock: &MonotonicClock) -> SlidingWindow {
+    filled_by(Crowd::of(1), sample_count, clock)
+}
+
+fn filled_by(crowd: Crowd, sample_count: u32, clock: &MonotonicClock) -> SlidingWindow {
     let window = window(sample_count, clock);
-    fill(&window, sample_count);
+    crowd::fill(&window, crowd);
     window
 }
 
-/// The same with so many threads, all there at once.
-fn filled_by(threads: usize, sample_count: u32, clock: &MonotonicClock) -> SlidingWindow {
-    let (window, all) = (window(sample_count, clock), Barrier::new(threads));
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                fill(&window, sample_count);
-                all.wait();
-            });
-        }
-    });
-    window
-}
-
-fn fill(window: &SlidingWindow, sample_count: u32) {
-    for age in (0..sample_count).rev() {
-        let then = NOW.saturating_sub(BUCKET_LEN * age);
-        window.add_at(then, Pass, 1);
-        window.record_success_at(then, RT);
+/// The name of a case that is measured with a crowd.
+pub(crate) fn with_crowd(what: &str, crowd: Crowd) -> String {
+    let Crowd { record, idle, ended } = crowd;
+    match crowd {
+        _ if crowd == Crowd::of(1) => what.to_owned(),
+        _ => format!("{what}; threads: {record} record, {idle} idle, {ended} ended"),
     }
 }
 
@@ -81,14 +71,34 @@ fn to_compare_with(suite: &mut Suite, clock: &MonotonicClock) {
 }
 
 fn idle(suite: &mut Suite, clock: &MonotonicClock) {
-    let second = filled(2, clock);
-    suite.add(RATE, 1, move |_| rate(&second));
-    for (name, threads) in [(RATE_OF_TWO, 2), (RATE_OF_FOUR, 4)] {
-        let second = filled_by(threads, 2, clock);
-        suite.add(name, 1, move |_| rate(&second));
+    for crowd in CROWDS {
+        let second = filled_by(crowd, 2, clock);
+        suite.add(&with_crowd(RATE, crowd), 1, move |_| rate(&second));
+        let minute = filled_by(crowd, 120, clock);
+        let sum = move |_| minute.sum_at(black_box(NOW), Pass);
+        suite.add(&with_crowd(SUM_MINUTE, crowd), 1, sum);
+        let node = node(crowd);
+        let snapshot = move |_| node.snapshot_at(black_box(NOW));
+        suite.add(&with_crowd(SNAPSHOT, crowd), 1, snapshot);
     }
-    let minute = filled(120, clock);
-    suite.add(SUM_MINUTE, 1, move |_| minute.sum_at(black_box(NOW), Pass));
+}
+
+/// A node that these threads have used, for at least a minute up to `NOW`.
+fn node(crowd: Crowd) -> Arc<ResourceNode<ManualClock>> {
+    let clock = ManualClock::new(NOW.saturating_sub(BUCKET_LEN * 1_000));
+    let node = Arc::new(ResourceNode::with_clock(NodeConfig::default(), clock.clone()));
+    let request = {
+        let node = Arc::clone(&node);
+        move || node.enter().success()
+    };
+    crowd::come_and_go(crowd.ended, request.clone());
+    crowd::park(crowd.idle, request.clone());
+    for age in (0..400).rev() {
+        clock.set(NOW.saturating_sub(BUCKET_LEN * age));
+        request();
+    }
+    crowd::park(crowd.record - 1, request);
+    node
 }
 
 fn beside_writers(suite: &mut Suite, clock: &MonotonicClock) {

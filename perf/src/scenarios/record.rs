@@ -28,6 +28,12 @@ pub(crate) const CACHED: &str = "record one event, `CachedClock`";
 pub(crate) const GIVEN: &str = "record one event, time given";
 pub(crate) const MANY: &str = "record in 1,000 windows in turn, precise clock";
 
+/// The thread cache has 512 sets of two ways, and a window's set is its number modulo 512.
+pub(crate) const SAME_SET_512: &str = "record in two windows in turn, 512 apart, precise clock";
+pub(crate) const SAME_SET_1024: &str = "record in two windows in turn, 1,024 apart, precise clock";
+pub(crate) const THREE_IN_SET: &str =
+    "record in three windows in turn, all in one set of the cache, precise clock";
+
 const WINDOWS: u64 = 1_000;
 
 pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock, cores: usize) {
@@ -39,6 +45,7 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock, cores: usize) {
     }
     for threads in [1, 2] {
         more_than_one_event(suite, clock, threads);
+        one_set(suite, clock, threads);
     }
     for threads in crowds(cores).into_iter().filter(|threads| !counts.contains(threads)) {
         fetch_add(suite, threads);
@@ -79,8 +86,7 @@ fn one_event(suite: &mut Suite, clock: &MonotonicClock, threads: usize) {
 
 fn time_given(suite: &mut Suite, clock: &MonotonicClock, threads: usize) {
     let window = window(2, clock);
-    // The time passes, a quarter of a microsecond for each: in a bucket that nobody ever rotates,
-    // threads that ended long ago keep their cells.
+    // The time passes, a quarter of a microsecond for each, so that the window rotates.
     suite.add(GIVEN, threads, move |number| {
         let now = NOW.saturating_add(Duration::from_nanos(number << 8));
         window.add_at(black_box(now), Pass, black_box(1));
@@ -97,4 +103,21 @@ fn more_than_one_event(suite: &mut Suite, clock: &MonotonicClock, threads: usize
         let turn = usize::try_from(number % WINDOWS).unwrap_or_default();
         many[turn].add(Pass, black_box(1));
     });
+}
+
+/// Windows whose entries share a set of the thread cache.
+fn one_set(suite: &mut Suite, clock: &MonotonicClock, threads: usize) {
+    let cases: [(_, &[u64]); 3] =
+        [(SAME_SET_512, &[0, 512]), (SAME_SET_1024, &[0, 1_024]), (THREE_IN_SET, &[0, 512, 1_024])];
+    for (name, offsets) in cases {
+        // Windows are numbered in the order in which they are made; those between are dropped.
+        let made = (0..=1_024).map(|number| (number, window(2, clock)));
+        let windows: Arc<[_]> =
+            made.filter(|(number, _)| offsets.contains(number)).map(|(_, window)| window).collect();
+        let count = offsets.len() as u64;
+        suite.add(name, threads, move |number| {
+            let turn = usize::try_from(number % count).unwrap_or_default();
+            windows[turn].add(Pass, black_box(1));
+        });
+    }
 }

@@ -52,7 +52,7 @@ pub(crate) fn mean_of_slowest_thousandth(histogram: &Histogram<u64>) -> f64 {
     sum as f64 / count as f64
 }
 
-fn empty() -> Histogram<u64> {
+pub(super) fn empty() -> Histogram<u64> {
     // Two digits: a small table, so that filling it moves little out of the cache.
     Histogram::new_with_bounds(1, LONGEST, 2).expect("valid bounds")
 }

@@ -253,19 +253,10 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// may go by what was added up last.
     #[must_use]
     pub fn drop_probability_at(&self, now: Timestamp) -> f64 {
-        let (total, accepts) = self.window.array().fold(
-            now,
-            (0_u64, 0_u64),
-            |bucket| {
-                use MetricEvent::{Block, Exception, Success};
-                [Success, Exception, Block].map(|event| bucket.sum(event))
-            },
-            |(total, accepts), [success, exception, block]| {
-                let ended = success.saturating_add(exception).saturating_add(block);
-                (total.saturating_add(ended), accepts.saturating_add(success))
-            },
-        );
-        self.config.drop_probability(total, accepts)
+        use MetricEvent::{Block, Exception, Success};
+        let [success, exception, block] = self.window.sums_at(now, [Success, Exception, Block]);
+        let total = success.saturating_add(exception).saturating_add(block);
+        self.config.drop_probability(total, success)
     }
 
     /// What it goes by.

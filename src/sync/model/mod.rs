@@ -10,6 +10,9 @@ mod lazy;
 #[cfg(locked_slot)]
 mod locked_slot;
 mod names;
+mod once_ref;
+mod payload;
+mod shadowed;
 
 #[cfg(not(locked_slot))]
 pub(crate) use indexed_slot::Slot;
@@ -18,34 +21,54 @@ pub(crate) use locked_slot::Slot;
 
 pub(crate) use lazy::Lazy;
 pub(crate) use names::Names;
+pub(crate) use once_ref::OnceRef;
+pub(crate) use payload::{Payload, payload, seen_payload};
+pub(crate) use shadowed::AtomicI64;
+pub use shadowed::show_all_words;
 
 pub(crate) use loom::sync::Arc;
-pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// What something is called: never changed, so that loom need not see who has it.
 pub(crate) type Name = std::sync::Arc<str>;
 
-/// Counted: loom drops its statics before the last threads' locals.
-pub(crate) type FreeTokensRef = Arc<Mutex<FreeTokens>>;
-
-pub(crate) fn free_tokens() -> FreeTokensRef {
-    loom::lazy_static! {
-        static ref FREE: FreeTokensRef = Arc::new(Mutex::new(FreeTokens::new()));
-    }
-    FREE.clone()
-}
-
-/// From 0 in each execution: two arrays have their hands in one place or not, whatever other models do.
-pub(crate) fn unique_numbers() -> std::sync::Arc<std::sync::atomic::AtomicU64> {
+/// A number that was never returned before in this execution: two windows have their cells in one set
+/// or not, whatever other models do. From the standard library: that no two are equal is all there is
+/// to it.
+pub(crate) fn unique() -> u64 {
     loom::lazy_static! {
         static ref NEXT: std::sync::Arc<std::sync::atomic::AtomicU64> = std::sync::Arc::default();
     }
-    NEXT.clone()
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
+
+/// A word of a cell that a model need not see, unless it asks for [`show_all_words`].
+pub(crate) fn word_beside(value: i64) -> AtomicI64 {
+    AtomicI64::beside(value)
+}
+
+/// A static of one execution. Leaked: loom drops its statics before the last thread's locals, which
+/// may still refer to it.
+macro_rules! process_static {
+    (static $name:ident: $type:ty = $init:expr;) => {
+        loom::lazy_static! {
+            static ref $name: &'static $type = Box::leak(Box::new($init));
+        }
+    };
+}
+pub(crate) use process_static;
+
+/// An array of [`Lazy`]s in which nothing is made.
+macro_rules! lazy_array {
+    () => {
+        std::array::from_fn(|_| Lazy::new())
+    };
+}
+pub(crate) use lazy_array;
 
 /// Loom's has no form for a constant initial value.
 macro_rules! modelled_thread_local {
-    (static $name:ident: $type:ty = const $init:block;) => {
+    ($(#[$attribute:meta])* static $name:ident: $type:ty = const $init:block;) => {
         loom::thread_local! { static $name: $type = $init; }
     };
     (static $name:ident: $type:ty = $init:expr;) => {
@@ -58,20 +81,15 @@ use std::fmt;
 
 pub(crate) use loom::sync::{Mutex, MutexGuard};
 
-use super::FreeTokens;
-
-/// Loom's cannot be collected into.
-pub(crate) fn arc_slice<T>(items: impl Iterator<Item = T>) -> Arc<[T]> {
-    Arc::from_std(items.collect())
-}
-
-/// How many cells one bucket may have: one that is owned, and one that is shared.
-pub(crate) const fn cell_limit() -> usize {
-    1
-}
-
-/// How many wraps are made together: two, so that a model has few atomics more than it needs.
+/// How many values of a pool are made together: two, so that a model has few atomics more than it
+/// needs.
 pub(crate) const CHUNK_LEN: u32 = 2;
+
+/// How many cells the slab begins with.
+pub(crate) const SLAB_CHUNK_LEN: u32 = 1;
+
+/// How many sets a thread's cache of cells has: two, so that a model can fill one.
+pub(crate) const THREAD_CACHE_SETS: usize = 2;
 
 /// What a slot held when it was loaded, kept alive.
 pub(crate) struct Held<T>(Option<Arc<T>>);

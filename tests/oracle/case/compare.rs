@@ -1,9 +1,12 @@
-//! Everything that can be read of a window, held against the oracle.
+//! Everything that can be read of a window or an array, compared with its oracle.
 
 use std::fmt::{Debug, Display};
 use std::ops::Range;
 
-use leaparray::{ManualClock, MetricEvent, MetricTotals, SlidingWindow, Timestamp};
+use leaparray::{
+    Account, Bucket, LeapArray, ManualClock, MetricBucket, MetricEvent, MetricTotals,
+    SlidingWindow, Timestamp, WrapRef,
+};
 
 use super::oracle::{Oracle, Part};
 use super::{Case, Turn};
@@ -37,15 +40,15 @@ impl Subject<'_> {
 }
 
 type Window = SlidingWindow<ManualClock>;
+type Wrap<'a> = WrapRef<'a, MetricBucket>;
 
 impl Comparison<'_> {
-    pub(super) fn of(&self, window: &Window, view: &Window) {
+    pub(super) fn of_window(&self, window: &Window, view: &Window) {
         let lengths = self.case.geometry;
         let (samples, buckets_per_sample) = (lengths.view_samples, lengths.buckets_per_sample);
         let view = Subject { name: "view", window: view, samples, buckets_per_sample };
         let samples = lengths.samples;
         let window = Subject { name: "window", window, samples, buckets_per_sample: 1 };
-        self.array(&window);
         for subject in [window, view] {
             self.sums(&subject);
             self.rates(&subject);
@@ -95,60 +98,74 @@ impl Comparison<'_> {
     }
 
     fn buckets(&self, subject: &Subject<'_>) {
+        let Subject { name, window, .. } = *subject;
         let newest = self.case.geometry.bucket(self.now);
         let since_the_beginning = |ages: &Range<u64>| ages.start <= newest;
         let samples = (0..subject.samples).rev().map(|it| subject.ages_of(it));
         let samples: Vec<_> = samples.filter(since_the_beginning).collect();
-        let found: Vec<_> = subject.window.buckets().collect();
-        self.eq(subject.name, "number of", "buckets", found.len(), samples.len());
+        let found: Vec<_> = window.buckets().collect();
+        self.eq(name, "number of", "buckets", found.len(), samples.len());
         for (bucket, ages) in found.iter().zip(&samples) {
             let first = newest.saturating_sub(ages.end - 1);
             let start = Timestamp::from_nanos(first * self.case.geometry.bucket_nanos);
-            self.eq(subject.name, "start of a", "bucket", bucket.start, start);
-            self.totals(subject, "bucket", &bucket.totals, &self.oracle.aged(self.now, ages));
+            self.eq(name, "start of a", "bucket", bucket.start, start);
+            self.totals(name, "bucket", &bucket.totals, &self.oracle.aged(self.now, ages));
         }
+
+        let now = Timestamp::from_nanos(self.now);
+        let older: Vec<_> = window.buckets_conditional_at(now, |start| start < now).collect();
+        let expected = found.into_iter().filter(|bucket| bucket.start < now).collect();
+        self.eq(name, "older", "buckets", older, expected);
     }
 
     fn account(&self, subject: &Subject<'_>) {
-        let ages = subject.ages();
-        let account = subject.window.account();
-        let in_window = self.oracle.aged(self.now, &ages);
-        self.totals(subject, "in the window", &account.in_window, &in_window);
-        let expired = self.oracle.expired(self.now, &ages);
-        self.totals(subject, "expired", &account.expired, &expired);
-        self.totals(subject, "late", &account.late, &self.oracle.late());
-        let everything = self.oracle.everything();
-        self.totals(subject, "recorded", &account.recorded(), &everything);
-        self.totals(subject, "lifetime", &subject.window.lifetime(), &everything);
+        let Subject { name, window, .. } = *subject;
+        self.parts(name, &window.account(), &subject.ages());
+        self.totals(name, "lifetime", &window.lifetime(), &self.oracle.everything());
     }
 
-    fn totals(&self, subject: &Subject<'_>, what: &str, found: &MetricTotals, part: &Part<'_>) {
+    fn parts(&self, name: &str, account: &Account<MetricTotals>, ages: &Range<u64>) {
+        let in_window = self.oracle.aged(self.now, ages);
+        self.totals(name, "in the window", &account.in_window, &in_window);
+        let expired = self.oracle.expired(self.now, ages);
+        self.totals(name, "expired", &account.expired, &expired);
+        self.totals(name, "late", &account.late, &self.oracle.late());
+        self.totals(name, "recorded", &account.recorded(), &self.oracle.everything());
+    }
+
+    fn totals(&self, name: &str, what: &str, found: &MetricTotals, part: &Part<'_>) {
         for event in MetricEvent::ALL {
-            self.eq(subject.name, what, event, found.sum(event), part.sum(event));
+            self.eq(name, what, event, found.sum(event), part.sum(event));
         }
-        self.eq(subject.name, what, "number of rts", found.rt_count(), part.rt_count());
-        self.eq(subject.name, what, "min rt", found.min_rt(), part.min_rt());
-        self.eq(subject.name, what, "max rt", found.max_rt(), part.max_rt());
-        self.eq(subject.name, what, "mean rt", found.avg_rt(), part.avg_rt());
-        let concurrency = found.max_concurrency();
-        self.eq(subject.name, what, "max concurrency", concurrency, part.max_concurrency());
+        self.eq(name, what, "number of rts", found.rt_count(), part.rt_count());
+        self.eq(name, what, "min rt", found.min_rt(), part.min_rt());
+        self.eq(name, what, "max rt", found.max_rt(), part.max_rt());
+        self.eq(name, what, "mean rt", found.avg_rt(), part.avg_rt());
+        self.eq(name, what, "max concurrency", found.max_concurrency(), part.max_concurrency());
     }
 
-    fn array(&self, subject: &Subject<'_>) {
-        let (array, now) = (subject.window.array(), Timestamp::from_nanos(self.now));
-        let expected = self.oracle.starts(self.now, &subject.ages());
-        let starts: Vec<_> = array.values(now).map(|wrap| wrap.start().as_nanos()).collect();
-        self.eq("array", "starts of", "all", &starts, &expected);
+    pub(super) fn of_array(&self, array: &LeapArray<MetricBucket>) {
+        let (samples, now) = (self.case.geometry.samples, Timestamp::from_nanos(self.now));
+        let start = |wrap: &Wrap<'_>| wrap.start().as_nanos();
+        let expected = self.oracle.buckets(self.now, &(0..samples));
+        let starts: Vec<_> = expected.iter().map(|(start, _)| *start).collect();
+        let found: Vec<_> = array.values(now).collect();
+        self.eq("array", "starts of", "all", &found.iter().map(start).collect(), &starts);
+        for (wrap, (_, part)) in found.iter().zip(&expected) {
+            self.totals("array", "bucket", &wrap.bucket().total(), part);
+        }
 
-        let older = |start: Timestamp| start < now;
-        let starts = array.values_conditional(now, older).map(|wrap| wrap.start().as_nanos());
-        let expected = expected.into_iter().filter(|start| *start < self.now);
-        self.eq("array", "starts of", "older", starts.collect::<Vec<_>>(), expected.collect());
+        let older = array.values_conditional(now, |start| start < now);
+        let older: Vec<_> = older.map(|wrap| start(&wrap)).collect();
+        let expected = starts.into_iter().filter(|start| *start < self.now).collect();
+        self.eq("array", "starts of", "older", older, expected);
 
-        let covered = 1..subject.samples.min(2);
-        let previous = array.previous_bucket(now).map(|wrap| wrap.start().as_nanos());
-        let expected = self.oracle.starts(self.now, &covered).pop();
+        let previous = array.previous_bucket(now).as_ref().map(start);
+        let expected = self.oracle.buckets(self.now, &(1..samples.min(2)));
+        let expected = expected.first().map(|(start, _)| *start);
         self.eq("array", "start of", "previous", previous, expected);
+
+        self.parts("array", &array.account(now), &(0..samples));
     }
 
     fn eq<T>(&self, name: &str, what: &str, of: impl Display, found: T, expected: T)

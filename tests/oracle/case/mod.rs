@@ -1,4 +1,5 @@
-//! One comparison of a window with the oracle: a geometry, an origin of time, and turns.
+//! One comparison of a window and an array with their oracles: a geometry, an origin of time, and
+//! turns.
 //!
 //! Shared: proptest makes cases of random bytes, the fuzz target of bytes that libFuzzer evolves, and
 //! the replay of those it has kept. [`bytes`] says what each byte means.
@@ -10,13 +11,13 @@ mod operation;
 mod oracle;
 mod record;
 
-use leaparray::{CurrentBucket, ManualClock, MetricBucket, SlidingWindow, Timestamp};
+use leaparray::{CurrentBucket, LeapArray, ManualClock, MetricBucket, SlidingWindow, Timestamp};
 
 use compare::Comparison;
 
 use geometry::{Geometry, Step};
 use operation::{Operation, Through};
-use oracle::{Oracle, Place};
+use oracle::{Oracle, Rules, RunIndex};
 use record::Record;
 
 /// What is done to a window, and everything that is needed to do it once more.
@@ -53,40 +54,55 @@ impl Case {
     ///
     /// # Panics
     ///
-    /// If the window and the oracle differ. The message has all turns up to there.
+    /// If a subject differs from its oracle. The message has all turns up to there.
     pub(crate) fn check(&self) {
         let clock = ManualClock::new(Timestamp::from_nanos(self.origin));
         let window = SlidingWindow::with_clock(self.geometry.window(), clock);
         let view = window.view(self.geometry.view()).expect("divides the window");
-        let mut pair = Pair::new(self, &window, &view);
-        pair.compare(&[]);
+        let array = LeapArray::new(self.geometry.window());
+        let mut subjects = Subjects::new(self, &window, &view, &array);
+        subjects.compare(&[]);
         let turns: Vec<_> = self.turns.iter().chain(&AFTERWARDS).copied().collect();
         for (turn, done) in turns.iter().zip(1..) {
-            pair.take(*turn);
-            pair.compare(&turns[..done]);
+            subjects.take(*turn);
+            subjects.compare(&turns[..done]);
         }
     }
 }
 
-/// The window and the oracle, to which the same is done.
-struct Pair<'a> {
+/// A window with a view, an array of the same geometry, and an oracle for each of the two: the same
+/// is done to all.
+struct Subjects<'a> {
     case: &'a Case,
     window: &'a SlidingWindow<ManualClock>,
     view: &'a SlidingWindow<ManualClock>,
-    /// Buckets that somebody holds, as one who stalls while recording does.
-    held: Vec<(CurrentBucket<'a, MetricBucket>, Place)>,
-    oracle: Oracle,
+    window_oracle: Oracle,
+    array: &'a LeapArray<MetricBucket>,
+    array_oracle: Oracle,
+    /// Buckets of the array that are held, as by a thread that stalls while it records.
+    held: Vec<Held<'a>>,
     now: u64,
 }
 
-impl<'a> Pair<'a> {
+/// A bucket of the array that is held.
+struct Held<'a> {
+    bucket: CurrentBucket<'a, MetricBucket>,
+    run: RunIndex,
+    /// The time for which it was looked up.
+    at: u64,
+}
+
+impl<'a> Subjects<'a> {
     fn new(
         case: &'a Case,
         window: &'a SlidingWindow<ManualClock>,
         view: &'a SlidingWindow<ManualClock>,
+        array: &'a LeapArray<MetricBucket>,
     ) -> Self {
-        let oracle = Oracle::new(case.geometry, case.origin);
-        Self { case, window, view, held: Vec::new(), oracle, now: case.origin }
+        let oracle = |rules| Oracle::new(case.geometry, case.origin, rules);
+        let (window_oracle, array_oracle) = (oracle(Rules::Window), oracle(Rules::Array));
+        let (held, now) = (Vec::new(), case.origin);
+        Self { case, window, view, window_oracle, array, array_oracle, held, now }
     }
 
     fn take(&mut self, turn: Turn) {
@@ -95,7 +111,10 @@ impl<'a> Pair<'a> {
             Operation::Nothing => {}
             Operation::Release => self.held.clear(),
             Operation::Record { record, through: Through::Held, .. } => self.record_in_held(record),
-            Operation::Record { record, through, at } => self.record(record, through, at),
+            Operation::Record { record, through, at } => {
+                self.record_in_array(record, through);
+                self.record_in_window(record, through, at);
+            }
         }
         self.set_clock();
     }
@@ -104,10 +123,18 @@ impl<'a> Pair<'a> {
         self.window.clock().set(Timestamp::from_nanos(self.now));
     }
 
-    fn record(&mut self, record: Record, through: Through, at: bool) {
-        let place = self.oracle.place(self.now);
-        record.in_oracle(self.oracle.recorded_mut(place));
-        let now = Timestamp::from_nanos(self.now);
+    fn record_in_array(&mut self, record: Record, through: Through) {
+        let run = self.array_oracle.run_at(self.now);
+        record.in_oracle(self.array_oracle.recorded_mut(run));
+        let bucket = self.array.current_bucket(Timestamp::from_nanos(self.now));
+        record.in_bucket(&bucket);
+        if through == Through::Hold {
+            self.held.push(Held { bucket, run, at: self.now });
+        }
+    }
+
+    fn record_in_window(&mut self, record: Record, through: Through, at: bool) {
+        record_in(&mut self.window_oracle, record, self.now);
         let clone;
         let window = match through {
             Through::View => self.view,
@@ -119,25 +146,31 @@ impl<'a> Pair<'a> {
         };
         if at {
             // The clock still shows the time before: it must not be asked.
-            record.in_window_at(window, now);
+            record.in_window_at(window, Timestamp::from_nanos(self.now));
         } else {
             self.set_clock();
             record.in_window(window);
         }
-        if through == Through::Hold {
-            self.held.push((self.window.array().current_bucket(now), place));
-        }
     }
 
     fn record_in_held(&mut self, record: Record) {
-        for (bucket, place) in &self.held {
+        for Held { bucket, run, at } in &self.held {
             record.in_bucket(bucket);
-            record.in_oracle(self.oracle.recorded_mut(*place));
+            record.in_oracle(self.array_oracle.recorded_mut(*run));
+            record.in_window_at(self.window, Timestamp::from_nanos(*at));
+            record_in(&mut self.window_oracle, record, *at);
         }
     }
 
     fn compare(&self, done: &[Turn]) {
-        let Self { case, window, view, oracle, now, .. } = self;
-        Comparison { case, done, oracle, now: *now }.of(window, view);
+        let Self { case, window, view, array, now, .. } = *self;
+        let comparison = |oracle| Comparison { case, done, oracle, now };
+        comparison(&self.window_oracle).of_window(window, view);
+        comparison(&self.array_oracle).of_array(array);
     }
+}
+
+fn record_in(oracle: &mut Oracle, record: Record, now: u64) {
+    let run = oracle.run_at(now);
+    record.in_oracle(oracle.recorded_mut(run));
 }

@@ -1,6 +1,5 @@
 //! The naive oracle: lists of everything that was recorded, searched and summed by hand.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -8,76 +7,120 @@ use leaparray::{MetricBucket, MetricEvent};
 
 use super::Geometry;
 
-/// Everything that was recorded, by bucket. There are no slots, and nothing is ever removed.
+/// Everything that was recorded in a subject, in runs. There are no slots, and nothing is ever
+/// removed.
 #[derive(Debug)]
 pub(super) struct Oracle {
     pub(super) geometry: Geometry,
     made: u64,
-    buckets: BTreeMap<u64, Recorded>,
-    late: Recorded,
+    rules: Rules,
+    runs: Vec<Run>,
 }
 
-/// Where something is recorded.
+/// What differs between the two subjects.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
-    Bucket(u64),
-    Late,
+pub(super) enum Rules {
+    /// A `SlidingWindow` of N buckets that one thread records in.
+    ///
+    /// A bucket is gone once something was recorded N buckets after it, or later than that. A run
+    /// is what the thread records in one bucket before it records in another one: the counters of
+    /// its cell begin from zero after that.
+    Window,
+    /// A `LeapArray<MetricBucket>` of N slots.
+    ///
+    /// A bucket is gone once its slot holds a newer one, which is some multiple of N after it. What
+    /// is recorded in one bucket is one run, and so is all that is late.
+    Array,
 }
+
+/// What was recorded by counters that began from zero.
+#[derive(Debug)]
+struct Run {
+    bucket: u64,
+    /// The bucket was gone when the run began.
+    is_late: bool,
+    recorded: Recorded,
+}
+
+/// A run of an oracle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunIndex(usize);
 
 impl Oracle {
-    pub(super) fn new(geometry: Geometry, made: u64) -> Self {
-        Self { geometry, made, buckets: BTreeMap::new(), late: Recorded::default() }
+    pub(super) fn new(geometry: Geometry, made: u64, rules: Rules) -> Self {
+        Self { geometry, made, rules, runs: Vec::new() }
     }
 
-    pub(super) fn place(&self, now: u64) -> Place {
+    /// The run of what is recorded at `now`.
+    pub(super) fn run_at(&mut self, now: u64) -> RunIndex {
         let bucket = self.geometry.bucket(now);
-        if self.overtaken(bucket) { Place::Late } else { Place::Bucket(bucket) }
+        let is_late = self.is_gone(bucket);
+        let found = match self.rules {
+            Rules::Window => {
+                let last = self.runs.len().checked_sub(1);
+                last.filter(|&last| self.runs[last].bucket == bucket)
+            }
+            Rules::Array => self
+                .runs
+                .iter()
+                .position(|run| run.is_late == is_late && (is_late || run.bucket == bucket)),
+        };
+        RunIndex(found.unwrap_or_else(|| {
+            self.runs.push(Run { bucket, is_late, recorded: Recorded::default() });
+            self.runs.len() - 1
+        }))
     }
 
-    pub(super) fn recorded_mut(&mut self, place: Place) -> &mut Recorded {
-        match place {
-            Place::Bucket(bucket) => self.buckets.entry(bucket).or_default(),
-            Place::Late => &mut self.late,
+    pub(super) fn recorded_mut(&mut self, run: RunIndex) -> &mut Recorded {
+        &mut self.runs[run.0].recorded
+    }
+
+    fn in_time(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| !run.is_late)
+    }
+
+    /// Whether something newer that was recorded has taken the place of `bucket`.
+    fn is_gone(&self, bucket: u64) -> bool {
+        let samples = self.geometry.samples;
+        let mut ages = self.in_time().filter_map(|run| run.bucket.checked_sub(bucket));
+        match self.rules {
+            Rules::Window => ages.any(|age| age >= samples),
+            Rules::Array => ages.any(|age| age > 0 && age.is_multiple_of(samples)),
         }
     }
 
-    /// Whether something was recorded a whole number of laps after `bucket`.
-    fn overtaken(&self, bucket: u64) -> bool {
-        let laps_after =
-            |it: u64| it > bucket && (it - bucket).is_multiple_of(self.geometry.samples);
-        self.buckets.keys().any(|&it| laps_after(it))
-    }
-
-    /// Whether `bucket` is still there and is so many buckets before that of `now`.
-    fn has_age(&self, bucket: u64, now: u64, ages: &Range<u64>) -> bool {
-        let age = self.geometry.bucket(now).checked_sub(bucket);
-        age.is_some_and(|age| ages.contains(&age)) && !self.overtaken(bucket)
+    /// Whether a run is in a bucket that is still there and is so many buckets before that of `now`.
+    fn has_age(&self, run: &Run, now: u64, ages: &Range<u64>) -> bool {
+        let age = self.geometry.bucket(now).checked_sub(run.bucket);
+        age.is_some_and(|age| ages.contains(&age)) && !self.is_gone(run.bucket)
     }
 
     /// The buckets of those ages, the current one's being 0.
     pub(super) fn aged(&self, now: u64, ages: &Range<u64>) -> Part<'_> {
-        let of_age = self.buckets.iter().filter(|(bucket, _)| self.has_age(**bucket, now, ages));
-        Part(of_age.map(|(_, recorded)| recorded).collect())
+        Part::of(self.in_time().filter(|run| self.has_age(run, now, ages)))
     }
 
-    /// Where the buckets of those ages begin that are there.
-    pub(super) fn starts(&self, now: u64, ages: &Range<u64>) -> Vec<u64> {
-        let of_age = self.buckets.keys().filter(|bucket| self.has_age(**bucket, now, ages));
-        of_age.map(|bucket| bucket * self.geometry.bucket_nanos).collect()
+    /// The buckets of those ages that are there, each with its start, from the oldest to the newest.
+    pub(super) fn buckets(&self, now: u64, ages: &Range<u64>) -> Vec<(u64, Part<'_>)> {
+        let newest = self.geometry.bucket(now);
+        let numbers = ages.clone().rev().filter_map(|age| newest.checked_sub(age));
+        let part = |number| Part::of(self.in_time().filter(move |run| run.bucket == number));
+        let there = numbers.filter(|number| !self.is_gone(*number));
+        let buckets = there.map(|number| (number * self.geometry.bucket_nanos, part(number)));
+        buckets.filter(|(_, part)| !part.0.is_empty()).collect()
     }
 
     /// All others.
     pub(super) fn expired(&self, now: u64, ages: &Range<u64>) -> Part<'_> {
-        let others = self.buckets.iter().filter(|(bucket, _)| !self.has_age(**bucket, now, ages));
-        Part(others.map(|(_, recorded)| recorded).collect())
+        Part::of(self.in_time().filter(|run| !self.has_age(run, now, ages)))
     }
 
     pub(super) fn late(&self) -> Part<'_> {
-        Part(vec![&self.late])
+        Part::of(self.runs.iter().filter(|run| run.is_late))
     }
 
     pub(super) fn everything(&self) -> Part<'_> {
-        Part(self.buckets.values().chain([&self.late]).collect())
+        Part::of(self.runs.iter())
     }
 
     /// For how long a window of `buckets` has been there: in whole buckets, from that in which it
@@ -89,7 +132,7 @@ impl Oracle {
     }
 }
 
-/// What was recorded in one bucket.
+/// What was recorded in one run.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     /// Of [`MetricEvent::Rt`], each is one response time.
@@ -108,16 +151,20 @@ impl Recorded {
     }
 }
 
-/// No number in a bucket is above that.
+/// No number in a run is above that.
 fn cut(number: u64) -> u64 {
     number.min(MetricBucket::CEILING)
 }
 
-/// Some of the buckets.
+/// Some of the runs.
 #[derive(Debug)]
 pub(super) struct Part<'a>(Vec<&'a Recorded>);
 
-impl Part<'_> {
+impl<'a> Part<'a> {
+    fn of(runs: impl Iterator<Item = &'a Run>) -> Self {
+        Self(runs.map(|run| &run.recorded).collect())
+    }
+
     fn sums(&self, event: MetricEvent) -> impl Iterator<Item = u64> {
         self.0.iter().map(move |it| it.sum(event))
     }

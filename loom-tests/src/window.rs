@@ -1,0 +1,54 @@
+//! A window of the smallest geometry there is.
+
+use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+
+use crate::ring::{LEN, start};
+
+/// A window whose records have the time given.
+#[derive(Clone, Debug)]
+pub struct Window(SlidingWindow<ManualClock>);
+
+/// An empty window of `samples` buckets.
+///
+/// # Panics
+///
+/// If `samples` is 0.
+#[must_use]
+pub fn window(samples: u32) -> Window {
+    let config = WindowConfig::new(samples as usize, LEN * samples).expect("valid by construction");
+    Window(SlidingWindow::with_clock(config, ManualClock::new(Timestamp::MIN)))
+}
+
+impl Window {
+    /// Adds `count` in bucket `number`.
+    pub fn add(&self, number: u32, count: u64) {
+        self.0.add_at(start(number), MetricEvent::Pass, count);
+    }
+
+    /// The sum that a read in bucket `number` finds.
+    #[must_use]
+    pub fn sum(&self, number: u32) -> u64 {
+        self.0.sum_at(start(number), MetricEvent::Pass)
+    }
+
+    /// In the window at bucket `number`, expired, and late.
+    #[must_use]
+    pub fn account(&self, number: u32) -> [u64; 3] {
+        let account = self.0.account_at(start(number)).map(|it| it.sum(MetricEvent::Pass));
+        [account.in_window, account.expired, account.late]
+    }
+
+    /// What was ever recorded.
+    #[must_use]
+    pub fn recorded(&self) -> u64 {
+        self.account(0).iter().sum()
+    }
+}
+
+impl std::ops::Deref for Window {
+    type Target = SlidingWindow<ManualClock>;
+
+    fn deref(&self) -> &SlidingWindow<ManualClock> {
+        &self.0
+    }
+}

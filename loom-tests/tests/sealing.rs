@@ -1,0 +1,171 @@
+//! Sealing: counts move from a thread's cell into the history at one moment. Each is read once, in the
+//! bucket of its time, whichever thread stalls.
+#![cfg(loom)]
+
+use leaparray_loom_tests::{Window, explore, explore_some, window};
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::{Arc, mpsc};
+use loom::thread;
+
+/// How many executions are run of a model that has too many.
+const SOME: usize = 10_000;
+
+/// A window of `samples` buckets whose history exists, with the calling thread's cell bound to bucket
+/// 2. Nothing of that is explored.
+fn warm(samples: u32) -> Window {
+    let window = window(samples);
+    for number in 0..3 {
+        window.add(number, 0);
+    }
+    window
+}
+
+/// Runs `read` on a thread of its own, and says what it found, and what `progress` was before.
+fn reader<T: 'static>(
+    window: &Window,
+    progress: &Arc<AtomicU64>,
+    read: impl FnOnce(Window) -> T + 'static,
+) -> thread::JoinHandle<(u64, T)> {
+    let (window, progress) = (window.clone(), progress.clone());
+    thread::spawn(move || (progress.load(Ordering::Acquire), read(window)))
+}
+
+/// A thread whose cell is bound to bucket 2 when this returns, and that then runs `write`.
+fn writer(window: &Window, write: impl FnOnce(Window) + 'static) -> thread::JoinHandle<()> {
+    let window = window.clone();
+    let (sender, receiver) = mpsc::channel();
+    let writer = thread::spawn(move || {
+        window.add(2, 0);
+        sender.send(()).unwrap();
+        write(window);
+    });
+    receiver.recv().unwrap();
+    writer
+}
+
+/// Adds 10⁰, 10¹, … in the buckets, and says after each how much that is by now.
+fn add_in(window: &Window, progress: &AtomicU64, numbers: &[u32]) {
+    let mut sum = 0;
+    for (number, exponent) in numbers.iter().zip(0..) {
+        let count = 10_u64.pow(exponent);
+        window.add(*number, count);
+        sum += count;
+        progress.store(sum, Ordering::Release);
+    }
+}
+
+/// Whether `found` is what was recorded at one moment, and no less than `before`.
+fn assert_prefix(before: u64, found: u64) {
+    let is_prefix = found.to_string().bytes().all(|digit| digit == b'1') || found == 0;
+    assert!(is_prefix && found >= before, "{found}, but {before} before");
+}
+
+#[test]
+fn reader_finds_a_count_once_while_its_cell_is_sealed() {
+    explore(Some(1), || {
+        let (window, progress) = (warm(2), Arc::new(AtomicU64::new(0)));
+        let reader = reader(&window, &progress, |window| window.sum(3));
+        add_in(&window, &progress, &[2, 3]);
+        let (before, sum) = reader.join().unwrap();
+        assert_prefix(before, sum);
+        assert_eq!(window.sum(3), 11);
+    });
+}
+
+#[test]
+fn reader_finds_the_counts_of_a_cell_that_is_bound_to_an_earlier_bucket_again() {
+    explore_some(SOME, Some(1), || {
+        let (window, progress) = (warm(2), Arc::new(AtomicU64::new(0)));
+        let reader = reader(&window, &progress, |window| window.sum(3));
+        add_in(&window, &progress, &[2, 3, 2]);
+        let (before, sum) = reader.join().unwrap();
+        assert_prefix(before, sum);
+        assert_eq!(window.sum(3), 111);
+    });
+}
+
+#[test]
+fn account_finds_each_count_once() {
+    explore(Some(1), || {
+        let (window, progress) = (warm(1), Arc::new(AtomicU64::new(0)));
+        let reader = reader(&window, &progress, |window| window.recorded());
+        add_in(&window, &progress, &[2, 3]);
+        let (before, recorded) = reader.join().unwrap();
+        assert_prefix(before, recorded);
+        assert_eq!(window.account(3), [10, 1, 0]);
+    });
+}
+
+#[test]
+fn account_only_grows() {
+    explore(Some(1), || {
+        let (window, progress) = (warm(1), Arc::new(AtomicU64::new(0)));
+        let reader = reader(&window, &progress, |window| [window.recorded(), window.recorded()]);
+        add_in(&window, &progress, &[2, 3]);
+        let (before, [first, second]) = reader.join().unwrap();
+        assert!(before <= first && first <= second, "{before}, {first}, {second}");
+    });
+}
+
+/// Rows and ledgers are filled again while the reader still looks at them.
+#[test]
+fn reader_never_finds_counts_of_another_bucket() {
+    explore_some(SOME, Some(1), || {
+        let (window, progress) = (warm(1), Arc::new(AtomicU64::new(0)));
+        window.add(2, 5);
+        let reader = reader(&window, &progress, |window| window.sum(2));
+        for (number, count) in (3..6).zip([60, 700, 8_000]) {
+            window.add(number, count);
+        }
+        let (_, sum) = reader.join().unwrap();
+        assert!([0, 5].contains(&sum), "{sum}");
+        assert_eq!(window.account(5), [8_000, 765, 0]);
+    });
+}
+
+#[test]
+fn two_threads_seal_into_one_row() {
+    explore(Some(1), || {
+        let window = warm(2);
+        let other = writer(&window, |window| {
+            window.add(2, 1);
+            window.add(3, 10);
+        });
+        window.add(2, 100);
+        window.add(3, 1_000);
+        other.join().unwrap();
+        assert_eq!(window.account(3), [1_111, 0, 0]);
+        assert_eq!(window.account(2), [101, 1_010, 0]);
+    });
+}
+
+#[test]
+fn sealer_that_is_lapped_leaks_into_no_other_bucket() {
+    explore_some(SOME, Some(1), || {
+        let window = warm(1);
+        let other = writer(&window, |window| {
+            window.add(2, 1);
+            window.add(3, 10);
+        });
+        window.add(4, 100);
+        window.add(5, 1_000);
+        other.join().unwrap();
+        let account = window.account(5);
+        assert_eq!((account[0], account.iter().sum::<u64>()), (1_000, 1_111), "{account:?}");
+    });
+}
+
+#[test]
+fn reader_completes_a_publication_beside_two_publishers() {
+    explore_some(SOME, Some(1), || {
+        let (window, progress) = (warm(2), Arc::new(AtomicU64::new(0)));
+        let other = writer(&window, |window| window.add(3, 1));
+        let reader = reader(&window, &progress, |window| window.sum(3));
+        window.add(2, 10);
+        window.add(3, 100);
+        other.join().unwrap();
+        let (_, sum) = reader.join().unwrap();
+        assert!([0, 1].contains(&(sum % 10)) && [0, 1, 11].contains(&(sum / 10)), "{sum}");
+        assert_eq!(window.account(3), [111, 0, 0]);
+    });
+}

@@ -1,0 +1,428 @@
+//! The sealed counts of one window: a row for each bucket, published by one compare-exchange.
+
+use super::atomic_counts::AtomicCounts;
+use super::cell_table::CellTable;
+use super::counts::Counts;
+use super::ledger::{Books, CellStep, GaugeCounts, Ledger, Recent, SlotStep, Steps};
+use crate::event::MetricEvent;
+use crate::geometry::WindowConfig;
+use crate::pool::Pool;
+use crate::sync::stall::{self, Point};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// The sealed counts of one bucket.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// The bucket's number.
+    bucket: AtomicU64,
+    counts: AtomicCounts,
+}
+
+impl Row {
+    fn new() -> Self {
+        Self { bucket: AtomicU64::new(0), counts: AtomicCounts::new() }
+    }
+
+    #[inline]
+    pub(crate) fn bucket(&self) -> u64 {
+        self.bucket.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) const fn counts(&self) -> &AtomicCounts {
+        &self.counts
+    }
+}
+
+/// Counts that are to be sealed.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    /// The number of their bucket.
+    pub(crate) number: u64,
+    /// Whether the window had left the bucket before they were recorded.
+    pub(crate) is_late: bool,
+    pub(crate) counts: Counts,
+    /// Gauge counts that move into the history as well.
+    pub(crate) gauge: GaugeCounts,
+    /// The cell that they come from, if they come from one.
+    pub(crate) cell: Option<CellStep>,
+}
+
+/// Rows in slots, and the running totals of everything that has left them.
+///
+/// # Publishing
+///
+/// A sealer fills a ledger and a row that are its own, from the current ones and a cell's counts, and
+/// publishes both by one compare-exchange on `head`: the linearization point. A published ledger says
+/// which steps complete the publication: the row takes its slot, the cell becomes sealed, and `head`
+/// says *settled*. Every step is a compare-exchange that can succeed once only, so any thread may
+/// complete them for a publisher that has stalled (helping), and a helper that stalls itself does no
+/// harm later. The next publication begins from a settled head.
+///
+/// # Reading
+///
+/// A reader takes a settled head, reads rows, totals and cells, and compares the head again after an
+/// acquire fence. If it has not changed, nothing was published in between: rows and totals are of one
+/// moment, and every cell that was seen as bound has stayed bound.
+///
+/// # Orderings
+///
+/// - Publishing acquires and releases: a thread that acquires the head sees the ledger and the row filled.
+/// - Each step is a Release, and a failed step an Acquire: `head` is settled after all of them.
+/// - A release fence stands before a row or a ledger is filled again. It pairs with the readers'
+///   acquire fence: a reader that sees what is being filled sees that the head has moved on.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// See [`Head`].
+    head: AtomicU64,
+    /// The stack of free ledgers: `{ tag: 40, ledger: 24 }`.
+    free: AtomicU64,
+    /// The row of each slot: `{ tag: 40, row: 24 }`, with row 0 for an empty one.
+    slots: Box<[AtomicU64]>,
+    rows: Pool<Row>,
+    rows_made: AtomicU32,
+    ledgers: Pool<Ledger>,
+    ledgers_made: AtomicU32,
+}
+
+/// `{ tag: 39, ledger: 24, settled: 1 }`: the current ledger, 0 at first, and whether its steps are
+/// completed. As a number it only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head(u64);
+
+impl Head {
+    const SETTLED: u64 = 1;
+    const INITIAL: Self = Self(Self::SETTLED);
+
+    #[inline]
+    const fn is_settled(self) -> bool {
+        self.0 & Self::SETTLED != 0
+    }
+
+    const fn settled(self) -> Self {
+        Self(self.0 | Self::SETTLED)
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits")]
+    const fn ledger(self) -> u32 {
+        (self.0 >> 1) as u32 & INDEX
+    }
+
+    /// The head after this one, not settled.
+    const fn next(self, ledger: u32) -> Self {
+        Self(((self.0 >> (INDEX_BITS + 1)) + 1) << (INDEX_BITS + 1) | (ledger as u64) << 1)
+    }
+
+    /// The head as a number, which only grows.
+    #[inline]
+    pub(crate) const fn stamp(self) -> u64 {
+        self.0
+    }
+}
+
+const INDEX_BITS: u32 = 24;
+const INDEX: u32 = (1 << INDEX_BITS) - 1;
+
+/// The index in `{ tag: 40, index: 24 }`.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low bits")]
+const fn index_of(word: u64) -> u32 {
+    word as u32 & INDEX
+}
+
+/// The word after `word`, with that index.
+const fn next_word(word: u64, index: u32) -> u64 {
+    ((word >> INDEX_BITS) + 1) << INDEX_BITS | index as u64
+}
+
+impl History {
+    /// For how many rows there is room beyond one for each slot: a row for each thread that seals at the
+    /// same time.
+    const SPARE_ROWS: usize = 32;
+
+    pub(crate) fn new(config: &WindowConfig) -> Self {
+        let samples = config.sample_count();
+        Self {
+            head: AtomicU64::new(Head::INITIAL.0),
+            free: AtomicU64::new(0),
+            slots: (0..samples).map(|_| AtomicU64::new(0)).collect(),
+            rows: Pool::with_capacity(samples + Self::SPARE_ROWS),
+            rows_made: AtomicU32::new(0),
+            ledgers: Pool::with_capacity(1),
+            ledgers_made: AtomicU32::new(0),
+        }
+    }
+
+    /// The head, once its steps are completed: by this thread if necessary.
+    #[inline]
+    pub(crate) fn settled(&self, cells: &CellTable) -> Head {
+        // Acquire: pairs with the Release in `publish` and `complete`.
+        let head = Head(self.head.load(Ordering::Acquire));
+        if head.is_settled() { head } else { self.settle(cells) }
+    }
+
+    #[cold]
+    fn settle(&self, cells: &CellTable) -> Head {
+        loop {
+            let head = Head(self.head.load(Ordering::Acquire));
+            if head.is_settled() {
+                return head;
+            }
+            stall::at(Point::UnsettledSeen);
+            self.complete(head, cells);
+        }
+    }
+
+    /// Whether nothing was published since the head was that, and all that was read between is of it.
+    #[inline]
+    pub(crate) fn is_still(&self, head: Head) -> bool {
+        // Acquire: pairs with the release fences in `publish` and `ThreadCell::bind`, and with the
+        // Release of each step. A reader that has seen anything of a later publication sees its head.
+        fence(Ordering::Acquire);
+        self.head.load(Ordering::Relaxed) == head.0
+    }
+
+    /// The head as a number, settled or not. The caller has an acquire fence before it.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.head.load(Ordering::Relaxed)
+    }
+
+    /// The current ledger; `None` if nothing was ever sealed.
+    #[inline]
+    pub(crate) fn ledger(&self, head: Head) -> Option<&Ledger> {
+        head.ledger().checked_sub(1).map(|index| self.ledgers.get(index))
+    }
+
+    /// The row in a slot.
+    #[inline]
+    pub(crate) fn row_in(&self, slot: usize) -> Option<&Row> {
+        // Acquire: pairs with the Release of the step that put the row there. The row has been made.
+        // Whether it is the one that was there when the read began, the head tells.
+        self.row(self.slots[slot].load(Ordering::Acquire))
+    }
+
+    #[inline]
+    fn row(&self, word: u64) -> Option<&Row> {
+        index_of(word).checked_sub(1).map(|index| self.rows.get(index))
+    }
+
+    /// Moves counts into the history, and the cell that they come from into its next state.
+    pub(crate) fn publish(&self, config: &WindowConfig, cells: &CellTable, sealed: &Sealed) {
+        let (index, draft) = self.take_ledger();
+        let mut spare = draft.spare_row().load(Ordering::Relaxed);
+        // Release: pairs with the acquire fence in `is_still`. A reader that sees what is filled from
+        // here on sees that the head has moved on since it was read in its former place.
+        fence(Ordering::Release);
+        let head = loop {
+            let head = self.settled(cells);
+            stall::at(Point::HeadRead);
+            let (steps, books, left) = self.prepare(config, head, sealed, &mut spare);
+            draft.store(&steps, &books);
+            draft.spare_row().store(left, Ordering::Relaxed);
+            stall::at(Point::Filled);
+            let next = head.next(index);
+            // AcqRel: publishes what was filled. If nothing was published since `head` was read, what
+            // it was made from is current; there is no ABA, since the tag grows.
+            let published =
+                self.head.compare_exchange(head.0, next.0, Ordering::AcqRel, Ordering::Relaxed);
+            if published.is_ok() {
+                stall::at(Point::Published);
+                self.complete(next, cells);
+                break head;
+            }
+        };
+        if head.ledger() != 0 {
+            self.give_ledger(head.ledger());
+        }
+    }
+
+    /// The steps and totals of a publication after `head`, with a filled row if it has one; and the row
+    /// that is spare after it. What is read here may be of several publications: then `head` has moved
+    /// on, and what was made of it is not published.
+    fn prepare(
+        &self,
+        config: &WindowConfig,
+        head: Head,
+        sealed: &Sealed,
+        spare: &mut u32,
+    ) -> (Steps, Books, u32) {
+        let mut books = self.ledger(head).map_or_else(Books::empty, Ledger::books);
+        books.gauge.entered = books.gauge.entered.wrapping_add(sealed.gauge.entered);
+        books.gauge.ended = books.gauge.ended.wrapping_add(sealed.gauge.ended);
+        let mut steps = Steps { slot: None, cell: sealed.cell };
+        let mut left = *spare;
+        let slot = config.slot_of(sealed.number);
+        // Acquire: as in `row_in`.
+        let from = self.slots[slot].load(Ordering::Acquire);
+        let found = self.row(from).map(|row| (row.bucket(), row.counts().load()));
+        match found {
+            _ if sealed.is_late => books.late.add(&sealed.counts),
+            // The slot has gone on to a later bucket.
+            Some((bucket, _)) if bucket > sealed.number => books.expired.add(&sealed.counts),
+            found => {
+                let mut counts = sealed.counts;
+                match &found {
+                    Some((bucket, row)) if *bucket == sealed.number => counts.add(row),
+                    Some((_, row)) => books.expired.add(row),
+                    None => {}
+                }
+                self.add_recent(config, &mut books.recent, sealed, &counts);
+                if *spare == 0 {
+                    *spare = self.make_row();
+                }
+                let row = self.rows.get(*spare - 1);
+                row.bucket.store(sealed.number, Ordering::Relaxed);
+                row.counts.store(&counts);
+                steps.slot = Some(SlotStep { slot, from, to: next_word(from, *spare) });
+                left = index_of(from);
+            }
+        }
+        (steps, books, left)
+    }
+
+    /// Adds the sealed counts, which make the row of their bucket `counts`, to the recent sums.
+    fn add_recent(
+        &self,
+        config: &WindowConfig,
+        recent: &mut Recent,
+        sealed: &Sealed,
+        counts: &Counts,
+    ) {
+        let samples = config.sample_count() as u64;
+        let Some(sums) = &mut recent.sums else { return };
+        // N rows of at most this do not overflow.
+        let largest = (u64::MAX / 2) / samples;
+        let summed = || MetricEvent::ALL.into_iter().filter(|&event| event != MetricEvent::Rt);
+        if summed().any(|event| counts.events[event as usize] > largest) {
+            recent.sums = None;
+            return;
+        }
+        let number = sealed.number;
+        // The first bucket that is among the N newest once this one is.
+        let first = (number + 1).saturating_sub(samples);
+        match recent.newest {
+            Some(newest) if newest >= number => {
+                if number + samples <= newest {
+                    return;
+                }
+            }
+            older => {
+                // Those that are not any more: one, unless there was a gap.
+                let leaving = older.map_or(0..0, |newest| {
+                    (newest + 1).saturating_sub(samples)..first.min(newest + 1)
+                });
+                for bucket in leaving {
+                    let row = self.row_in(config.slot_of(bucket));
+                    if let Some(row) = row.filter(|row| row.bucket() == bucket) {
+                        for event in summed() {
+                            let sum = &mut sums[event as usize];
+                            *sum = sum.wrapping_sub(row.counts().event(event));
+                        }
+                    }
+                }
+                recent.newest = Some(number);
+            }
+        }
+        for event in summed() {
+            let sum = &mut sums[event as usize];
+            *sum = sum.wrapping_add(sealed.counts.events[event as usize]);
+        }
+    }
+
+    /// Completes a publication. Any thread may, at any later time as well.
+    fn complete(&self, head: Head, cells: &CellTable) {
+        let Some(ledger) = self.ledger(head) else { return };
+        let steps = ledger.steps();
+        // The steps are this publication's only if the ledger was not filled again meanwhile; and if
+        // it was, somebody has completed them.
+        if !self.is_still(head) {
+            return;
+        }
+        stall::at(Point::StepsRead);
+        if let Some(SlotStep { slot, from, to }) = steps.slot {
+            // Fails if it has been done: the tag of a slot only grows.
+            let slot = &self.slots[slot];
+            let _ = slot.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        }
+        stall::at(Point::SlotChanged);
+        if let Some(CellStep { place, from, to }) = steps.cell {
+            if let Some(cell) = cells.cell(place) {
+                cell.unbind(from, to);
+            }
+        }
+        stall::at(Point::CellSealed);
+        let settled = head.settled();
+        // Release: pairs with the Acquire in `settled`. The steps come first, also those that another
+        // thread has done, which this one has acquired.
+        let _ = self.head.compare_exchange(head.0, settled.0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    fn make_row(&self) -> u32 {
+        let index = self.rows_made.fetch_add(1, Ordering::Relaxed);
+        self.rows.make(index, Row::new);
+        index + 1
+    }
+
+    /// A ledger to fill.
+    fn take_ledger(&self) -> (u32, &Ledger) {
+        // Acquire: pairs with the Release in `give_ledger`. The head has moved on from it.
+        let mut top = self.free.load(Ordering::Acquire);
+        while let Some(index) = index_of(top).checked_sub(1) {
+            let ledger = self.ledgers.get(index);
+            // If another thread has taken it by now, the tag has changed.
+            let next = ledger.next_free().load(Ordering::Relaxed);
+            stall::at(Point::FreeLedgerSeen);
+            let below = next_word(top, next);
+            match self.free.compare_exchange(top, below, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return (index + 1, ledger),
+                Err(found) => top = found,
+            }
+        }
+        let index = self.ledgers_made.fetch_add(1, Ordering::Relaxed);
+        (index + 1, self.ledgers.make(index, Ledger::new))
+    }
+
+    fn give_ledger(&self, index: u32) {
+        let ledger = self.ledgers.get(index - 1);
+        let mut top = self.free.load(Ordering::Relaxed);
+        loop {
+            ledger.next_free().store(index_of(top), Ordering::Relaxed);
+            let with_it = next_word(top, index);
+            match self.free.compare_exchange(top, with_it, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(found) => top = found,
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+impl History {
+    /// How many rows and ledgers were made.
+    pub(crate) fn blocks_made(&self) -> (u32, u32) {
+        [&self.rows_made, &self.ledgers_made].map(|made| made.load(Ordering::Relaxed)).into()
+    }
+
+    /// The numbers of all rows in slots or spare and of all ledgers current or free, counted from 1 and
+    /// in order. No thread may publish at this time.
+    pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>) {
+        let made = self.ledgers_made.load(Ordering::Relaxed);
+        let in_slots = self.slots.iter().map(|slot| index_of(slot.load(Ordering::Relaxed)));
+        let spare = (0..made).map(|it| self.ledgers.get(it).spare_row().load(Ordering::Relaxed));
+        let current = Head(self.head.load(Ordering::Relaxed)).ledger();
+        let top = index_of(self.free.load(Ordering::Relaxed));
+        let free = std::iter::successors(Some(top), |&index| {
+            let ledger = self.ledgers.get(index.checked_sub(1)?);
+            Some(ledger.next_free().load(Ordering::Relaxed))
+        });
+        // One more than were made: enough to show a list that runs in a circle.
+        let free = free.take(made as usize + 1);
+        let in_order = |blocks: &mut dyn Iterator<Item = u32>| {
+            let mut blocks: Vec<_> = blocks.filter(|&block| block != 0).collect();
+            blocks.sort_unstable();
+            blocks
+        };
+        (in_order(&mut in_slots.chain(spare)), in_order(&mut free.chain([current])))
+    }
+}

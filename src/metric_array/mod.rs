@@ -1,0 +1,238 @@
+//! The counts of one window: a cell for each thread that records, and a history of sealed rows.
+//!
+//! # Roles
+//!
+//! - A **recorder** adds to its own cell, which is bound to the bucket of `now`, with plain loads and
+//!   stores. When `now` is in another bucket, it seals its cell into the history and binds it again.
+//! - A **reader** adds up rows and bound cells, and retries if the history's head or the newest bucket
+//!   has changed in between.
+//! - A **thread that ends** abandons its cells; others adopt them, or seal and retire them.
+//!
+//! A count is in a bound cell or in the history, and moves from one to the other at the moment at
+//! which the history's head changes: see [`history::History`].
+
+mod atomic_counts;
+mod cell_table;
+mod counts;
+mod gauge;
+mod history;
+mod ledger;
+mod read;
+mod slab;
+mod thread_cache;
+mod thread_cell;
+
+pub(crate) use counts::Counts;
+pub(crate) use gauge::Gauge;
+pub use slab::CellMemory;
+pub(crate) use thread_cache::OwnedCell;
+
+use std::fmt;
+
+use crate::geometry::WindowConfig;
+use crate::sync::stall::{self, Point};
+use crate::sync::{AtomicU64, Lazy, Ordering, unique};
+use crate::timestamp::Timestamp;
+use cell_table::CellTable;
+use history::{History, Sealed};
+use ledger::{CellStep, GaugeCounts};
+use thread_cache::Leased;
+use thread_cell::{LATE, State, ThreadCell};
+
+/// The counts of a [`SlidingWindow`](crate::SlidingWindow).
+pub(crate) struct MetricArray {
+    /// Which array this is, of all there ever were in this process; never 0.
+    id: u64,
+    config: WindowConfig,
+    /// The number of the newest bucket that a thread has recorded in, plus 1, or 0.
+    newest: AtomicU64,
+    cells: CellTable,
+    history: Lazy<History>,
+}
+
+impl MetricArray {
+    /// An array in which nothing was recorded.
+    pub(crate) fn new(config: WindowConfig) -> Self {
+        Self {
+            id: unique() + 1,
+            config,
+            newest: AtomicU64::new(0),
+            cells: CellTable::new(),
+            history: Lazy::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn config(&self) -> &WindowConfig {
+        &self.config
+    }
+
+    /// Calls `op` with a cell that counts for the bucket of `now` and that the calling thread alone
+    /// writes.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, each add asks which event it is")]
+    pub(crate) fn record(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>)) {
+        match thread_cache::get(self.id, self.config.bucket_nanos(), now) {
+            Some(cell) => op(cell),
+            None => self.record_slowly(now, op),
+        }
+    }
+
+    /// The same if the thread's cell is not bound to that bucket.
+    #[cold]
+    #[inline(never)]
+    fn record_slowly(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>)) {
+        match self.bound_cell(now) {
+            Some(cell) => op(cell),
+            None => self.record_directly(now, op),
+        }
+    }
+
+    /// The calling thread's cell, bound to the bucket of `now`; `None` if it is to have none.
+    fn bound_cell(&self, now: Timestamp) -> Option<OwnedCell<'static>> {
+        let leased = self.lease()?;
+        let number = self.config.bucket_number(now);
+        let state = self.bind(leased, number);
+        let start = self.config.start_of(number);
+        // The last bucket of all may end before its length is over.
+        let is_whole = start.as_nanos().checked_add(self.config.bucket_nanos() - 1).is_some();
+        Some(thread_cache::rebind(self.id, leased, state, is_whole.then_some(start)))
+    }
+
+    /// The calling thread's cell; `None` if it is to have none.
+    fn lease(&self) -> Option<Leased> {
+        if !thread_cache::may_own() {
+            return None;
+        }
+        thread_cache::find(self.id).or_else(|| {
+            let (place, cell, state) = self.cells.adopt().or_else(|| self.cells.add())?;
+            stall::at(Point::CellTaken);
+            Some(thread_cache::insert(self.id, place, cell, state))
+        })
+    }
+
+    /// Binds the calling thread's cell to a bucket, unless it is already; returns its state.
+    fn bind(&self, leased: Leased, number: u64) -> State {
+        let Leased { place, cell, state, .. } = leased;
+        if state.is_bound() && cell.bucket() & !LATE == number {
+            return state;
+        }
+        let sealed = if state.is_bound() { self.seal(place, cell, state) } else { state };
+        stall::at(Point::Unbound);
+        let (is_late, is_new) = self.arrive(number);
+        let late = if is_late { LATE } else { 0 };
+        let bound = cell.bind(sealed, number | late);
+        self.cells.activate(place);
+        if sealed.is_retired() {
+            self.cells.make_present(place);
+        }
+        if is_new {
+            self.sweep(number);
+        }
+        stall::at(Point::Bound);
+        bound
+    }
+
+    /// Notes that a thread records in a bucket. Says whether the window has left that bucket, and
+    /// whether it is the newest one.
+    fn arrive(&self, number: u64) -> (bool, bool) {
+        // Relaxed: a reader that must see this thread's adds has them behind it, and so this.
+        let newest = self.newest.fetch_max(number + 1, Ordering::Relaxed);
+        let samples = self.config.sample_count() as u64;
+        (number.saturating_add(samples) < newest, newest <= number)
+    }
+
+    /// Moves a cell's counts into the history, as its owner; returns the state that the cell is in then.
+    fn seal(&self, place: u32, cell: &ThreadCell, state: State) -> State {
+        self.publish_cell(place, cell, state, state.sealed(), GaugeCounts::default())
+    }
+
+    /// The same for a cell that was abandoned, with its gauge counts.
+    fn retire(&self, place: u32, cell: &ThreadCell, state: State) {
+        let gauge = GaugeCounts { entered: cell.entered(), ended: cell.ended() };
+        self.publish_cell(place, cell, state, state.retired(), gauge);
+    }
+
+    fn publish_cell(
+        &self,
+        place: u32,
+        cell: &ThreadCell,
+        from: State,
+        to: State,
+        gauge: GaugeCounts,
+    ) -> State {
+        let bucket = cell.bucket();
+        self.publish(&Sealed {
+            number: bucket & !LATE,
+            is_late: bucket & LATE != 0,
+            counts: cell.counts(),
+            gauge,
+            cell: Some(CellStep { place, from, to }),
+        });
+        to
+    }
+
+    fn publish(&self, sealed: &Sealed) {
+        let history = self.history.get_or_make(|| History::new(&self.config));
+        history.publish(&self.config, &self.cells, sealed);
+    }
+
+    /// Records without a cell of the thread's own: for a thread that is ending, and where there is no
+    /// place for one more cell.
+    fn record_directly(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>)) {
+        let cell = ThreadCell::new(0);
+        op(OwnedCell::not_kept(&cell));
+        let number = self.config.bucket_number(now);
+        let (is_late, _) = self.arrive(number);
+        self.publish(&Sealed {
+            number,
+            is_late,
+            counts: cell.counts(),
+            gauge: GaugeCounts { entered: cell.entered(), ended: cell.ended() },
+            cell: None,
+        });
+    }
+
+    /// Looks after some of the cells, once for each new bucket: retires one that was abandoned, and
+    /// lets readers skip those that the window has left.
+    fn sweep(&self, number: u64) {
+        let Some(group) = self.cells.group_of_turn(number) else { return };
+        if let Some((place, cell, state)) = group.adopt_abandoned() {
+            stall::at(Point::Adopted);
+            self.retire(place, cell, state);
+        }
+        let samples = self.config.sample_count() as u64;
+        group.deactivate(|cell| {
+            let (state, bucket) = (cell.state(), cell.bucket());
+            // One that is late is further from any time.
+            state.is_retired()
+                || (state.is_bound() && bucket.saturating_add(samples) <= number)
+                || bucket & LATE != 0
+        });
+        group.remove_retired();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+impl MetricArray {
+    /// How many rows, ledgers and places of cells were made.
+    pub(crate) fn blocks_made(&self) -> (u32, u32, u32) {
+        let (rows, ledgers) = self.history.get().map_or((0, 0), History::blocks_made);
+        (rows, ledgers, self.cells.len())
+    }
+
+    /// The rows and ledgers that are in their places, as in `History::blocks_at_rest`, and the number
+    /// of abandoned cells. No other thread may use the array at this time.
+    pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>, u32) {
+        let (rows, ledgers) = self.history.get().map(History::blocks_at_rest).unwrap_or_default();
+        let mut abandoned = 0;
+        self.cells.for_each_cell(|cell| abandoned += u32::from(cell.state().is_abandoned()));
+        (rows, ledgers, abandoned)
+    }
+}
+
+impl fmt::Debug for MetricArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetricArray").field("config", &self.config).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,356 @@
+//! The cells that a thread has in use, so that a record need not look its cell up.
+
+use std::cell::Cell;
+
+use super::thread_cell::{State, ThreadCell};
+use crate::metric_cell::OwnedWriter;
+use crate::sync::{
+    AtomicCell, AtomicU32, OnceRef, Ordering, PrivateU64, THREAD_CACHE_SETS, process_static,
+    thread_local,
+};
+use crate::timestamp::Timestamp;
+
+thread_local! {
+    /// Without a destructor, so that an access has no state to check; and one word, so that a thread
+    /// that never records takes no more memory.
+    static CACHE: Cell<&'static ThreadCache> = const { Cell::new(&NONE) };
+}
+
+thread_local! {
+    static CLEANUP: Cleanup = const { Cleanup(Cell::new(None)) };
+}
+
+/// The cache of a thread that has recorded nothing, or that is ending: no window is ever found in it,
+/// and nothing is written to it.
+static NONE: ThreadCache = ThreadCache::new();
+
+/// A set-associative cache of one thread's cells: two ways for each window, by its id.
+///
+/// It holds plain references to cells of the process-wide slab. What a thread has here it owns, until
+/// it abandons the cell: when it ends, or when a third window needs a place in the same set. A window
+/// that is dropped takes its cells with it; what is left of them here never matches, since no id is
+/// used twice.
+///
+/// One thread at a time uses a cache. Its words are atomic so that it can be leaked once, and go from
+/// a thread that has ended to one that begins, without unsafe code; they are never read by others.
+#[derive(Debug)]
+struct ThreadCache {
+    entries: [Entry; LEN],
+    leases: [Lease; LEN],
+}
+
+const WAYS: usize = 2;
+const LEN: usize = WAYS * THREAD_CACHE_SETS;
+
+/// What a record looks at.
+#[derive(Debug)]
+struct Entry {
+    /// The window's id; 0 for none.
+    window: PrivateU64,
+    /// The start of the bucket that the cell is bound to.
+    start: PrivateU64,
+    cell: AtomicCell<Option<&'static ThreadCell>>,
+    /// The cell's state since this thread has bound it.
+    state: PrivateU64,
+}
+
+/// What only a change of the bucket looks at, and the gauge.
+#[derive(Debug)]
+struct Lease {
+    /// The window's id, also while its entry is empty; 0 for none.
+    window: PrivateU64,
+    place: PrivateU64,
+    gauge: GaugeLook,
+}
+
+/// What a thread last saw of its window's gauge.
+#[derive(Debug)]
+struct GaugeLook {
+    /// How many more had entered than ended on this thread when it last added up all cells, with the
+    /// sign in the highest bit.
+    highest: PrivateU64,
+    /// When that was, in nanoseconds.
+    looked_at: PrivateU64,
+}
+
+impl GaugeLook {
+    const fn new() -> Self {
+        Self { highest: PrivateU64::new(0), looked_at: PrivateU64::new(0) }
+    }
+
+    #[inline]
+    fn is_due(&self, here: i64, now: Timestamp, look_after: u64) -> bool {
+        // A time before that looks as well.
+        let age = now.as_nanos().wrapping_sub(self.looked_at.get());
+        let is_due = here > self.highest.get().cast_signed() || age >= look_after;
+        if is_due {
+            self.highest.set(here.cast_unsigned());
+            self.looked_at.set(now.as_nanos());
+        }
+        is_due
+    }
+
+    /// The next request looks.
+    fn reset(&self) {
+        self.highest.set(i64::MIN.cast_unsigned());
+        self.looked_at.set(0);
+    }
+}
+
+/// A cell that the calling thread owns for the moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnedCell<'a> {
+    pub(crate) cell: &'a ThreadCell,
+    /// Where it is in the cache; beyond the end for a cell that is not kept.
+    index: usize,
+}
+
+impl<'a> OwnedCell<'a> {
+    /// A cell that is not in the cache.
+    pub(crate) const fn not_kept(cell: &'a ThreadCell) -> Self {
+        Self { cell, index: LEN }
+    }
+
+    #[inline]
+    pub(crate) const fn writer(self) -> OwnedWriter<'a> {
+        self.cell.writer()
+    }
+
+    /// Counts a request that enters. Says whether it is time to add up all cells of the gauge: there
+    /// were never so many requests of this thread since it last did, or that is `look_after`
+    /// nanoseconds ago.
+    #[inline]
+    pub(crate) fn enter(self, now: Timestamp, look_after: u64) -> bool {
+        let here = self.cell.enter();
+        let lease = CACHE.with(Cell::get).leases.get(self.index);
+        lease.is_none_or(|lease| lease.gauge.is_due(here, now, look_after))
+    }
+}
+
+/// A cell of the calling thread, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leased {
+    index: usize,
+    pub(crate) place: u32,
+    pub(crate) cell: &'static ThreadCell,
+    pub(crate) state: State,
+}
+
+/// The calling thread's cell for that window, if it is bound to the bucket of `now`.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "part of every record")]
+pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<OwnedCell<'static>> {
+    let cache = CACHE.with(Cell::get);
+    let mut index = first_way(window);
+    let mut entry = &cache.entries[index];
+    if entry.window.get() != window {
+        index += 1;
+        entry = &cache.entries[index];
+        if entry.window.get() != window {
+            return None;
+        }
+    }
+    // One comparison for both ends of the bucket: a time before it wraps around.
+    if now.as_nanos().wrapping_sub(entry.start.get()) >= bucket_nanos {
+        return None;
+    }
+    match entry.cell.load() {
+        Some(cell) => Some(OwnedCell { cell, index }),
+        None => no_cell(),
+    }
+}
+
+/// An entry of a window has a cell. Out of line: otherwise the two tests are merged into one, and that
+/// takes more instructions than to predict both.
+#[cold]
+#[inline(never)]
+fn no_cell() -> Option<OwnedCell<'static>> {
+    None
+}
+
+/// The cell that the calling thread has for that window, bound to whichever bucket.
+pub(crate) fn find(window: u64) -> Option<Leased> {
+    let cache = CACHE.with(Cell::get);
+    let first = first_way(window);
+    let index = (first..first + WAYS).find(|&it| cache.leases[it].window.get() == window)?;
+    let entry = &cache.entries[index];
+    #[expect(clippy::cast_possible_truncation, reason = "it was a u32")]
+    let place = cache.leases[index].place.get() as u32;
+    Some(Leased { index, place, cell: entry.cell.load()?, state: State(entry.state.get()) })
+}
+
+/// Keeps a cell that the calling thread has become the owner of. If its set is full, the cell in its
+/// second way is abandoned, and the one in the first way moves there.
+///
+/// The thread has a cache: [`may_own`] has returned true.
+pub(crate) fn insert(window: u64, place: u32, cell: &'static ThreadCell, state: State) -> Leased {
+    let cache = CACHE.with(Cell::get);
+    let first = first_way(window);
+    let free = (first..first + WAYS).find(|&it| cache.leases[it].window.get() == 0);
+    let index = free.unwrap_or_else(|| {
+        cache.abandon(first + 1);
+        cache.copy(first, first + 1);
+        first
+    });
+    let (entry, lease) = (&cache.entries[index], &cache.leases[index]);
+    lease.window.set(window);
+    lease.place.set(place.into());
+    lease.gauge.reset();
+    entry.set(0, 0, Some(cell), state);
+    Leased { index, place, cell, state }
+}
+
+/// Has records in the bucket that starts at `start` find the cell, which is bound to it in this state.
+/// Without a start the cell is kept, and each record looks it up: the last bucket of all time is cut
+/// short, and the comparison in [`get`] would hold for the first times that there are.
+pub(crate) fn rebind(
+    window: u64,
+    leased: Leased,
+    state: State,
+    start: Option<Timestamp>,
+) -> OwnedCell<'static> {
+    let Leased { index, cell, .. } = leased;
+    let cache = CACHE.with(Cell::get);
+    let entry = &cache.entries[index];
+    if entry.state.get() != state.0 {
+        // In each bucket, the first request of a thread looks.
+        cache.leases[index].gauge.reset();
+    }
+    match start {
+        Some(start) => entry.set(window, start.as_nanos(), Some(cell), state),
+        None => entry.set(0, 0, Some(cell), state),
+    }
+    OwnedCell { cell, index }
+}
+
+/// Whether the calling thread may own cells: it has a cache, or gets one now. False for a thread that
+/// is ending and has abandoned its cells: it records in the history directly.
+pub(crate) fn may_own() -> bool {
+    CLEANUP
+        .try_with(|cleanup| {
+            if cleanup.0.get().is_none() {
+                let leaked = Leaked::take();
+                cleanup.0.set(Some(leaked));
+                CACHE.with(|cache| cache.set(&leaked.cache));
+            }
+        })
+        .is_ok()
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the remainder is below the number of sets")]
+const fn first_way(window: u64) -> usize {
+    (window % THREAD_CACHE_SETS as u64) as usize * WAYS
+}
+
+impl Entry {
+    fn set(&self, window: u64, start: u64, cell: Option<&'static ThreadCell>, state: State) {
+        self.window.set(window);
+        self.start.set(start);
+        self.cell.store(cell);
+        self.state.set(state.0);
+    }
+}
+
+impl ThreadCache {
+    #[expect(clippy::large_stack_arrays, reason = "the value of a static, or of a box")]
+    const fn new() -> Self {
+        Self {
+            entries: [const {
+                Entry {
+                    window: PrivateU64::new(0),
+                    start: PrivateU64::new(0),
+                    cell: AtomicCell::new(None),
+                    state: PrivateU64::new(0),
+                }
+            }; LEN],
+            leases: [const {
+                Lease {
+                    window: PrivateU64::new(0),
+                    place: PrivateU64::new(0),
+                    gauge: GaugeLook::new(),
+                }
+            }; LEN],
+        }
+    }
+
+    /// Gives up the cell there, if there is one.
+    fn abandon(&self, index: usize) {
+        let (entry, lease) = (&self.entries[index], &self.leases[index]);
+        if lease.window.get() != 0 {
+            lease.window.set(0);
+            let (cell, state) = (entry.cell.load(), State(entry.state.get()));
+            entry.set(0, 0, None, State(0));
+            if let Some(cell) = cell {
+                // If its window was dropped, the cell's state is another one by now.
+                cell.abandon(state);
+            }
+        }
+    }
+
+    fn copy(&self, from: usize, to: usize) {
+        let [entry, lease] = [from, to].map(|index| (&self.entries[index], &self.leases[index]));
+        let ((from_entry, from_lease), (to_entry, to_lease)) = (entry, lease);
+        let state = State(from_entry.state.get());
+        let (window, start) = (from_entry.window.get(), from_entry.start.get());
+        to_entry.set(window, start, from_entry.cell.load(), state);
+        to_lease.window.set(from_lease.window.get());
+        to_lease.place.set(from_lease.place.get());
+        to_lease.gauge.highest.set(from_lease.gauge.highest.get());
+        to_lease.gauge.looked_at.set(from_lease.gauge.looked_at.get());
+    }
+}
+
+/// A cache that is never freed: in a list that only grows, for one thread after the other.
+#[derive(Debug)]
+struct Leaked {
+    cache: ThreadCache,
+    /// 1 while a thread has it.
+    is_taken: AtomicU32,
+    next: OnceRef<'static, Self>,
+}
+
+process_static! {
+    static FIRST: OnceRef<'static, Leaked> = OnceRef::new();
+}
+
+impl Leaked {
+    /// One that no other thread has: the first in the list that is free, or a new one at its end.
+    fn take() -> &'static Self {
+        let mut link: &OnceRef<'static, Self> = &FIRST;
+        while let Some(leaked) = link.get() {
+            // Acquire: pairs with the Release in `Cleanup`. The last thread's words come first.
+            let taken =
+                leaked.is_taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+            if taken.is_ok() {
+                return leaked;
+            }
+            link = &leaked.next;
+        }
+        let (cache, is_taken, next) = (ThreadCache::new(), AtomicU32::new(1), OnceRef::new());
+        let new: &'static Self = Box::leak(Box::new(Self { cache, is_taken, next }));
+        // If another thread was faster, its cache comes before this one.
+        while link.set(new).is_err() {
+            link = link.get().map_or(link, |leaked| &leaked.next);
+        }
+        new
+    }
+}
+
+/// Abandons the cells of a thread when it ends.
+///
+/// Its destructor may never run, as for the main thread: then the cells stay as they are, counted in
+/// every reading.
+struct Cleanup(Cell<Option<&'static Leaked>>);
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        let Some(leaked) = self.0.get() else { return };
+        // First, so that a record by another destructor finds nothing. (Loom drops all locals of a
+        // thread together, and has none of them any more.)
+        let _ = CACHE.try_with(|cache| cache.set(&NONE));
+        (0..LEN).for_each(|index| leaked.cache.abandon(index));
+        // Release: pairs with the Acquire in `take`.
+        leaked.is_taken.store(0, Ordering::Release);
+    }
+}

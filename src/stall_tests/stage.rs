@@ -1,0 +1,147 @@
+//! The situation in which a thread is stopped.
+
+use std::thread;
+
+use super::stopped::{Act, Stopped};
+use super::subject::Subject;
+use super::world::{Progress, World};
+use crate::sync::stall::Point;
+
+/// What the stopped thread does, and the state in which it finds the subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scene {
+    /// An add where nothing was recorded before.
+    First,
+    /// An add that replaces a stale bucket. In a window, the thread adopts a cell that is bound to
+    /// the bucket before.
+    Rotate,
+    /// The same by a thread whose own cell is bound to the bucket before.
+    Next,
+    /// The same, and a second abandoned cell is there to be retired.
+    Orphan,
+    /// An add that recycles a wrap which another thread is still adding up.
+    Refused,
+    /// An add to a bucket that is there. In a window, the thread adopts a cell that is bound to it.
+    Join,
+    /// A second add to the same bucket.
+    Again,
+    /// An add that is one lap behind.
+    Late,
+    Sum,
+    Values,
+    Account,
+    /// A read that finds a publication whose steps are not completed.
+    Unsettled,
+    /// An add by a thread that finds such a publication when it seals its own cell.
+    UnsettledAdd,
+}
+
+impl Scene {
+    pub(super) const fn act(self) -> Act {
+        match self {
+            Self::First | Self::Rotate | Self::Orphan | Self::Refused | Self::Join | Self::Late => {
+                Act::Add
+            }
+            Self::Next | Self::UnsettledAdd => Act::AddNext,
+            Self::Again => Act::AddAgain,
+            Self::Sum => Act::Sum,
+            Self::Values => Act::Values,
+            Self::Account | Self::Unsettled => Act::Account,
+        }
+    }
+}
+
+/// Prints the points at which threads were stopped if the test fails.
+pub(super) struct Stage<S> {
+    scene: Scene,
+    pub(super) world: World<S>,
+    /// The last one is the one that is led.
+    stopped: Vec<Stopped>,
+    /// The points at which threads were stopped while others went on.
+    pub(super) points: Vec<Point>,
+}
+
+impl<S: Subject> Stage<S> {
+    pub(super) fn new(scene: Scene, samples: u64) -> Self {
+        let world =
+            if scene == Scene::First { World::empty(samples) } else { World::filled(samples) };
+        let mut stage = Self { scene, world, stopped: Vec::new(), points: Vec::new() };
+        match scene {
+            Scene::Rotate | Scene::Next => stage.world.expected.advance(),
+            Scene::Orphan => {
+                stage.world.abandon_two_cells();
+                stage.world.expected.advance();
+            }
+            Scene::Refused => return stage.refused(),
+            Scene::Unsettled | Scene::UnsettledAdd => stage.leave_unsettled(),
+            _ => {}
+        }
+        let behind = if scene == Scene::Late { samples } else { 0 };
+        stage.begin(scene.act(), behind);
+        stage
+    }
+
+    /// A reader finds a retired wrap in the list. A rotator reclaims it and takes it, to recycle it
+    /// for another bucket. Then the reader pins it, and is about to add it up.
+    fn refused(mut self) -> Self {
+        self.begin(Act::Account, 0);
+        self.stopped[0].lead_to(Point::OpenFound);
+        self.world.expected.advance();
+        self.begin(Act::Add, 0);
+        self.stopped[1].lead_to(Point::ListSwapped);
+        self.stopped[0].lead_to(Point::OpenKnown);
+        self
+    }
+
+    /// A thread seals its cell, and stops before it completes the first step of the publication.
+    fn leave_unsettled(&mut self) {
+        self.world.expected.advance();
+        self.begin(Act::Add, 0);
+        self.stopped[0].lead_to(Point::Published);
+    }
+
+    /// Starts one more thread, at a second that lies so far behind the newest one.
+    pub(super) fn begin(&mut self, act: Act, behind: u64) {
+        let second = self.world.expected.now - behind;
+        self.stopped.push(Stopped::begin(&self.world, act, second));
+    }
+
+    /// Leads the last thread past so many points; `false` if it ended before.
+    pub(super) fn lead(&mut self, points: usize) -> bool {
+        self.stopped.last_mut().is_some_and(|last| last.lead(points))
+    }
+
+    /// Other threads record and read while these are stopped.
+    pub(super) fn others_go_on(&mut self, progress: Progress) {
+        self.points.extend(self.stopped.iter().filter_map(Stopped::point));
+        self.world.go_on(progress);
+        for stopped in &mut self.stopped {
+            stopped.others_went_on(progress);
+        }
+    }
+
+    /// Lets all stopped threads end, the first one first.
+    pub(super) fn end_in_turn(&mut self) {
+        self.stopped.reverse();
+        self.end();
+    }
+
+    /// Lets all stopped threads end, the last one first, and checks where their adds are.
+    pub(super) fn end(&mut self) {
+        let recorded = self.world.expected.recorded;
+        let mut adds = Vec::new();
+        for stopped in self.stopped.drain(..).rev() {
+            adds.extend(stopped.finish::<S>(recorded, adds.last().copied()));
+        }
+        self.world.end(adds);
+    }
+}
+
+impl<S> Drop for Stage<S> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let (scene, samples) = (self.scene, self.world.expected.samples);
+            eprintln!("in {scene:?} of {samples} slots, stopped at {:?}", self.points);
+        }
+    }
+}

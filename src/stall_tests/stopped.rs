@@ -1,0 +1,160 @@
+//! A thread that is stopped, and the check of its result.
+
+use std::sync::Arc;
+
+use super::expected::{MARK, split};
+use super::subject::Subject;
+use super::threads::Led;
+use super::world::{AFTER, Progress, World};
+use crate::account::Account;
+use crate::sync::stall::Point;
+
+/// The operation in which a thread is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    Add,
+    /// An add after the thread has touched the same bucket.
+    AddAgain,
+    /// An add after the thread has touched the bucket before.
+    AddNext,
+    Sum,
+    Values,
+    Account,
+}
+
+impl Act {
+    /// Those of a second thread.
+    pub(super) const ALL: [Self; 5] =
+        [Self::Add, Self::AddAgain, Self::Sum, Self::Values, Self::Account];
+
+    pub(super) const fn adds(self) -> bool {
+        matches!(self, Self::Add | Self::AddAgain | Self::AddNext)
+    }
+
+    fn prepare(self, subject: &impl Subject, second: u64) {
+        match self {
+            Self::AddAgain => subject.rotate(second),
+            Self::AddNext => subject.rotate(second - 1),
+            Self::Add | Self::Sum | Self::Values | Self::Account => {}
+        }
+    }
+
+    fn on(self, subject: &impl Subject, second: u64) -> Outcome {
+        match self {
+            Self::Add | Self::AddAgain | Self::AddNext => {
+                subject.add(second, MARK);
+                Outcome::Added
+            }
+            Self::Sum => Outcome::Window(subject.sum(second)),
+            Self::Values => Outcome::Window(subject.values(second)),
+            Self::Account => Outcome::Account(subject.account(second)),
+        }
+    }
+}
+
+enum Outcome {
+    Added,
+    Window(u64),
+    Account(Account<u64>),
+}
+
+pub(super) struct Stopped {
+    thread: Led<Outcome>,
+    /// What others had recorded, and how much of it was in the window, when the thread began.
+    recorded: u64,
+    in_window: u64,
+    /// What others have added since to the thread's second or before it.
+    beside: u64,
+    /// The thread's second had left the window before the thread began.
+    is_late: bool,
+    /// How many points the thread had come to when others left its second behind.
+    left_behind: Option<usize>,
+}
+
+/// The place of a count in an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    InWindow,
+    Expired,
+    Late,
+}
+
+impl Stopped {
+    /// Starts a thread with `act` at that second. It waits until it is led.
+    pub(super) fn begin<S: Subject>(world: &World<S>, act: Act, second: u64) -> Self {
+        let subject = Arc::clone(&world.subject);
+        let thread = Led::start(move |leash| {
+            act.prepare(&*subject, second);
+            leash.put_on();
+            act.on(&*subject, second)
+        });
+        Self {
+            thread,
+            recorded: world.expected.recorded,
+            in_window: world.expected.in_window(),
+            beside: 0,
+            is_late: second + world.expected.samples <= world.expected.now,
+            left_behind: None,
+        }
+    }
+
+    /// Leads the thread past so many points; `false` if it ended before.
+    pub(super) fn lead(&mut self, points: usize) -> bool {
+        self.thread.lead(points)
+    }
+
+    pub(super) fn lead_to(&mut self, point: Point) {
+        self.thread.lead_to(point);
+    }
+
+    /// The point at which the thread is.
+    pub(super) fn point(&self) -> Option<Point> {
+        self.thread.trace.last().copied()
+    }
+
+    pub(super) fn others_went_on(&mut self, progress: Progress) {
+        self.beside += progress.beside();
+        if progress != Progress::Same {
+            self.left_behind.get_or_insert(self.thread.trace.len());
+        }
+    }
+
+    /// Lets the thread end, and checks its reading; returns the place of its add. The add of the
+    /// stopped thread that has ended before is in the place `before`.
+    pub(super) fn finish<S: Subject>(
+        self,
+        recorded_by_now: u64,
+        before: Option<Place>,
+    ) -> Option<Place> {
+        // No more than was ever in that window, even if its buckets were recycled.
+        let in_window = 0..=self.in_window + self.beside;
+        // All adds of before the thread began, each of them once. Later seconds may be counted.
+        let recorded_before = self.recorded..=self.recorded + self.beside;
+        let (outcome, trace) = self.thread.finish();
+        match outcome {
+            Outcome::Added if self.is_late => return Some(Place::Late),
+            Outcome::Added => {
+                let Some(left_behind) = self.left_behind else { return Some(Place::InWindow) };
+                let came_after =
+                    |point| trace.iter().position(|&it| it == point).map(|at| at >= left_behind);
+                return Some(match came_after(S::PLACED) {
+                    Some(true) => Place::Late,
+                    // It has adopted a cell that is bound to the bucket. By then, only a thread that
+                    // was stopped as well can have bound it.
+                    None if came_after(Point::CellTaken) == Some(true) => before.unwrap(),
+                    // It had a cell that was bound to the bucket.
+                    Some(false) | None => Place::Expired,
+                });
+            }
+            Outcome::Window(found) => assert!(in_window.contains(&split(found).1), "{found}"),
+            Outcome::Account(account) => {
+                assert!(in_window.contains(&split(account.in_window).1), "{account}");
+                let recorded = split(account.recorded()).1;
+                let found_before = recorded % AFTER;
+                assert!(recorded_before.contains(&found_before), "{recorded_before:?}: {account}");
+                assert!(recorded <= recorded_by_now, "{account}");
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,257 @@
+//! The subjects of the tests: a window, with its thread cells and history, and an array of buckets.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::stage::Scene;
+use super::world::THREADS;
+use crate::account::Account;
+use crate::bucket::Bucket;
+use crate::clock::ManualClock;
+use crate::event::MetricEvent;
+use crate::geometry::WindowConfig;
+use crate::leap_array::LeapArray;
+use crate::metric_totals::MetricTotals;
+use crate::sync::stall::{self, Point};
+use crate::timestamp::Timestamp;
+use crate::window::SlidingWindow;
+
+const fn time(second: u64) -> Timestamp {
+    Timestamp::from_secs(second)
+}
+
+pub(super) trait Subject: Send + Sync + 'static {
+    const SCENES: &'static [Scene];
+
+    /// The scenes in which a second thread is stopped as well.
+    const SCENES_OF_TWO: &'static [Scene];
+
+    /// The points that none of its operations passes.
+    const NOT_PASSED: &'static [Point];
+
+    /// From this point on, it is decided in which bucket an add is counted, or that it is late.
+    const PLACED: Point;
+
+    /// An empty subject with that many buckets of a second.
+    fn new(samples: u64) -> Self;
+
+    fn add(&self, second: u64, count: u64);
+
+    /// Makes that second's bucket current for the calling thread, and counts nothing in it.
+    fn rotate(&self, second: u64);
+
+    fn sum(&self, second: u64) -> u64;
+
+    /// The sum over the buckets of the window, each of which is read by itself.
+    fn values(&self, second: u64) -> u64;
+
+    fn account(&self, second: u64) -> Account<u64>;
+
+    fn lifetime(&self) -> u64 {
+        self.account(0).recorded()
+    }
+
+    /// How many blocks of memory there are, of those that are freed only with the subject.
+    fn made(&self) -> u64;
+
+    /// Asserts that each block is in its one place, and that there are few, while no thread uses the
+    /// subject.
+    fn assert_kept(&self, samples: u64);
+}
+
+fn config(samples: u64) -> WindowConfig {
+    WindowConfig::new(samples.try_into().unwrap(), Duration::from_secs(samples)).unwrap()
+}
+
+fn passes(totals: &MetricTotals) -> u64 {
+    totals.sum(MetricEvent::Pass)
+}
+
+impl Subject for SlidingWindow<ManualClock> {
+    const SCENES: &'static [Scene] = &[
+        Scene::First,
+        Scene::Rotate,
+        Scene::Next,
+        Scene::Orphan,
+        Scene::Join,
+        Scene::Again,
+        Scene::Late,
+        Scene::Sum,
+        Scene::Values,
+        Scene::Account,
+        Scene::Unsettled,
+        Scene::UnsettledAdd,
+    ];
+
+    const SCENES_OF_TWO: &'static [Scene] =
+        &[Scene::First, Scene::Orphan, Scene::Again, Scene::Sum, Scene::Values, Scene::Account];
+
+    /// The points of an array. `FreeCellSeen` is not among them: the windows of earlier scenes have
+    /// given their cells back to the slab.
+    const NOT_PASSED: &'static [Point] = &[
+        Point::IndexRead,
+        Point::Held,
+        Point::Resetting,
+        Point::ListRead,
+        Point::Unplaced,
+        Point::ListEdited,
+        Point::ListSwapped,
+        Point::Free,
+        Point::NotLive,
+        Point::Emptied,
+        Point::Started,
+        Point::RenewRefused,
+        Point::IndexTaken,
+        Point::Fresh,
+        Point::Swapped,
+        Point::SwapLost,
+        Point::BucketFound,
+        Point::StartSeen,
+        Point::SlotsHeld,
+        Point::OpenFound,
+        Point::OpenHeld,
+        Point::OpenKnown,
+    ];
+
+    const PLACED: Point = Point::CellZeroed;
+
+    fn new(samples: u64) -> Self {
+        Self::with_clock(config(samples), ManualClock::new(Timestamp::MIN))
+    }
+
+    fn add(&self, second: u64, count: u64) {
+        self.add_at(time(second), MetricEvent::Pass, count);
+    }
+
+    fn rotate(&self, second: u64) {
+        Subject::add(self, second, 0);
+    }
+
+    fn sum(&self, second: u64) -> u64 {
+        self.sum_at(time(second), MetricEvent::Pass)
+    }
+
+    fn values(&self, second: u64) -> u64 {
+        self.buckets_at(time(second)).map(|bucket| passes(&bucket.totals)).sum()
+    }
+
+    fn account(&self, second: u64) -> Account<u64> {
+        self.account_at(time(second)).map(passes)
+    }
+
+    fn lifetime(&self) -> u64 {
+        passes(&self.lifetime())
+    }
+
+    fn made(&self) -> u64 {
+        let (rows, ledgers, places) = self.array().blocks_made();
+        (rows + ledgers + places).into()
+    }
+
+    fn assert_kept(&self, samples: u64) {
+        let (rows, ledgers, places) = self.array().blocks_made();
+        let (kept_rows, kept_ledgers, abandoned) = self.array().blocks_at_rest();
+        assert!(kept_rows.into_iter().eq(1..=rows), "each row is in a slot or spare, once");
+        assert!(kept_ledgers.into_iter().eq(1..=ledgers), "each ledger is current or free, once");
+        assert_eq!(abandoned, places, "the owners of all cells have ended");
+        assert!(u64::from(rows) <= samples + u64::from(ledgers), "{rows} rows, {ledgers} ledgers");
+        // A thread that publishes has one ledger, and one is current.
+        assert!(ledgers <= THREADS + 1, "{ledgers} ledgers");
+        // A thread has its own cell, and perhaps one that it retires.
+        assert!(places <= 2 * THREADS, "{places} cells");
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Sum(AtomicU64);
+
+impl Bucket for Sum {
+    type Total = u64;
+
+    fn total(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Subject for LeapArray<Sum> {
+    const SCENES: &'static [Scene] = &[
+        Scene::First,
+        Scene::Rotate,
+        Scene::Refused,
+        Scene::Join,
+        Scene::Again,
+        Scene::Late,
+        Scene::Sum,
+        Scene::Values,
+        Scene::Account,
+    ];
+
+    const SCENES_OF_TWO: &'static [Scene] =
+        &[Scene::First, Scene::Rotate, Scene::Again, Scene::Sum, Scene::Values, Scene::Account];
+
+    /// The points of thread cells and of a window's history.
+    const NOT_PASSED: &'static [Point] = &[
+        Point::CounterRead,
+        Point::CellTaken,
+        Point::AbandonedSeen,
+        Point::Adopted,
+        Point::FreeCellSeen,
+        Point::Unbound,
+        Point::CellZeroed,
+        Point::Bound,
+        Point::IdleSeen,
+        Point::FreeLedgerSeen,
+        Point::HeadRead,
+        Point::Filled,
+        Point::Published,
+        Point::UnsettledSeen,
+        Point::StepsRead,
+        Point::SlotChanged,
+        Point::CellSealed,
+        Point::MomentTaken,
+    ];
+
+    const PLACED: Point = Point::BucketFound;
+
+    fn new(samples: u64) -> Self {
+        Self::new(config(samples))
+    }
+
+    fn add(&self, second: u64, count: u64) {
+        let bucket = self.current_bucket(time(second));
+        stall::at(Point::BucketFound);
+        bucket.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn rotate(&self, second: u64) {
+        drop(self.current_bucket(time(second)));
+    }
+
+    fn sum(&self, second: u64) -> u64 {
+        self.fold(time(second), 0, Bucket::total, |sum, found| sum + found)
+    }
+
+    fn values(&self, second: u64) -> u64 {
+        self.values(time(second)).map(|wrap| wrap.bucket().total()).sum()
+    }
+
+    fn account(&self, second: u64) -> Account<u64> {
+        self.account(time(second))
+    }
+
+    fn made(&self) -> u64 {
+        self.wraps_made()
+    }
+
+    fn assert_kept(&self, samples: u64) {
+        let (retired, free) = self.wraps_listed();
+        assert_eq!(retired, 1, "the wrap that was just retired");
+        assert_eq!(self.wraps_made(), samples + retired + free, "in a slot, retired, or free");
+        // A thread pins few wraps at once.
+        assert!(free <= 3 * u64::from(THREADS), "{free} free wraps");
+    }
+}

@@ -1,0 +1,215 @@
+//! The subject, and the threads that are not stopped.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use super::expected::{Expected, split};
+use super::stopped::Place;
+use super::subject::Subject;
+use super::threads::{Watched, watched};
+
+/// What others do while a thread is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Two threads record in the newest bucket, and one reads.
+    Same,
+    /// They record through several laps, from the newest bucket on.
+    Laps,
+    /// One thread does, and reads.
+    LapsAlone,
+}
+
+/// How many threads use the subject at once: two that are stopped, and two recorders. A third one
+/// reads.
+pub(super) const THREADS: u32 = 4;
+
+/// For how many laps one thread goes on alone, and how many seconds longer: by the middle of it, a
+/// window has a row for each slot and for each of two ledgers.
+const LAPS: u64 = 4;
+const LONGER: u64 = 2;
+
+/// For how many laps all go on together, at a pace that depends on the machine.
+const LAPS_TOGETHER: u64 = 2;
+
+/// How often each of two recorders adds in each second.
+const TIMES: u64 = 2;
+
+/// What each add counts in the second in which a thread is stopped, and before it.
+const BEFORE: u64 = 1;
+
+/// What each add counts later: more than all adds before, so that a sum tells both apart.
+pub(super) const AFTER: u64 = 1_000;
+
+/// How much the two recorders add to the second in which they begin.
+const BESIDE: u64 = 2 * TIMES * BEFORE;
+
+impl Progress {
+    /// How much others add to the second in which they begin.
+    pub(super) const fn beside(self) -> u64 {
+        match self {
+            Self::Same | Self::Laps => BESIDE,
+            Self::LapsAlone => 0,
+        }
+    }
+}
+
+pub(super) struct World<S> {
+    pub(super) subject: Arc<S>,
+    pub(super) expected: Expected,
+}
+
+impl<S: Subject> World<S> {
+    /// A subject in which nothing was recorded.
+    pub(super) fn empty(samples: u64) -> Self {
+        Self { subject: Arc::new(S::new(samples)), expected: Expected::new(samples) }
+    }
+
+    /// A subject that has wrapped around several times.
+    pub(super) fn filled(samples: u64) -> Self {
+        let mut world = Self::empty(samples);
+        world.one_goes_on(BEFORE);
+        world
+    }
+
+    /// Two threads record at once in the newest second, and end. So their cells are two.
+    pub(super) fn abandon_two_cells(&mut self) {
+        self.one("a recorder beside another one", |subject, expected| {
+            let second = expected.now;
+            subject.add(second, BEFORE);
+            // Joined: the end of the scope does not wait until the thread has abandoned its cell.
+            thread::scope(|scope| scope.spawn(|| subject.add(second, BEFORE)).join().unwrap());
+            expected.record(2 * BEFORE);
+            expected.audit(subject);
+        });
+    }
+
+    pub(super) fn go_on(&mut self, progress: Progress) {
+        match progress {
+            Progress::Same => {
+                self.all_go_on(self.expected.now);
+                self.one("a reader", |subject, expected| expected.audit(subject));
+            }
+            Progress::Laps => {
+                self.all_go_on(self.expected.now + LAPS_TOGETHER * self.expected.samples);
+                self.one_goes_on(AFTER);
+            }
+            Progress::LapsAlone => self.one_goes_on(AFTER),
+        }
+    }
+
+    /// Runs `act` on a watched thread, to its end. In a window, the thread's cell is abandoned then,
+    /// and the next thread adopts or retires it.
+    fn one(&mut self, what: &'static str, act: impl FnOnce(&S, &mut Expected) + Send + 'static) {
+        let (subject, mut expected) = (Arc::clone(&self.subject), self.expected);
+        let one = watched(what, move || {
+            act(&subject, &mut expected);
+            expected
+        });
+        self.expected = one.result();
+    }
+
+    /// Two threads record, each at its own pace, and one reads beside them.
+    fn all_go_on(&mut self, last: u64) {
+        let seconds = self.expected.now..=last;
+        let recorders = [(); 2].map(|()| {
+            let (subject, seconds) = (Arc::clone(&self.subject), seconds.clone());
+            watched("one of two recorders", move || record(&*subject, seconds))
+        });
+        let done = Arc::new(AtomicBool::new(false));
+        let reader = {
+            let (subject, expected, done) =
+                (Arc::clone(&self.subject), self.expected, Arc::clone(&done));
+            watched("a reader beside recorders", move || read(&*subject, expected, &done))
+        };
+        let added: u64 = recorders.into_iter().map(Watched::result).sum();
+        done.store(true, Ordering::Release);
+        reader.result();
+        // How much of it is in the window is not known, unless all was added in one second.
+        self.expected.now = last;
+        self.expected.record(added);
+    }
+
+    /// One thread records, second by second. Each reading is exact, and memory is recycled.
+    fn one_goes_on(&mut self, count: u64) {
+        self.one("a recorder alone", move |subject, expected| {
+            let seconds = LAPS * expected.samples + LONGER;
+            let mut made_before = 0;
+            for second in 0..seconds {
+                expected.advance();
+                expected.record(count);
+                subject.add(expected.now, count);
+                // From then on, all that is in the window was added by this thread.
+                if second + 1 >= expected.samples {
+                    expected.audit(subject);
+                }
+                if second == seconds / 2 {
+                    made_before = subject.made();
+                }
+            }
+            assert_eq!(subject.made(), made_before, "memory is recycled");
+        });
+    }
+
+    /// Checks, after all stopped threads have ended, that each of their adds is in its place and in no
+    /// other, and that all memory is where it belongs.
+    pub(super) fn end(&mut self, adds: Vec<Place>) {
+        self.one("a reader at the end", move |subject, expected| {
+            let account = subject.account(expected.now);
+            let placed = [Place::InWindow, Place::Expired, Place::Late]
+                .map(|place| adds.iter().filter(|&&other| other == place).count() as u64);
+            let found = [account.in_window, account.expired, account.late];
+            assert_eq!(found.map(|part| split(part).0), placed, "in their places: {account}");
+            expected.audit(subject);
+        });
+        self.go_on(Progress::LapsAlone);
+        self.one("a rotator at the end", |subject, expected| {
+            expected.advance();
+            subject.rotate(expected.now);
+            expected.audit(subject);
+            let left = expected.now - expected.samples;
+            assert_eq!(subject.sum(left), 0, "its buckets have left the window");
+        });
+        // By a thread of its own: the one before has abandoned its cell by now.
+        self.one("a reader at rest", |subject, expected| subject.assert_kept(expected.samples));
+    }
+}
+
+/// Records in those seconds, and returns how much.
+fn record(subject: &impl Subject, seconds: RangeInclusive<u64>) -> u64 {
+    let first = *seconds.start();
+    let mut added = 0;
+    for second in seconds {
+        let count = if second == first { BEFORE } else { AFTER };
+        for _ in 0..TIMES {
+            subject.add(second, count);
+            added += count;
+        }
+    }
+    added
+}
+
+/// Reads the same window again and again.
+fn read(subject: &impl Subject, expected: Expected, done: &AtomicBool) {
+    let (second, most) = (expected.now, expected.in_window() + BESIDE);
+    let mut last = expected.recorded;
+    let mut grows = |recorded| {
+        assert!(recorded >= last, "went back from {last} to {recorded}");
+        last = recorded;
+    };
+    loop {
+        // Loaded before the readings, so that the last ones include all adds.
+        let is_last = done.load(Ordering::Acquire);
+        let account = subject.account(second);
+        grows(account.recorded());
+        grows(subject.lifetime());
+        for found in [account.in_window, subject.sum(second), subject.values(second)] {
+            assert!(split(found).1 <= most, "{found} in a window of at most {most}");
+        }
+        if is_last {
+            return;
+        }
+        thread::yield_now();
+    }
+}

@@ -1,0 +1,86 @@
+//! Atomics whose loads loom sees as conflicting with each other, and words that it need not see.
+//!
+//! Loom 0.7 keeps only the last access to an object. If one thread loads while another one loads and
+//! then stores, the second load hides the first one from the store, and loom explores one of the two
+//! orders only. Every add to an owned cell is such a load and store. A relaxed store to a shadow, which
+//! is never loaded, before each load makes the two loads conflict, so that both orders are explored.
+
+use std::sync::atomic as invisible;
+
+use loom::sync::atomic::{self, AtomicBool, Ordering};
+
+/// Whether [`AtomicI64::beside`] makes words that loom sees.
+static SHOW_ALL: invisible::AtomicBool = invisible::AtomicBool::new(false);
+
+/// Has loom see every word of a cell from here on, and not only the first counter: for models about
+/// what those words have to do with each other.
+pub fn show_all_words() {
+    SHOW_ALL.store(true, Ordering::Relaxed);
+}
+
+#[derive(Debug)]
+pub(crate) enum AtomicI64 {
+    Seen { shadow: AtomicBool, word: atomic::AtomicI64 },
+    Unseen(invisible::AtomicI64),
+}
+
+/// The same operation on either.
+macro_rules! on_word {
+    ($self:ident, $word:ident => $operation:expr) => {
+        match $self {
+            Self::Seen { word: $word, .. } => $operation,
+            Self::Unseen($word) => $operation,
+        }
+    };
+}
+
+impl AtomicI64 {
+    pub(crate) fn new(value: i64) -> Self {
+        Self::Seen { shadow: AtomicBool::new(false), word: atomic::AtomicI64::new(value) }
+    }
+
+    /// A word beside one that loom sees, which is written and read with it.
+    pub(crate) fn beside(value: i64) -> Self {
+        if SHOW_ALL.load(Ordering::Relaxed) {
+            Self::new(value)
+        } else {
+            Self::Unseen(invisible::AtomicI64::new(value))
+        }
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> i64 {
+        if let Self::Seen { shadow, .. } = self {
+            shadow.store(true, Ordering::Relaxed);
+        }
+        on_word!(self, word => word.load(order))
+    }
+
+    pub(crate) fn store(&self, value: i64, order: Ordering) {
+        on_word!(self, word => word.store(value, order));
+    }
+
+    pub(crate) fn fetch_add(&self, value: i64, order: Ordering) -> i64 {
+        on_word!(self, word => word.fetch_add(value, order))
+    }
+
+    pub(crate) fn fetch_sub(&self, value: i64, order: Ordering) -> i64 {
+        on_word!(self, word => word.fetch_sub(value, order))
+    }
+
+    pub(crate) fn fetch_min(&self, value: i64, order: Ordering) -> i64 {
+        on_word!(self, word => word.fetch_min(value, order))
+    }
+
+    pub(crate) fn fetch_max(&self, value: i64, order: Ordering) -> i64 {
+        on_word!(self, word => word.fetch_max(value, order))
+    }
+
+    pub(crate) fn fetch_update(
+        &self,
+        set: Ordering,
+        fetch: Ordering,
+        f: impl FnMut(i64) -> Option<i64>,
+    ) -> Result<i64, i64> {
+        on_word!(self, word => word.fetch_update(set, fetch, f))
+    }
+}
