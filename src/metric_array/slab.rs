@@ -197,7 +197,7 @@ mod tests {
         let taken: Vec<_> = (0..200).filter_map(|_| SLAB.take()).collect();
         assert_eq!(
             taken.iter().map(|cell| cell.index()).collect::<Vec<_>>(),
-            Vec::from_iter(0..200)
+            (0..200).collect::<Vec<_>>()
         );
         for cell in &taken {
             SLAB.give(cell);
