@@ -253,7 +253,7 @@ impl Entry {
 }
 
 impl ThreadCache {
-    #[expect(clippy::large_stack_arrays, reason = "the value of a static, or of a box")]
+    #[cfg_attr(not(loom), expect(clippy::large_stack_arrays, reason = "of a static, or of a box"))]
     const fn new() -> Self {
         Self {
             entries: [const {
