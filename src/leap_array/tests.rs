@@ -141,3 +141,19 @@ fn a_retired_wrap_is_settled_as_soon_as_nobody_holds_it() {
     let recorded = array.account(Timestamp::MIN).recorded();
     assert_eq!(recorded.sum(PASS), 2_001);
 }
+
+#[test]
+fn bucket_that_left_its_slot_is_in_no_earlier_window() {
+    let array = array(2);
+    for second in [10, 12] {
+        array.current_bucket(Timestamp::from_secs(second)).add(PASS, 1);
+    }
+    let sum = |second| {
+        let now = Timestamp::from_secs(second);
+        array.fold(now, 0, |bucket| bucket.sum(PASS), |sum, found| sum + found)
+    };
+    // Its wrap has not been used again: only its start tells that it has left.
+    assert_eq!([10, 11, 12].map(sum), [0, 0, 1]);
+    // The start of a wrap that is not in use lies in the first bucket of all time.
+    assert_eq!([0, 1].map(sum), [0, 0]);
+}
