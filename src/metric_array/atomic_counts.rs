@@ -1,6 +1,6 @@
 //! Counts in atomics, for blocks that are filled privately and then published.
 
-use super::counts::Counts;
+use super::counts::{Counts, without_rt};
 use crate::event::MetricEvent;
 use crate::sync::{Ordering, Payload, payload, seen_payload};
 
@@ -31,9 +31,9 @@ impl EventWords {
     }
 
     #[inline]
-    pub(crate) fn store_all(&self, values: [u64; MetricEvent::COUNT]) {
+    pub(crate) fn store_all(&self, values: &[u64; MetricEvent::COUNT]) {
         for (word, value) in self.0.iter().zip(values) {
-            word.store(value, Ordering::Relaxed);
+            word.store(*value, Ordering::Relaxed);
         }
     }
 }
@@ -71,12 +71,31 @@ impl AtomicCounts {
     #[inline]
     pub(crate) fn store(&self, counts: &Counts) {
         let set = |word: &Payload, value| word.store(value, Ordering::Relaxed);
-        self.events.store_all(counts.events);
+        self.events.store_all(&counts.events);
         set(&self.rt_nanos_high, counts.rt_nanos_high);
         set(&self.rt_count, counts.rt_count);
         set(&self.min_rt, counts.min_rt);
         set(&self.max_rt, counts.max_rt);
         set(&self.max_concurrency, counts.max_concurrency);
+    }
+
+    /// Stores the counts, and what `other` has, if there is one.
+    #[inline]
+    pub(crate) fn store_sum(&self, counts: &Counts, other: Option<&Self>) {
+        match other {
+            None => self.store(counts),
+            Some(other) => {
+                let mut sum = other.load();
+                sum.add(counts);
+                self.store(&sum);
+            }
+        }
+    }
+
+    /// As in [`Counts::plain_events`].
+    #[inline]
+    pub(crate) fn plain_events(&self) -> [u64; MetricEvent::COUNT] {
+        without_rt(self.events.load_all())
     }
 
     /// The word of `event`: of response times, the low half of their sum.

@@ -20,21 +20,23 @@ const PLACES: u32 = if cfg!(loom) { 4 } else { 1 << 16 };
 pub(crate) struct CellTable {
     /// How many places were taken.
     len: AtomicU32,
-    first: Lazy<Level>,
+    /// Apart from the others, since most windows have no more: a read gets by with one pointer.
+    first: Lazy<Group>,
+    more: Lazy<Level>,
 }
 
-/// A part of the table; each but the first doubles it.
+/// Groups that are made together. The level at depth d has 2^d of them, from the index 2^d on.
 #[derive(Debug)]
 struct Level {
-    next: Lazy<Self>,
     groups: Box<[Group]>,
+    next: Lazy<Self>,
 }
 
 #[derive(Debug)]
 struct Group {
     active: Mask,
     present: Mask,
-    cells: Box<[OnceRef<'static, ThreadCell>; GROUP]>,
+    cells: [OnceRef<'static, ThreadCell>; GROUP],
 }
 
 /// A set of up to 32 places: `{ tag: 32, bits: 32 }`.
@@ -66,8 +68,11 @@ impl Mask {
         }
     }
 
-    /// Removes a place if the set has not changed since it was `observed`.
+    /// Removes a place if it is in the set, and the set has not changed since it was `observed`.
     fn remove(&self, observed: u64, bit: usize) -> bool {
+        if observed & 1 << bit == 0 {
+            return false;
+        }
         stall::at(Point::IdleSeen);
         let removed = (observed & !(1 << bit)).wrapping_add(1 << 32);
         self.0.compare_exchange(observed, removed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -87,7 +92,7 @@ fn for_each_bit(word: u64, mut visit: impl FnMut(usize)) {
 
 impl CellTable {
     pub(crate) fn new() -> Self {
-        Self { len: AtomicU32::new(0), first: Lazy::new() }
+        Self { len: AtomicU32::new(0), first: Lazy::new(), more: Lazy::new() }
     }
 
     /// Takes a place and a cell for the calling thread, which becomes the cell's owner; `None` if
@@ -98,15 +103,11 @@ impl CellTable {
             (len < PLACES).then_some(len + 1)
         });
         let place = taken.ok()?;
-        let (level, group, bit) = locate(place);
-        let mut made = self.first.get_or_make(|| Level::new(0));
-        for depth in 1..=level {
-            made = made.next.get_or_make(|| Level::new(depth));
-        }
+        let (group, bit) = (self.make_group(place as usize / GROUP)?, place as usize % GROUP);
         let cell = slab().take()?;
         let state = cell.claim();
         // The only thread that has this place: it is empty.
-        let _ = made.groups.get(group)?.cells[bit].set(cell);
+        let _ = group.cells[bit].set(cell);
         Some((place, cell, state))
     }
 
@@ -143,24 +144,44 @@ impl CellTable {
         }
     }
 
-    #[inline]
-    fn levels(&self) -> impl Iterator<Item = &Level> {
-        std::iter::successors(self.first.get(), |level| level.next.get())
+    fn make_group(&self, index: usize) -> Option<&Group> {
+        let Some(last) = index.checked_ilog2() else {
+            return Some(self.first.get_or_make(Group::new));
+        };
+        let mut level = self.more.get_or_make(|| Level::new(0));
+        for depth in 1..=last {
+            level = level.next.get_or_make(|| Level::new(depth));
+        }
+        level.groups.get(index - (1 << last))
     }
 
-    fn level(&self, depth: usize) -> Option<&Level> {
-        self.levels().nth(depth)
-    }
-
+    /// The group of a place, and the place's bit in it.
     fn group(&self, place: u32) -> Option<(&Group, usize)> {
-        let (level, group, bit) = locate(place);
-        Some((self.level(level)?.groups.get(group)?, bit))
+        let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
+        let Some(depth) = index.checked_ilog2() else { return Some((self.first.get()?, bit)) };
+        let level = self.levels().nth(depth as usize)?;
+        Some((level.groups.get(index - (1 << depth))?, bit))
+    }
+
+    fn levels(&self) -> impl Iterator<Item = &Level> {
+        std::iter::successors(self.more.get(), |level| level.next.get())
     }
 
     /// Visits the cells that may be bound to a bucket of the window.
     #[inline]
     pub(crate) fn for_each_active(&self, mut visit: impl FnMut(&ThreadCell)) {
         self.for_each(|group| &group.active, &mut visit);
+    }
+
+    /// The same if there are few, at most 32 cells; otherwise `None`, and none is visited.
+    #[inline]
+    pub(crate) fn for_each_active_of_few(
+        &self,
+        mut visit: impl FnMut(&ThreadCell),
+    ) -> Option<()> {
+        let first = self.first.get().filter(|_| self.more.get().is_none())?;
+        first.for_each(&first.active, &mut visit);
+        Some(())
     }
 
     /// Visits the cells that may have gauge counts.
@@ -171,14 +192,10 @@ impl CellTable {
 
     #[inline]
     fn for_each(&self, mask: impl Fn(&Group) -> &Mask, visit: &mut impl FnMut(&ThreadCell)) {
-        for level in self.levels() {
-            for group in &level.groups {
-                for_each_bit(mask(group).load(), |bit| {
-                    if let Some(cell) = group.cells[bit % GROUP].get() {
-                        visit(cell);
-                    }
-                });
-            }
+        let Some(first) = self.first.get() else { return };
+        first.for_each(mask(first), visit);
+        for group in self.levels().flat_map(|level| &level.groups) {
+            group.for_each(mask(group), visit);
         }
     }
 
@@ -189,9 +206,10 @@ impl CellTable {
 
     /// One of the groups: another one with each `turn`.
     pub(crate) fn group_of_turn(&self, turn: u64) -> Option<GroupOfCells<'_>> {
-        let groups = (self.len() as usize).div_ceil(GROUP).max(1) as u64;
+        let groups = (self.len() as usize).div_ceil(GROUP) as u64;
+        let index = if groups <= 1 { 0 } else { turn % groups };
         #[expect(clippy::cast_possible_truncation, reason = "a place is 32 bits")]
-        let first = (turn % groups) as u32 * GROUP as u32;
+        let first = index as u32 * GROUP as u32;
         Some(GroupOfCells { first, group: self.group(first)?.0 })
     }
 }
@@ -203,6 +221,27 @@ pub(crate) struct GroupOfCells<'a> {
 }
 
 impl GroupOfCells<'_> {
+    /// Lets readers skip the cells that `is_idle` accepts, and readers of the gauge those that have
+    /// been retired. Says whether there is one that was abandoned and has not been retired.
+    pub(crate) fn skip_idle(&self, is_idle: impl Fn(&ThreadCell, State) -> bool) -> bool {
+        let Group { active, present, cells } = self.group;
+        let mut is_left = false;
+        for_each_bit(active.load() | present.load(), |bit| {
+            // Loaded before the cell is looked at: see `Mask`.
+            let observed = (active.load(), present.load());
+            let Some(cell) = cells[bit].get() else { return };
+            let state = cell.state();
+            is_left |= state.is_left();
+            if is_idle(cell, state) {
+                active.remove(observed.0, bit);
+            }
+            if state.is_retired() {
+                present.remove(observed.1, bit);
+            }
+        });
+        is_left
+    }
+
     /// A cell whose owner has abandoned it, and that has not been retired; now it is the caller's.
     pub(crate) fn adopt_abandoned(&self) -> Option<(u32, &'static ThreadCell, State)> {
         let mut adopted = None;
@@ -215,26 +254,6 @@ impl GroupOfCells<'_> {
             }
         });
         adopted
-    }
-
-    /// Lets readers skip the cells that `is_idle` accepts.
-    pub(crate) fn deactivate(&self, is_idle: impl Fn(&ThreadCell) -> bool) {
-        self.remove_if(&self.group.active, is_idle);
-    }
-
-    /// Lets readers of the gauge skip the cells that have been retired.
-    pub(crate) fn remove_retired(&self) {
-        self.remove_if(&self.group.present, |cell| cell.state().is_retired());
-    }
-
-    fn remove_if(&self, mask: &Mask, is_idle: impl Fn(&ThreadCell) -> bool) {
-        for_each_bit(mask.load(), |bit| {
-            // Loaded before the cell is looked at: see `Mask`.
-            let observed = mask.load();
-            if self.group.cells[bit].get().is_some_and(&is_idle) {
-                mask.remove(observed, bit);
-            }
-        });
     }
 }
 
@@ -250,27 +269,29 @@ impl Drop for CellTable {
 }
 
 impl Level {
-    fn new(depth: usize) -> Self {
-        let groups = groups_before(depth + 1) - groups_before(depth);
-        let group = || Group {
-            active: Mask(AtomicU64::new(0)),
-            present: Mask(AtomicU64::new(0)),
-            cells: Box::new(std::array::from_fn(|_| OnceRef::new())),
-        };
-        Self { next: Lazy::new(), groups: (0..groups).map(|_| group()).collect() }
+    fn new(depth: u32) -> Self {
+        Self { groups: (0..1 << depth).map(|_| Group::new()).collect(), next: Lazy::new() }
     }
 }
 
-/// How many groups there are in the levels above that one.
-const fn groups_before(depth: usize) -> usize {
-    if depth == 0 { 0 } else { 1 << (depth - 1) }
-}
+impl Group {
+    fn new() -> Self {
+        Self {
+            active: Mask(AtomicU64::new(0)),
+            present: Mask(AtomicU64::new(0)),
+            cells: std::array::from_fn(|_| OnceRef::new()),
+        }
+    }
 
-/// The level of a place, the group in it, and the place's bit.
-fn locate(place: u32) -> (usize, usize, usize) {
-    let group = place as usize / GROUP;
-    let level = group.checked_ilog2().map_or(0, |log| log as usize + 1);
-    (level, group - groups_before(level), place as usize % GROUP)
+    /// Visits the cells of the places in a mask.
+    #[inline]
+    fn for_each(&self, mask: &Mask, visit: &mut impl FnMut(&ThreadCell)) {
+        for_each_bit(mask.load(), |bit| {
+            if let Some(cell) = self.cells[bit % GROUP].get() {
+                visit(cell);
+            }
+        });
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -278,12 +299,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_fill_the_levels_in_order() {
-        let mut expected = (0..4).flat_map(|depth| {
-            let groups = groups_before(depth + 1) - groups_before(depth);
-            (0..groups).flat_map(move |group| (0..32).map(move |bit| (depth, group, bit)))
-        });
-        assert!((0..256).all(|place| expected.next() == Some(locate(place))));
+    fn places_fill_the_groups_in_order() {
+        let table = CellTable::new();
+        let added: Vec<_> = (0..9 * 32).filter_map(|_| table.add()).collect();
+        assert!(added.iter().map(|(place, ..)| *place).eq(0..9 * 32));
+        let first = table.first.get().into_iter();
+        let groups: Vec<_> = first.chain(table.levels().flat_map(|level| &level.groups)).collect();
+        assert_eq!(groups.len(), 16, "1 + 1 + 2 + 4 + 8");
+        for (place, cell, _) in added {
+            let found = groups[place as usize / 32].cells[place as usize % 32].get();
+            assert!(found.is_some_and(|found| std::ptr::eq(found, cell)), "{place}");
+            assert!(table.cell(place).is_some_and(|found| std::ptr::eq(found, cell)), "{place}");
+        }
     }
 
     #[test]

@@ -3,8 +3,7 @@
 use super::atomic_counts::AtomicCounts;
 use super::cell_table::CellTable;
 use super::counts::Counts;
-use super::ledger::{Books, CellStep, GaugeCounts, Ledger, Recent, SlotStep, Steps};
-use crate::event::MetricEvent;
+use super::ledger::{CellStep, GaugeCounts, Ledger, SlotStep};
 use crate::geometry::WindowConfig;
 use crate::pool::Pool;
 use crate::sync::stall::{self, Point};
@@ -75,9 +74,9 @@ pub(crate) struct Sealed {
 pub(crate) struct History {
     /// See [`Head`].
     head: AtomicU64,
-    /// The stack of free ledgers: `{ tag: 40, ledger: 24 }`.
+    /// The stack of free ledgers: `{ tag: 40, ledger + 1: 24 }`, or 0 if there is none.
     free: AtomicU64,
-    /// The row of each slot: `{ tag: 40, row: 24 }`, with row 0 for an empty one.
+    /// The row of each slot: `{ tag: 40, row + 1: 24 }`, or 0 for an empty one.
     slots: Box<[AtomicU64]>,
     rows: Pool<Row>,
     rows_made: AtomicU32,
@@ -85,13 +84,14 @@ pub(crate) struct History {
     ledgers_made: AtomicU32,
 }
 
-/// `{ tag: 39, ledger: 24, settled: 1 }`: the current ledger, 0 at first, and whether its steps are
-/// completed. As a number it only grows.
+/// `{ tag: 39, ledger: 24, settled: 1 }`: the current ledger, and whether its steps are completed. As a
+/// number it only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head(u64);
 
 impl Head {
     const SETTLED: u64 = 1;
+    /// With ledger 0, which is empty.
     const INITIAL: Self = Self(Self::SETTLED);
 
     #[inline]
@@ -143,14 +143,16 @@ impl History {
 
     pub(crate) fn new(config: &WindowConfig) -> Self {
         let samples = config.sample_count();
+        let ledgers = Pool::with_capacity(1);
+        ledgers.make(0, Ledger::new);
         Self {
             head: AtomicU64::new(Head::INITIAL.0),
             free: AtomicU64::new(0),
             slots: (0..samples).map(|_| AtomicU64::new(0)).collect(),
             rows: Pool::with_capacity(samples + Self::SPARE_ROWS),
             rows_made: AtomicU32::new(0),
-            ledgers: Pool::with_capacity(1),
-            ledgers_made: AtomicU32::new(0),
+            ledgers,
+            ledgers_made: AtomicU32::new(1),
         }
     }
 
@@ -160,6 +162,14 @@ impl History {
         // Acquire: pairs with the Release in `publish` and `complete`.
         let head = Head(self.head.load(Ordering::Acquire));
         if head.is_settled() { head } else { self.settle(cells) }
+    }
+
+    /// The head if it is settled.
+    #[inline]
+    pub(crate) fn if_settled(&self) -> Option<Head> {
+        // Acquire: as in `settled`.
+        let head = Head(self.head.load(Ordering::Acquire));
+        head.is_settled().then_some(head)
     }
 
     #[cold]
@@ -188,10 +198,10 @@ impl History {
         self.head.load(Ordering::Relaxed)
     }
 
-    /// The current ledger; `None` if nothing was ever sealed.
+    /// The current ledger.
     #[inline]
-    pub(crate) fn ledger(&self, head: Head) -> Option<&Ledger> {
-        head.ledger().checked_sub(1).map(|index| self.ledgers.get(index))
+    pub(crate) fn ledger(&self, head: Head) -> &Ledger {
+        self.ledgers.get(head.ledger())
     }
 
     /// The row in a slot.
@@ -217,9 +227,7 @@ impl History {
         let head = loop {
             let head = self.settled(cells);
             stall::at(Point::HeadRead);
-            let (steps, books, left) = self.prepare(config, head, sealed, &mut spare);
-            draft.store(&steps, &books);
-            draft.spare_row().store(left, Ordering::Relaxed);
+            self.fill(draft, config, head, sealed, &mut spare);
             stall::at(Point::Filled);
             let next = head.next(index);
             // AcqRel: publishes what was filled. If nothing was published since `head` was read, what
@@ -232,108 +240,104 @@ impl History {
                 break head;
             }
         };
-        if head.ledger() != 0 {
-            self.give_ledger(head.ledger());
-        }
+        self.give_ledger(head.ledger());
     }
 
-    /// The steps and totals of a publication after `head`, with a filled row if it has one; and the row
-    /// that is spare after it. What is read here may be of several publications: then `head` has moved
-    /// on, and what was made of it is not published.
-    fn prepare(
+    /// Fills a ledger, and a row if there is to be one, with a publication after `head`. What is read
+    /// here may be of several publications: then `head` has moved on, and what was made of it is not
+    /// published.
+    ///
+    /// `spare` is the row to fill, or 0; the row that the publication replaces goes with the ledger.
+    //
+    // Out of line, and one part after the other: in the loop of `publish`, the compiler keeps copies of
+    // all words at hand, which takes longer than to load them.
+    #[inline(never)]
+    fn fill(
         &self,
+        draft: &Ledger,
         config: &WindowConfig,
         head: Head,
         sealed: &Sealed,
         spare: &mut u32,
-    ) -> (Steps, Books, u32) {
-        let mut books = self.ledger(head).map_or_else(Books::empty, Ledger::books);
-        books.gauge.entered = books.gauge.entered.wrapping_add(sealed.gauge.entered);
-        books.gauge.ended = books.gauge.ended.wrapping_add(sealed.gauge.ended);
-        let mut steps = Steps { slot: None, cell: sealed.cell };
-        let mut left = *spare;
-        let slot = config.slot_of(sealed.number);
+    ) {
+        let Sealed { number, is_late, ref counts, .. } = *sealed;
+        let current = self.ledger(head);
+        let slot = config.slot_of(number);
         // Acquire: as in `row_in`.
         let from = self.slots[slot].load(Ordering::Acquire);
-        let found = self.row(from).map(|row| (row.bucket(), row.counts().load()));
-        match found {
-            _ if sealed.is_late => books.late.add(&sealed.counts),
+        let found = self.row(from).map(|row| (row, row.bucket()));
+        let (has_row, leaving, same) = match found {
+            _ if is_late => (false, None, None),
+            Some((row, bucket)) if bucket < number => (true, Some(row), None),
+            Some((row, bucket)) if bucket == number => (true, None, Some(row)),
             // The slot has gone on to a later bucket.
-            Some((bucket, _)) if bucket > sealed.number => books.expired.add(&sealed.counts),
-            found => {
-                let mut counts = sealed.counts;
-                match &found {
-                    Some((bucket, row)) if *bucket == sealed.number => counts.add(row),
-                    Some((_, row)) => books.expired.add(row),
-                    None => {}
-                }
-                self.add_recent(config, &mut books.recent, sealed, &counts);
-                if *spare == 0 {
-                    *spare = self.make_row();
-                }
-                let row = self.rows.get(*spare - 1);
-                row.bucket.store(sealed.number, Ordering::Relaxed);
-                row.counts.store(&counts);
-                steps.slot = Some(SlotStep { slot, from, to: next_word(from, *spare) });
-                left = index_of(from);
-            }
+            Some(_) => (false, None, None),
+            None => (true, None, None),
+        };
+        match leaving {
+            Some(row) => draft.set_expired(current, Some(&row.counts.load())),
+            None => draft.set_expired(current, Some(counts).filter(|_| !has_row && !is_late)),
         }
-        (steps, books, left)
+        draft.set_late(current, Some(counts).filter(|_| is_late));
+        draft.set_gauge(current, sealed.gauge);
+        let step = has_row.then(|| {
+            if *spare == 0 {
+                *spare = self.make_row();
+            }
+            let row = self.rows.get(*spare - 1);
+            row.bucket.store(number, Ordering::Relaxed);
+            row.counts.store_sum(counts, same.map(Row::counts));
+            self.set_recent(draft, config, current, sealed, row);
+            SlotStep { slot, from, to: next_word(from, *spare) }
+        });
+        if !has_row {
+            draft.keep_recent(current);
+        }
+        draft.set_steps(step, sealed.cell);
+        let left = if has_row { index_of(from) } else { *spare };
+        draft.spare_row().store(left, Ordering::Relaxed);
     }
 
-    /// Adds the sealed counts, which make the row of their bucket `counts`, to the recent sums.
-    fn add_recent(
+    /// Adds the sealed counts, which go into `row`, to the recent sums.
+    #[inline]
+    fn set_recent(
         &self,
+        draft: &Ledger,
         config: &WindowConfig,
-        recent: &mut Recent,
+        current: &Ledger,
         sealed: &Sealed,
-        counts: &Counts,
+        row: &Row,
     ) {
         let samples = config.sample_count() as u64;
-        let Some(sums) = &mut recent.sums else { return };
-        // N rows of at most this do not overflow.
-        let largest = (u64::MAX / 2) / samples;
-        let summed = || MetricEvent::ALL.into_iter().filter(|&event| event != MetricEvent::Rt);
-        if summed().any(|event| counts.events[event as usize] > largest) {
-            recent.sums = None;
+        let others = samples - 1;
+        let before = current.recent_numbers();
+        let end = before.end.max(sealed.number + 1);
+        let first = end.saturating_sub(others);
+        // So the sum of N rows does not reach 2⁶³.
+        let largest = (1 << 62) >> samples.next_power_of_two().trailing_zeros();
+        let is_small = row.counts.plain_events().into_iter().all(|count| count < largest);
+        let Some(mut sums) = current.recent_sums().filter(|_| is_small) else {
+            draft.set_recent(first..end, None);
             return;
-        }
-        let number = sealed.number;
-        // The first bucket that is among the N newest once this one is.
-        let first = (number + 1).saturating_sub(samples);
-        match recent.newest {
-            Some(newest) if newest >= number => {
-                if number + samples <= newest {
-                    return;
-                }
-            }
-            older => {
-                // Those that are not any more: one, unless there was a gap.
-                let leaving = older.map_or(0..0, |newest| {
-                    (newest + 1).saturating_sub(samples)..first.min(newest + 1)
-                });
-                for bucket in leaving {
-                    let row = self.row_in(config.slot_of(bucket));
-                    if let Some(row) = row.filter(|row| row.bucket() == bucket) {
-                        for event in summed() {
-                            let sum = &mut sums[event as usize];
-                            *sum = sum.wrapping_sub(row.counts().event(event));
-                        }
-                    }
-                }
-                recent.newest = Some(number);
+        };
+        // Those that are not among the newest any more: one, unless there was a gap.
+        for bucket in before.start..first.min(before.end) {
+            let row = self.row_in(config.slot_of(bucket));
+            if let Some(row) = row.filter(|row| row.bucket() == bucket) {
+                let left = row.counts.plain_events();
+                sums.iter_mut().zip(left).for_each(|(sum, left)| *sum = sum.wrapping_sub(left));
             }
         }
-        for event in summed() {
-            let sum = &mut sums[event as usize];
-            *sum = sum.wrapping_add(sealed.counts.events[event as usize]);
+        if sealed.number >= first {
+            let added = sealed.counts.plain_events();
+            sums.iter_mut().zip(added).for_each(|(sum, added)| *sum = sum.wrapping_add(added));
         }
+        draft.set_recent(first..end, Some(&sums));
     }
 
     /// Completes a publication. Any thread may, at any later time as well.
     fn complete(&self, head: Head, cells: &CellTable) {
-        let Some(ledger) = self.ledger(head) else { return };
-        let steps = ledger.steps();
+        let steps = self.ledger(head).steps();
         // The steps are this publication's only if the ledger was not filled again meanwhile; and if
         // it was, somebody has completed them.
         if !self.is_still(head) {
@@ -375,20 +379,20 @@ impl History {
             stall::at(Point::FreeLedgerSeen);
             let below = next_word(top, next);
             match self.free.compare_exchange(top, below, Ordering::Acquire, Ordering::Acquire) {
-                Ok(_) => return (index + 1, ledger),
+                Ok(_) => return (index, ledger),
                 Err(found) => top = found,
             }
         }
         let index = self.ledgers_made.fetch_add(1, Ordering::Relaxed);
-        (index + 1, self.ledgers.make(index, Ledger::new))
+        (index, self.ledgers.make(index, Ledger::new))
     }
 
     fn give_ledger(&self, index: u32) {
-        let ledger = self.ledgers.get(index - 1);
+        let ledger = self.ledgers.get(index);
         let mut top = self.free.load(Ordering::Relaxed);
         loop {
             ledger.next_free().store(index_of(top), Ordering::Relaxed);
-            let with_it = next_word(top, index);
+            let with_it = next_word(top, index + 1);
             match self.free.compare_exchange(top, with_it, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(found) => top = found,
@@ -410,7 +414,7 @@ impl History {
         let made = self.ledgers_made.load(Ordering::Relaxed);
         let in_slots = self.slots.iter().map(|slot| index_of(slot.load(Ordering::Relaxed)));
         let spare = (0..made).map(|it| self.ledgers.get(it).spare_row().load(Ordering::Relaxed));
-        let current = Head(self.head.load(Ordering::Relaxed)).ledger();
+        let current = Head(self.head.load(Ordering::Relaxed)).ledger() + 1;
         let top = index_of(self.free.load(Ordering::Relaxed));
         let free = std::iter::successors(Some(top), |&index| {
             let ledger = self.ledgers.get(index.checked_sub(1)?);

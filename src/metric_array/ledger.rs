@@ -1,5 +1,7 @@
 //! What one publication does, and what the history adds up to after it.
 
+use std::ops::Range;
+
 use super::atomic_counts::{AtomicCounts, EventWords};
 use super::counts::Counts;
 use super::thread_cell::State;
@@ -18,12 +20,23 @@ pub(crate) struct Ledger {
     place: AtomicU64,
     state_from: AtomicU64,
     state_to: AtomicU64,
+    /// Counts of buckets that have left their slot, and what was sealed for such a bucket later.
     expired: AtomicCounts,
+    /// Counts for buckets that the window had left before they were recorded.
     late: AtomicCounts,
-    /// The number of the newest sealed bucket, plus 1, or 0.
-    newest: AtomicU64,
-    /// The sums of the rows of the N buckets that end with `newest`, or [`UNKNOWN`](Self::UNKNOWN).
+    /// 1 if `late` is filled, 0 if nothing was late: then it is neither read nor written.
+    has_late: AtomicU64,
+    /// The sums of the rows of the N − 1 buckets that end with the newest one that was sealed, or
+    /// [`UNKNOWN`](Self::UNKNOWN).
+    ///
+    /// A read of the whole window takes them instead of adding up N rows: as they are in the bucket
+    /// after the newest sealed one, which is not sealed itself while its threads record in it;
+    /// otherwise with a row more or some rows less.
     recent: EventWords,
+    /// The number of the first of these buckets.
+    recent_first: AtomicU64,
+    /// That of the last one, plus 1; or 0.
+    recent_end: AtomicU64,
     /// Gauge counts of retired cells, and of threads without a cell.
     entered: AtomicU64,
     ended: AtomicU64,
@@ -56,17 +69,6 @@ pub(crate) struct CellStep {
     pub(crate) to: State,
 }
 
-/// The running totals of a history.
-#[derive(Clone, Debug)]
-pub(crate) struct Books {
-    /// Counts of buckets that have left their slot, and what was sealed for such a bucket later.
-    pub(crate) expired: Counts,
-    /// Counts for buckets that the window had left before they were recorded.
-    pub(crate) late: Counts,
-    pub(crate) recent: Recent,
-    pub(crate) gauge: GaugeCounts,
-}
-
 /// How many requests entered, and how many ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GaugeCounts {
@@ -74,28 +76,10 @@ pub(crate) struct GaugeCounts {
     pub(crate) ended: u64,
 }
 
-/// The sums of the rows of the N buckets that end with the newest one that was sealed.
-///
-/// A read of the whole window takes them, less the rows that have left the window since, instead of
-/// adding up N rows.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Recent {
-    pub(crate) newest: Option<u64>,
-    /// `None` for good once a row is so large that the sums might overflow.
-    pub(crate) sums: Option<[u64; MetricEvent::COUNT]>,
-}
-
-impl Books {
-    /// Those of a history in which nothing was sealed.
-    pub(crate) fn empty() -> Self {
-        let recent = Recent { newest: None, sums: Some([0; MetricEvent::COUNT]) };
-        Self { expired: Counts::ZERO, late: Counts::ZERO, recent, gauge: GaugeCounts::default() }
-    }
-}
-
 impl Ledger {
     const UNKNOWN: u64 = u64::MAX;
 
+    /// That of a history in which nothing was sealed.
     pub(crate) fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -106,8 +90,10 @@ impl Ledger {
             state_from: zero(),
             state_to: zero(),
             expired: AtomicCounts::new(),
+            has_late: zero(),
             late: AtomicCounts::new(),
-            newest: zero(),
+            recent_first: zero(),
+            recent_end: zero(),
             recent: EventWords::new(),
             entered: zero(),
             ended: zero(),
@@ -116,26 +102,66 @@ impl Ledger {
         }
     }
 
-    /// Fills a ledger that no other thread writes.
-    pub(crate) fn store(&self, steps: &Steps, books: &Books) {
-        let set = |word: &AtomicU64, value| word.store(value, Ordering::Relaxed);
-        set(&self.slot, steps.slot.map_or(0, |step| step.slot as u64 + 1));
-        if let Some(SlotStep { from, to, .. }) = steps.slot {
+    /// Fills a part of a ledger that no other thread writes, as do all that follow: with what the
+    /// current one has, and something more.
+    #[inline]
+    pub(crate) fn set_expired(&self, current: &Self, more: Option<&Counts>) {
+        let mut expired = current.expired();
+        if let Some(more) = more {
+            expired.add(more);
+        }
+        self.expired.store(&expired);
+    }
+
+    pub(crate) fn set_late(&self, current: &Self, more: Option<&Counts>) {
+        let (late, more) = (current.late(), more.copied());
+        set(&self.has_late, u64::from(late.is_some() || more.is_some()));
+        let late = match (late, more) {
+            (Some(mut late), Some(more)) => {
+                late.add(&more);
+                Some(late)
+            }
+            (late, more) => late.or(more),
+        };
+        if let Some(late) = late {
+            self.late.store(&late);
+        }
+    }
+
+    pub(crate) fn set_gauge(&self, current: &Self, more: GaugeCounts) {
+        let GaugeCounts { entered, ended } = current.gauge();
+        set(&self.entered, entered.wrapping_add(more.entered));
+        set(&self.ended, ended.wrapping_add(more.ended));
+    }
+
+    /// `None` for sums that might overflow: for good.
+    #[inline]
+    pub(crate) fn set_recent(
+        &self,
+        numbers: Range<u64>,
+        sums: Option<&[u64; MetricEvent::COUNT]>,
+    ) {
+        set(&self.recent_first, numbers.start);
+        set(&self.recent_end, numbers.end);
+        self.recent.store_all(sums.unwrap_or(&[Self::UNKNOWN; MetricEvent::COUNT]));
+    }
+
+    pub(crate) fn keep_recent(&self, current: &Self) {
+        self.set_recent(current.recent_numbers(), current.recent_sums().as_ref());
+    }
+
+    #[inline]
+    pub(crate) fn set_steps(&self, slot: Option<SlotStep>, cell: Option<CellStep>) {
+        set(&self.slot, slot.map_or(0, |step| step.slot as u64 + 1));
+        if let Some(SlotStep { from, to, .. }) = slot {
             set(&self.slot_from, from);
             set(&self.slot_to, to);
         }
-        set(&self.place, steps.cell.map_or(0, |step| u64::from(step.place) + 1));
-        if let Some(CellStep { from, to, .. }) = steps.cell {
+        set(&self.place, cell.map_or(0, |step| u64::from(step.place) + 1));
+        if let Some(CellStep { from, to, .. }) = cell {
             set(&self.state_from, from.0);
             set(&self.state_to, to.0);
         }
-        self.expired.store(&books.expired);
-        self.late.store(&books.late);
-        set(&self.newest, books.recent.newest.map_or(0, |number| number + 1));
-        let sums = books.recent.sums.unwrap_or([Self::UNKNOWN; MetricEvent::COUNT]);
-        self.recent.store_all(sums);
-        set(&self.entered, books.gauge.entered);
-        set(&self.ended, books.gauge.ended);
     }
 
     /// The steps. They are those of one publication only if the head is still the same after an
@@ -158,38 +184,41 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn books(&self) -> Books {
-        Books {
-            expired: self.expired.load(),
-            late: self.late.load(),
-            recent: Recent { newest: self.newest(), sums: self.recent_sums() },
-            gauge: self.gauge(),
-        }
-    }
-
+    #[inline]
     pub(crate) fn expired(&self) -> Counts {
         self.expired.load()
     }
 
-    pub(crate) fn late(&self) -> Counts {
-        self.late.load()
+    pub(crate) fn late(&self) -> Option<Counts> {
+        (self.has_late.load(Ordering::Relaxed) != 0).then(|| self.late.load())
     }
 
     #[inline]
-    pub(crate) fn newest(&self) -> Option<u64> {
-        self.newest.load(Ordering::Relaxed).checked_sub(1)
-    }
-
-    fn recent_sums(&self) -> Option<[u64; MetricEvent::COUNT]> {
+    pub(crate) fn recent_sums(&self) -> Option<[u64; MetricEvent::COUNT]> {
         let sums = self.recent.load_all();
         (!sums.contains(&Self::UNKNOWN)).then_some(sums)
     }
 
-    /// The sum of `event` over the rows of the N buckets that end with the newest one that was sealed.
+    /// The number of the first bucket of the recent sums.
     #[inline]
-    pub(crate) fn recent_sum(&self, event: MetricEvent) -> Option<u64> {
-        let sum = self.recent.load(event);
-        (sum != Self::UNKNOWN).then_some(sum)
+    pub(crate) fn recent_first(&self) -> u64 {
+        self.recent_first.load(Ordering::Relaxed)
+    }
+
+    /// The numbers of the buckets of the recent sums.
+    #[inline]
+    pub(crate) fn recent_numbers(&self) -> Range<u64> {
+        self.recent_first()..self.recent_end.load(Ordering::Relaxed)
+    }
+
+    /// The recent sums of some events, not of response times; `None` if a row was too large.
+    #[inline]
+    pub(crate) fn recent_sums_of<const K: usize>(
+        &self,
+        events: [MetricEvent; K],
+    ) -> Option<[u64; K]> {
+        let sums = events.map(|event| self.recent.load(event));
+        (!sums.contains(&Self::UNKNOWN)).then_some(sums)
     }
 
     pub(crate) fn gauge(&self) -> GaugeCounts {
@@ -206,4 +235,9 @@ impl Ledger {
     pub(crate) const fn next_free(&self) -> &AtomicU32 {
         &self.next_free
     }
+}
+
+#[inline]
+fn set(word: &AtomicU64, value: u64) {
+    word.store(value, Ordering::Relaxed);
 }

@@ -197,19 +197,20 @@ impl MetricArray {
     /// lets readers skip those that the window has left.
     fn sweep(&self, number: u64) {
         let Some(group) = self.cells.group_of_turn(number) else { return };
-        if let Some((place, cell, state)) = group.adopt_abandoned() {
-            stall::at(Point::Adopted);
-            self.retire(place, cell, state);
-        }
         let samples = self.config.sample_count() as u64;
-        group.deactivate(|cell| {
-            let (state, bucket) = (cell.state(), cell.bucket());
+        let is_idle = |cell: &ThreadCell, state: State| {
+            let bucket = cell.bucket();
             // One that is late is further from any time.
-            state.is_retired()
-                || (state.is_bound() && bucket.saturating_add(samples) <= number)
-                || bucket & LATE != 0
-        });
-        group.remove_retired();
+            let has_left = bucket & LATE != 0 || bucket + samples <= number;
+            state.is_retired() || (state.is_bound() && has_left)
+        };
+        if group.skip_idle(is_idle) {
+            if let Some((place, cell, state)) = group.adopt_abandoned() {
+                stall::at(Point::Adopted);
+                self.retire(place, cell, state);
+                group.skip_idle(is_idle);
+            }
+        }
     }
 }
 

@@ -272,8 +272,7 @@ impl<C: Clock> SlidingWindow<C> {
         now: Timestamp,
         events: [MetricEvent; K],
     ) -> [u64; K] {
-        let sums = self.array.sums(self.covered(now), events);
-        sums.map(|sum| sum.try_into().unwrap_or(u64::MAX))
+        self.array.sums(self.covered(now), events)
     }
 
     /// For how many seconds of the interval before the end of `now`'s bucket this window has been
