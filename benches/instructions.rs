@@ -30,7 +30,7 @@ const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
 const RT: Duration = Duration::from_micros(250);
 const BUCKET_LEN: Duration = Duration::from_millis(500);
 
-/// The name that an operation has in the baseline, and what does it so many times.
+/// An operation's name in the baseline, and a function that repeats it.
 type Operation = (&'static str, fn(u64));
 
 const OPERATIONS: [Operation; 16] = [
@@ -58,7 +58,7 @@ fn repeat<R>(times: u64, op: impl Fn(u64) -> R) {
     }
 }
 
-/// What each of the others has on top.
+/// The loop itself, which each of the others includes.
 fn empty_loop(times: u64) {
     repeat(times, |i| i);
 }
@@ -157,7 +157,7 @@ fn breaker_refused_at(times: u64) {
     assert_eq!(breaker.window().sum_at(NOW, Block), times, "all were dropped");
 }
 
-/// Who draws that is dropped if anybody is.
+/// Draws the lowest number, which a breaker drops if it drops any.
 struct Lowest;
 
 impl RandomSource for Lowest {

@@ -30,10 +30,20 @@ impl Counter {
     /// Adds `count`, at most up to the ceiling, as the only thread that writes.
     #[inline]
     pub(crate) fn add_owned(&self, count: u64, order: Ordering) {
-        let value = from_cell(self.0.load(Ordering::Relaxed));
+        let value = self.0.load(Ordering::Relaxed);
         stall::at(Point::CounterRead);
-        // Both are at most about 2⁶²: the sum does not overflow.
-        self.0.store(to_cell(value + count.min(CEILING)), order);
+        // Both are positive, and the second is at most 2⁶²: a sum that overflows is negative, and read as
+        // unsigned it lies above the ceiling as well.
+        let sum = value.wrapping_add(to_cell(count));
+        self.0.store(sum, order);
+        if sum < 0 {
+            self.stay_at_ceiling(order);
+        }
+    }
+
+    #[cold]
+    fn stay_at_ceiling(&self, order: Ordering) {
+        self.0.store(to_cell(CEILING), order);
     }
 
     /// Adds one, as the only thread that writes.
@@ -169,7 +179,7 @@ fn to_cell(value: u64) -> i64 {
     value.min(CEILING).cast_signed()
 }
 
-/// No cell that has a value is negative.
+/// As unsigned: a counter whose last add has overflowed reads as more than the ceiling.
 #[inline]
 fn from_cell(value: i64) -> u64 {
     value.cast_unsigned()

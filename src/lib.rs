@@ -103,6 +103,9 @@ pub use geometry::WindowConfig;
 pub use hold::{CurrentBucket, WrapRef};
 pub use leap_array::LeapArray;
 pub use metric_array::CellMemory;
+#[cfg(loom)]
+#[doc(hidden)]
+pub use metric_array::parts;
 pub use metric_bucket::MetricBucket;
 #[cfg(feature = "sentinel-format")]
 pub use metric_line::{MetricLine, MetricLineError, ThinLine};

@@ -19,7 +19,7 @@ type Chunk<T> = [T; CHUNK_LEN as usize];
 const MADE: &str = "an index is handed out when its chunk has been made";
 
 impl<T> Pool<T> {
-    /// Room for at least so many values, none of which is made yet.
+    /// Room for at least `values` values, none of which is made yet.
     pub(crate) fn with_capacity(values: usize) -> Self {
         Self::of_chunks(values.div_ceil(CHUNK_LEN as usize))
     }

@@ -114,11 +114,9 @@ impl fmt::Display for Timestamp {
 }
 
 /// A span in nanoseconds, cut at `u64::MAX` (584 years).
-#[expect(clippy::cast_possible_truncation, reason = "cut at u64::MAX before")]
 #[inline]
 pub(crate) const fn saturating_nanos(span: Duration) -> u64 {
-    let nanos = span.as_nanos();
-    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
+    span.as_secs().saturating_mul(1_000_000_000).saturating_add(span.subsec_nanos() as u64)
 }
 
 #[cfg(test)]

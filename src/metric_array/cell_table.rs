@@ -52,7 +52,7 @@ pub(crate) struct Mask(AtomicU64);
 impl Mask {
     #[inline]
     fn load(&self) -> u64 {
-        // Acquire: pairs with the Release in `insert`. Whoever sees the bit sees the cell bound.
+        // Acquire: pairs with the Release in `insert`. A thread that sees the bit sees the cell bound.
         self.0.load(Ordering::Acquire)
     }
 
@@ -120,7 +120,7 @@ impl CellTable {
     }
 
     pub(crate) fn len(&self) -> u32 {
-        // Relaxed: whoever must see a place has its thread's adds behind it.
+        // Relaxed: a thread that must see a place is ordered after that place's adds.
         self.len.load(Ordering::Relaxed)
     }
 
@@ -175,10 +175,7 @@ impl CellTable {
 
     /// The same if there are few, at most 32 cells; otherwise `None`, and none is visited.
     #[inline]
-    pub(crate) fn for_each_active_of_few(
-        &self,
-        mut visit: impl FnMut(&ThreadCell),
-    ) -> Option<()> {
+    pub(crate) fn for_each_active_of_few(&self, mut visit: impl FnMut(&ThreadCell)) -> Option<()> {
         let first = self.first.get().filter(|_| self.more.get().is_none())?;
         first.for_each(&first.active, &mut visit);
         Some(())
@@ -221,8 +218,8 @@ pub(crate) struct GroupOfCells<'a> {
 }
 
 impl GroupOfCells<'_> {
-    /// Lets readers skip the cells that `is_idle` accepts, and readers of the gauge those that have
-    /// been retired. Says whether there is one that was abandoned and has not been retired.
+    /// Removes idle cells, as told by `is_idle`, from the active mask, and retired cells from the mask of
+    /// present ones. Returns whether it found an abandoned cell that has not been retired.
     pub(crate) fn skip_idle(&self, is_idle: impl Fn(&ThreadCell, State) -> bool) -> bool {
         let Group { active, present, cells } = self.group;
         let mut is_left = false;

@@ -3,7 +3,7 @@
 use crate::event::MetricEvent;
 use crate::metric_totals::MetricTotals;
 
-/// What [`MetricTotals`] are to the outside, in a form that is cheap to add, to store and to load.
+/// The words of [`MetricTotals`], in a form that is cheap to add, to store and to load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
     /// That of `Rt` is the low half of the sum of the response times in nanoseconds.
@@ -67,9 +67,7 @@ impl Counts {
 
 /// The same with 0 for response times.
 #[inline]
-pub(crate) const fn without_rt(
-    mut events: [u64; MetricEvent::COUNT],
-) -> [u64; MetricEvent::COUNT] {
+pub(crate) const fn without_rt(mut events: [u64; MetricEvent::COUNT]) -> [u64; MetricEvent::COUNT] {
     events[MetricEvent::Rt as usize] = 0;
     events
 }

@@ -9,9 +9,11 @@ use crate::sync::{Ordering, fence};
 /// two.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gauge {
-    /// Less what had ended when the look began: no fewer than were in flight all the time.
+    /// The number that had entered, less the number that had ended when the look began: no fewer than
+    /// were in flight all the time.
     pub(crate) at_least: u64,
-    /// Less what had ended when it was over: so many were in flight at once.
+    /// The number that had entered, less the number that had ended when the look was over: this number
+    /// was in flight at one moment.
     pub(crate) at_most_reached: u64,
 }
 
@@ -37,7 +39,7 @@ impl Gauge {
             |part: fn(&MetricArray) -> u64| arrays.clone().map(part).fold(0, u64::wrapping_add);
         loop {
             let stamp = sum(|array| Moment::of(array).stamp());
-            // What ended is read first, and acquired: a request that is seen to have ended is seen to
+            // Ended counts are read first, and acquired: a request that is seen to have ended is seen to
             // have entered, on whichever thread. So this is never negative.
             let ended = sum(MetricArray::ended);
             let entered = sum(MetricArray::entered);

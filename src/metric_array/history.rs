@@ -243,9 +243,9 @@ impl History {
         self.give_ledger(head.ledger());
     }
 
-    /// Fills a ledger, and a row if there is to be one, with a publication after `head`. What is read
-    /// here may be of several publications: then `head` has moved on, and what was made of it is not
-    /// published.
+    /// Fills a ledger, and a row if the counts go into one, with a publication that follows `head`. If
+    /// other threads publish at the same time, this reads parts of several publications; then the
+    /// compare-exchange against `head` fails, and nothing of it is published.
     ///
     /// `spare` is the row to fill, or 0; the row that the publication replaces goes with the ledger.
     //
@@ -338,8 +338,8 @@ impl History {
     /// Completes a publication. Any thread may, at any later time as well.
     fn complete(&self, head: Head, cells: &CellTable) {
         let steps = self.ledger(head).steps();
-        // The steps are this publication's only if the ledger was not filled again meanwhile; and if
-        // it was, somebody has completed them.
+        // The steps are this publication's only if the ledger was not filled again since. If it was,
+        // another thread has completed them.
         if !self.is_still(head) {
             return;
         }
@@ -357,8 +357,8 @@ impl History {
         }
         stall::at(Point::CellSealed);
         let settled = head.settled();
-        // Release: pairs with the Acquire in `settled`. The steps come first, also those that another
-        // thread has done, which this one has acquired.
+        // Release: pairs with the Acquire in `settled`. All steps come first: this thread has done them,
+        // or has acquired them from the thread that did.
         let _ = self.head.compare_exchange(head.0, settled.0, Ordering::AcqRel, Ordering::Relaxed);
     }
 

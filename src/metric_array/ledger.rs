@@ -1,4 +1,4 @@
-//! What one publication does, and what the history adds up to after it.
+//! The steps of one publication, and the running totals after it.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ pub(crate) struct Ledger {
     /// Gauge counts of retired cells, and of threads without a cell.
     entered: AtomicU64,
     ended: AtomicU64,
-    /// A row that belongs to whoever takes this ledger to fill it, or 0.
+    /// A row for the next publisher that fills this ledger, or 0.
     spare_row: AtomicU32,
     /// The index of the next free ledger, while this one is free.
     next_free: AtomicU32,
@@ -136,11 +136,7 @@ impl Ledger {
 
     /// `None` for sums that might overflow: for good.
     #[inline]
-    pub(crate) fn set_recent(
-        &self,
-        numbers: Range<u64>,
-        sums: Option<&[u64; MetricEvent::COUNT]>,
-    ) {
+    pub(crate) fn set_recent(&self, numbers: Range<u64>, sums: Option<&[u64; MetricEvent::COUNT]>) {
         set(&self.recent_first, numbers.start);
         set(&self.recent_end, numbers.end);
         self.recent.store_all(sums.unwrap_or(&[Self::UNKNOWN; MetricEvent::COUNT]));

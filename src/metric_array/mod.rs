@@ -17,6 +17,8 @@ mod counts;
 mod gauge;
 mod history;
 mod ledger;
+#[cfg(loom)]
+pub mod parts;
 mod read;
 mod slab;
 mod thread_cache;
@@ -193,8 +195,8 @@ impl MetricArray {
         });
     }
 
-    /// Looks after some of the cells, once for each new bucket: retires one that was abandoned, and
-    /// lets readers skip those that the window has left.
+    /// Sweeps one group of cells, once for each new bucket: retires an abandoned cell, and removes idle
+    /// cells from the masks.
     fn sweep(&self, number: u64) {
         let Some(group) = self.cells.group_of_turn(number) else { return };
         let samples = self.config.sample_count() as u64;

@@ -103,11 +103,7 @@ impl<'a> Moment<'a> {
     }
 
     /// The sums of some events over the rows of those buckets.
-    fn sums_of_rows<const K: usize>(
-        &self,
-        numbers: Numbers,
-        events: [MetricEvent; K],
-    ) -> [u64; K] {
+    fn sums_of_rows<const K: usize>(&self, numbers: Numbers, events: [MetricEvent; K]) -> [u64; K] {
         let mut sums = [0_u64; K];
         self.for_each_row(numbers, |row| {
             for (sum, event) in sums.iter_mut().zip(events) {
@@ -197,11 +193,11 @@ impl MetricArray {
         }
     }
 
-    /// The same of a whole window that ends with the newest bucket, if the history has sealed none of
-    /// that bucket but all before it, if the window has few cells, and if nothing changes meanwhile.
+    /// The same in the most frequent state, and `None` in any other: the buckets are a whole window that
+    /// ends with the newest bucket, no thread has sealed counts of that bucket, the window has at most 32
+    /// cells, and no thread publishes at the same time.
     ///
-    /// It is what most reads find, and takes half the instructions: nothing is called, and nothing is
-    /// done again.
+    /// It takes half the instructions of [`any_sums`](Self::any_sums), since it has no call and no retry.
     #[inline]
     fn steady_sums<const K: usize>(
         &self,
@@ -243,7 +239,7 @@ impl MetricArray {
         }
     }
 
-    /// What the buckets of those numbers add up to.
+    /// The totals of the buckets of those numbers.
     pub(crate) fn totals(&self, numbers: RangeInclusive<u64>) -> MetricTotals {
         let asked = Numbers::of(&numbers);
         loop {

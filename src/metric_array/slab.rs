@@ -1,5 +1,6 @@
 //! The process-wide slab of cells.
 
+use super::thread_cache;
 use super::thread_cell::ThreadCell;
 use crate::sync::stall::{self, Point};
 use crate::sync::{
@@ -32,17 +33,17 @@ pub(crate) struct Slab {
     /// `{ tag: 32, index + 1: 32 }`: the top of the stack, or index 0. The tag grows with each
     /// change, so that a stale compare-exchange fails (ABA).
     free: AtomicU64,
-    /// How many cells are on the stack, for those who ask.
+    /// How many cells are on the stack: for [`CellMemory`].
     free_len: AtomicU32,
 }
 
 /// Each chunk but the first doubles the slab.
 const CHUNKS: usize = if cfg!(loom) { 4 } else { 24 };
 
-/// How much memory the cells of all windows take in this process.
+/// How much memory the cells of all windows, and the threads' caches of them, take in this process.
 ///
-/// Each thread that records in a window has one cell for it. The memory of cells is never returned
-/// to the allocator: cells of dropped windows are recycled.
+/// Each thread that records in a window has one cell for it. The memory is never returned to the
+/// allocator: cells of dropped windows and caches of ended threads are recycled.
 ///
 /// ```
 /// use leaparray::{CellMemory, MetricEvent, SlidingWindow, WindowConfig};
@@ -61,12 +62,15 @@ pub struct CellMemory {
     pub in_use: usize,
     /// The number of cells that were used and wait for their next window.
     pub free: usize,
-    /// The number of bytes that all cells take, those included that were never used.
+    /// The number of bytes that all cells take, including cells that were never used.
     pub bytes: usize,
+    /// The number of bytes that the threads' caches of cells take: one cache for each thread that has
+    /// recorded and not ended, and those that wait for the next thread.
+    pub cache_bytes: usize,
 }
 
 impl CellMemory {
-    /// What the cells take now. While other threads record, the three values may be of slightly
+    /// The memory that the cells take now. While other threads record, the four values may be of slightly
     /// different moments.
     #[must_use]
     pub fn current() -> Self {
@@ -139,7 +143,12 @@ impl Slab {
         let made = self.made.load(Ordering::Relaxed) as usize;
         let free = (self.free_len.load(Ordering::Relaxed) as usize).min(made);
         let cells: usize = self.chunks.iter().filter_map(Lazy::get).map(|chunk| chunk.len()).sum();
-        CellMemory { in_use: made - free, free, bytes: cells * size_of::<ThreadCell>() }
+        CellMemory {
+            in_use: made - free,
+            free,
+            bytes: cells * size_of::<ThreadCell>(),
+            cache_bytes: thread_cache::bytes(),
+        }
     }
 }
 

@@ -26,10 +26,9 @@ static NONE: ThreadCache = ThreadCache::new();
 
 /// A set-associative cache of one thread's cells: two ways for each window, by its id.
 ///
-/// It holds plain references to cells of the process-wide slab. What a thread has here it owns, until
-/// it abandons the cell: when it ends, or when a third window needs a place in the same set. A window
-/// that is dropped takes its cells with it; what is left of them here never matches, since no id is
-/// used twice.
+/// It holds plain references to cells of the process-wide slab. The thread owns these cells until it
+/// abandons them: when it ends, or when a third window needs a place in the same set. A dropped window
+/// returns its cells to the slab; an entry that is left of it never matches, since no id is used twice.
 ///
 /// One thread at a time uses a cache. Its words are atomic so that it can be leaked once, and go from
 /// a thread that has ended to one that begins, without unsafe code; they are never read by others.
@@ -42,7 +41,7 @@ struct ThreadCache {
 const WAYS: usize = 2;
 const LEN: usize = WAYS * THREAD_CACHE_SETS;
 
-/// What a record looks at.
+/// The words that each record reads.
 #[derive(Debug)]
 struct Entry {
     /// The window's id; 0 for none.
@@ -54,7 +53,7 @@ struct Entry {
     state: PrivateU64,
 }
 
-/// What only a change of the bucket looks at, and the gauge.
+/// The words that only a change of the bucket and the gauge read.
 #[derive(Debug)]
 struct Lease {
     /// The window's id, also while its entry is empty; 0 for none.
@@ -63,7 +62,7 @@ struct Lease {
     gauge: GaugeLook,
 }
 
-/// What a thread last saw of its window's gauge.
+/// When a thread last added up its window's gauge, and what had entered on it by then.
 #[derive(Debug)]
 struct GaugeLook {
     /// How many more had entered than ended on this thread when it last added up all cells, with the
@@ -101,14 +100,14 @@ impl GaugeLook {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedCell<'a> {
     pub(crate) cell: &'a ThreadCell,
-    /// Where it is in the cache; beyond the end for a cell that is not kept.
-    index: usize,
+    /// `None` for a cell that is not in the cache.
+    lease: Option<&'a Lease>,
 }
 
 impl<'a> OwnedCell<'a> {
     /// A cell that is not in the cache.
     pub(crate) const fn not_kept(cell: &'a ThreadCell) -> Self {
-        Self { cell, index: LEN }
+        Self { cell, lease: None }
     }
 
     #[inline]
@@ -122,8 +121,7 @@ impl<'a> OwnedCell<'a> {
     #[inline]
     pub(crate) fn enter(self, now: Timestamp, look_after: u64) -> bool {
         let here = self.cell.enter();
-        let lease = CACHE.with(Cell::get).leases.get(self.index);
-        lease.is_none_or(|lease| lease.gauge.is_due(here, now, look_after))
+        self.lease.is_none_or(|lease| lease.gauge.is_due(here, now, look_after))
     }
 }
 
@@ -155,7 +153,7 @@ pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<Owne
         return None;
     }
     match entry.cell.load() {
-        Some(cell) => Some(OwnedCell { cell, index }),
+        Some(cell) => Some(OwnedCell { cell, lease: Some(&cache.leases[index]) }),
         None => no_cell(),
     }
 }
@@ -220,7 +218,7 @@ pub(crate) fn rebind(
         Some(start) => entry.set(window, start.as_nanos(), Some(cell), state),
         None => entry.set(0, 0, Some(cell), state),
     }
-    OwnedCell { cell, index }
+    OwnedCell { cell, lease: Some(&cache.leases[index]) }
 }
 
 /// Whether the calling thread may own cells: it has a cache, or gets one now. False for a thread that
@@ -312,6 +310,12 @@ struct Leaked {
 
 process_static! {
     static FIRST: OnceRef<'static, Leaked> = OnceRef::new();
+}
+
+/// How many bytes the caches of all threads take.
+pub(crate) fn bytes() -> usize {
+    let caches = std::iter::successors(FIRST.get(), |leaked| leaked.next.get());
+    caches.count() * size_of::<Leaked>()
 }
 
 impl Leaked {

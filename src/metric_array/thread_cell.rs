@@ -84,12 +84,12 @@ impl State {
         Self((self.0 & !Self::FLAGS) + Self::VERSION + flags)
     }
 
-    /// What a bound cell becomes once it is sealed.
+    /// The state of a bound cell once it is sealed.
     pub(crate) const fn sealed(self) -> Self {
         self.next(0)
     }
 
-    /// What an abandoned cell becomes once its counts and its gauge are sealed.
+    /// The state of an abandoned cell once its counts and its gauge are sealed.
     pub(crate) const fn retired(self) -> Self {
         self.next(Self::RETIRED | Self::ABANDONED)
     }
@@ -212,7 +212,7 @@ impl ThreadCell {
         self.state.fetch_add(State::VERSION, Ordering::Relaxed);
     }
 
-    /// What the owner has counted since it bound the cell.
+    /// The counts since the cell was bound.
     #[inline]
     pub(crate) fn counts(&self) -> Counts {
         self.counts.counts()

@@ -7,7 +7,7 @@ use super::subject::Subject;
 use super::world::{Progress, World};
 use crate::sync::stall::Point;
 
-/// What the stopped thread does, and the state in which it finds the subject.
+/// The action of the stopped thread, and the state in which it finds the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scene {
     /// An add where nothing was recorded before.

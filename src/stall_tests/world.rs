@@ -10,7 +10,7 @@ use super::stopped::Place;
 use super::subject::Subject;
 use super::threads::{Watched, watched};
 
-/// What others do while a thread is stopped.
+/// The actions of other threads while one thread is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// Two threads record in the newest bucket, and one reads.

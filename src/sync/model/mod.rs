@@ -23,11 +23,11 @@ pub(crate) use lazy::Lazy;
 pub(crate) use names::Names;
 pub(crate) use once_ref::OnceRef;
 pub(crate) use payload::{Payload, payload, seen_payload};
-pub(crate) use shadowed::AtomicI64;
+pub(crate) use shadowed::{AtomicI64, AtomicU32, AtomicU64};
 pub use shadowed::show_all_words;
 
 pub(crate) use loom::sync::Arc;
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::{Ordering, fence};
 
 /// What something is called: never changed, so that loom need not see who has it.
 pub(crate) type Name = std::sync::Arc<str>;

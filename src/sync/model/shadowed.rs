@@ -4,7 +4,11 @@
 //! then stores, the second load hides the first one from the store, and loom explores one of the two
 //! orders only. Every add to an owned cell is such a load and store. A relaxed store to a shadow, which
 //! is never loaded, before each load makes the two loads conflict, so that both orders are explored.
+//!
+//! The counters of cells always have a shadow. All other words have one if `SHADOWS` is set in the
+//! environment: it multiplies the executions.
 
+use std::ops::Deref;
 use std::sync::atomic as invisible;
 
 use loom::sync::atomic::{self, AtomicBool, Ordering};
@@ -17,6 +21,43 @@ static SHOW_ALL: invisible::AtomicBool = invisible::AtomicBool::new(false);
 pub fn show_all_words() {
     SHOW_ALL.store(true, Ordering::Relaxed);
 }
+
+/// A word with a shadow if all words have one. Its operations but `load` are loom's.
+macro_rules! shadowed {
+    ($name:ident of $value:ty) => {
+        #[derive(Debug)]
+        pub(crate) struct $name {
+            shadow: Option<AtomicBool>,
+            word: atomic::$name,
+        }
+
+        impl $name {
+            pub(crate) fn new(value: $value) -> Self {
+                let has_shadow = std::env::var_os("SHADOWS").is_some();
+                let shadow = has_shadow.then(|| AtomicBool::new(false));
+                Self { shadow, word: atomic::$name::new(value) }
+            }
+
+            pub(crate) fn load(&self, order: Ordering) -> $value {
+                if let Some(shadow) = &self.shadow {
+                    shadow.store(true, Ordering::Relaxed);
+                }
+                self.word.load(order)
+            }
+        }
+
+        impl Deref for $name {
+            type Target = atomic::$name;
+
+            fn deref(&self) -> &atomic::$name {
+                &self.word
+            }
+        }
+    };
+}
+
+shadowed! { AtomicU32 of u32 }
+shadowed! { AtomicU64 of u64 }
 
 #[derive(Debug)]
 pub(crate) enum AtomicI64 {

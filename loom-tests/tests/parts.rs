@@ -1,0 +1,106 @@
+//! Parts of a window alone. Each has so few atomics that loom explores it with two preemptions, and finds
+//! the fences and orderings that only an unlikely execution needs.
+#![cfg(loom)]
+
+use leaparray::parts::{BareCell, BareCells, BareHistory};
+use leaparray_loom_tests::explore;
+use loom::sync::Arc;
+use loom::thread;
+
+/// A history of one slot in which buckets 0 and 1 were sealed.
+fn history() -> Arc<BareHistory> {
+    let history = Arc::new(BareHistory::new(1));
+    history.seal(0, 1);
+    history.seal(1, 10);
+    history
+}
+
+/// The row that the reader looks at is filled again with another bucket.
+#[test]
+fn reader_of_a_history_finds_one_moment() {
+    explore(Some(2), || {
+        let history = history();
+        let reader = {
+            let history = history.clone();
+            thread::spawn(move || history.passes(1))
+        };
+        history.seal(2, 100);
+        history.seal(3, 1_000);
+        let found = reader.join().unwrap();
+        assert!([[10, 1], [0, 11], [0, 111]].contains(&found), "{found:?}");
+    });
+}
+
+#[test]
+fn counts_of_two_publishers_are_in_one_row() {
+    explore(Some(2), || {
+        let history = history();
+        let other = {
+            let history = history.clone();
+            thread::spawn(move || history.seal(2, 100))
+        };
+        history.seal(2, 1_000);
+        other.join().unwrap();
+        assert_eq!(history.passes(2), [1_100, 11]);
+    });
+}
+
+/// One publisher completes the steps of the other, and ledgers change hands.
+#[test]
+fn publisher_of_two_buckets_beside_another_loses_nothing() {
+    explore(Some(1), || {
+        let history = history();
+        let other = {
+            let history = history.clone();
+            thread::spawn(move || history.seal(2, 100))
+        };
+        history.seal(2, 1_000);
+        history.seal(3, 10_000);
+        other.join().unwrap();
+        assert_eq!(history.passes(3), [10_000, 1_111]);
+    });
+}
+
+#[test]
+fn cell_that_is_bound_while_it_is_found_idle_is_read() {
+    explore(None, || {
+        let cells = Arc::new(BareCells::default());
+        let owned = cells.add(0);
+        let other = {
+            let cells = cells.clone();
+            thread::spawn(move || cells.skip_before(1))
+        };
+        cells.rebind(owned, 2);
+        other.join().unwrap();
+        assert_eq!(cells.bound_to(2), 1);
+    });
+}
+
+/// Two free cells: while one thread takes the first one, the other takes both and gives that one back.
+#[test]
+fn free_cell_is_taken_once() {
+    explore(Some(3), || {
+        let [first, second] = [BareCell::take(), BareCell::take()];
+        first.give();
+        second.give();
+        let other = thread::spawn(|| [BareCell::take(), BareCell::take()]);
+        let [first, second] = [BareCell::take(), BareCell::take()];
+        first.give();
+        let [third, fourth] = other.join().unwrap();
+        let taken = [second, third, fourth].map(|cell| cell.identity().0);
+        assert!(taken[0] != taken[1] && taken[0] != taken[2] && taken[1] != taken[2], "{taken:?}");
+    });
+}
+
+/// A state that is left in a thread cache never matches that of the cell's next owner.
+#[test]
+fn state_of_a_cell_only_grows_from_owner_to_owner() {
+    explore(Some(3), || {
+        let first = BareCell::take();
+        let other = thread::spawn(|| BareCell::take().identity());
+        first.give();
+        let (second, state) = other.join().unwrap();
+        let (index, before) = first.identity();
+        assert!(second != index || state > before, "{state} after {before}");
+    });
+}

@@ -1,0 +1,141 @@
+//! Parts of a window alone, for their models: the rest of a window would multiply the executions.
+
+use std::time::Duration;
+
+use super::cell_table::CellTable;
+use super::counts::Counts;
+use super::history::{History, Sealed};
+use super::ledger::GaugeCounts;
+use super::slab::slab;
+use super::thread_cell::{State, ThreadCell};
+use crate::event::MetricEvent;
+use crate::geometry::WindowConfig;
+
+const PASS: MetricEvent = MetricEvent::Pass;
+
+fn config(samples: u32) -> WindowConfig {
+    WindowConfig::new(samples as usize, Duration::from_secs(samples.into())).expect("whole seconds")
+}
+
+/// A history without cells.
+#[derive(Debug)]
+pub struct BareHistory {
+    config: WindowConfig,
+    cells: CellTable,
+    history: History,
+}
+
+impl BareHistory {
+    /// One in which nothing was sealed.
+    #[must_use]
+    pub fn new(samples: u32) -> Self {
+        let config = config(samples);
+        Self { config, cells: CellTable::new(), history: History::new(&config) }
+    }
+
+    /// Publishes passes in a bucket.
+    pub fn seal(&self, number: u64, passes: u64) {
+        let mut counts = Counts::ZERO;
+        counts.events[PASS as usize] = passes;
+        let gauge = GaugeCounts::default();
+        let sealed = Sealed { number, is_late: false, counts, gauge, cell: None };
+        self.history.publish(&self.config, &self.cells, &sealed);
+    }
+
+    /// The passes in a bucket, and those of all buckets that have left, at one moment.
+    #[must_use]
+    pub fn passes(&self, number: u64) -> [u64; 2] {
+        loop {
+            let head = self.history.settled(&self.cells);
+            let row = self.history.row_in(self.config.slot_of(number));
+            let row = row.filter(|row| row.bucket() == number);
+            let passes = row.map_or(0, |row| row.counts().event(PASS));
+            let expired = self.history.ledger(head).expired().events[PASS as usize];
+            if self.history.is_still(head) {
+                return [passes, expired];
+            }
+        }
+    }
+}
+
+/// A cell and its state when the caller became its owner.
+#[derive(Clone, Copy, Debug)]
+pub struct BareCell {
+    place: u32,
+    cell: &'static ThreadCell,
+    state: State,
+}
+
+impl BareCell {
+    /// A cell of the slab.
+    ///
+    /// # Panics
+    ///
+    /// If the slab is full.
+    #[must_use]
+    pub fn take() -> Self {
+        let cell = slab().take().expect("there is room");
+        Self { place: 0, cell, state: cell.claim() }
+    }
+
+    /// Gives it back.
+    pub fn give(self) {
+        self.cell.disown();
+        slab().give(self.cell);
+    }
+
+    /// Which cell it is, and its state as a number.
+    #[must_use]
+    pub const fn identity(self) -> (u32, u64) {
+        (self.cell.index(), self.state.0)
+    }
+}
+
+/// A table of cells without a history.
+#[derive(Debug)]
+pub struct BareCells(CellTable);
+
+impl Default for BareCells {
+    fn default() -> Self {
+        Self(CellTable::new())
+    }
+}
+
+impl BareCells {
+    /// A new cell that is bound to a bucket.
+    ///
+    /// # Panics
+    ///
+    /// If the table is full.
+    #[must_use]
+    pub fn add(&self, bucket: u64) -> BareCell {
+        let (place, cell, state) = self.0.add().expect("there is room");
+        let state = cell.bind(state, bucket);
+        self.0.activate(place);
+        BareCell { place, cell, state }
+    }
+
+    /// Binds a cell to another bucket, as its owner.
+    pub fn rebind(&self, owned: BareCell, bucket: u64) {
+        let sealed = owned.state.sealed();
+        owned.cell.unbind(owned.state, sealed);
+        owned.cell.bind(sealed, bucket);
+        self.0.activate(owned.place);
+    }
+
+    /// Lets readers skip the cells that are bound to a bucket before this one.
+    pub fn skip_before(&self, bucket: u64) {
+        let group = self.0.group_of_turn(0).expect("there is a cell");
+        group.skip_idle(|cell, state| state.is_bound() && cell.bucket() < bucket);
+    }
+
+    /// How many cells a reader finds that are bound to a bucket.
+    #[must_use]
+    pub fn bound_to(&self, bucket: u64) -> usize {
+        let mut found = 0;
+        self.0.for_each_active(|cell| {
+            found += usize::from(cell.state().is_bound() && cell.bucket() == bucket);
+        });
+        found
+    }
+}

@@ -1,0 +1,49 @@
+//! How many cells of the process-wide slab are in use.
+//!
+//! One test, in a file of its own: all windows of the process share the slab.
+
+use std::thread;
+use std::time::Duration;
+
+use leaparray::{CellMemory, ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+
+fn window() -> SlidingWindow<ManualClock> {
+    let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
+    SlidingWindow::with_clock(config, ManualClock::new(Timestamp::from_secs(10)))
+}
+
+#[test]
+fn window_has_one_cell_for_each_thread_until_it_is_dropped() {
+    let in_use = || CellMemory::current().in_use;
+    let cache = {
+        assert_eq!(CellMemory::current().cache_bytes, 0, "no thread has recorded");
+        window().add(MetricEvent::Pass, 1);
+        CellMemory::current().cache_bytes
+    };
+    let caches = || CellMemory::current().cache_bytes / cache;
+    assert!((64..66).contains(&(cache / 1_024)), "{cache} bytes");
+    // Three times as many as the thread's cache has places for.
+    let windows: Vec<_> = (0..3_000).map(|_| window()).collect();
+    for round in 1..=3 {
+        for window in &windows {
+            window.add(MetricEvent::Pass, 1);
+        }
+        assert_eq!(in_use(), windows.len(), "round {round}: evicted cells were adopted again");
+    }
+    for round in 1..=3 {
+        thread::scope(|scope| {
+            let recorder = scope.spawn(|| {
+                for window in &windows {
+                    window.add(MetricEvent::Pass, 1);
+                }
+            });
+            recorder.join().unwrap();
+        });
+        assert_eq!(caches(), 2, "round {round}: the last thread's cache was recycled");
+        // The first thread keeps the cells in its cache; all others are adopted by the next thread.
+        assert!(in_use() <= windows.len() + 1_024, "round {round}: {}", in_use());
+    }
+    drop(windows);
+    assert_eq!(in_use(), 0);
+    assert!(CellMemory::current().free >= 3_000);
+}
