@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn an_owned_counter_saturates() {
         let counter = Counter::new();
-        for count in [7, u64::MAX, u64::MAX, 1] {
+        for count in [7, u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1] {
             counter.add_owned(count, Ordering::Relaxed);
         }
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);

@@ -1,9 +1,12 @@
 //! The sealed counts of one window: a row for each bucket, published by one compare-exchange.
 
+use std::ops::{BitOr, Range};
+
 use super::atomic_counts::AtomicCounts;
 use super::cell_table::CellTable;
 use super::counts::Counts;
 use super::ledger::{CellStep, GaugeCounts, Ledger, SlotStep};
+use crate::event::MetricEvent;
 use crate::geometry::WindowConfig;
 use crate::pool::Pool;
 use crate::sync::stall::{self, Point};
@@ -120,6 +123,10 @@ impl Head {
         self.0
     }
 }
+
+/// A count from which on a row is too large for the recent sums: the sum of as many rows as a window can
+/// have stays below 2⁶³.
+const LARGE: u64 = (1 << 62) / WindowConfig::MAX_SAMPLE_COUNT as u64;
 
 const INDEX_BITS: u32 = 24;
 const INDEX: u32 = (1 << INDEX_BITS) - 1;
@@ -287,39 +294,33 @@ impl History {
             let row = self.rows.get(*spare - 1);
             row.bucket.store(number, Ordering::Relaxed);
             row.counts.store_sum(counts, same.map(Row::counts));
-            self.set_recent(draft, config, current, sealed, row);
+            draft.set_recent(self.recent_after(config, current, sealed, row));
             SlotStep { slot, from, to: next_word(from, *spare) }
         });
         if !has_row {
-            draft.keep_recent(current);
+            draft.set_recent(current.recent());
         }
         draft.set_steps(step, sealed.cell);
         let left = if has_row { index_of(from) } else { *spare };
         draft.spare_row().store(left, Ordering::Relaxed);
     }
 
-    /// Adds the sealed counts, which go into `row`, to the recent sums.
+    /// The recent sums with the sealed counts, which go into `row`.
     #[inline]
-    fn set_recent(
+    fn recent_after(
         &self,
-        draft: &Ledger,
         config: &WindowConfig,
         current: &Ledger,
         sealed: &Sealed,
         row: &Row,
-    ) {
-        let samples = config.sample_count() as u64;
-        let others = samples - 1;
-        let before = current.recent_numbers();
+    ) -> Option<(Range<u64>, [u64; MetricEvent::COUNT])> {
+        let (before, mut sums) = current.recent()?;
+        // Bit by bit: their "or" is as large as the largest, and not twice as large.
+        if row.counts.plain_events().into_iter().fold(0, BitOr::bitor) >= LARGE {
+            return None;
+        }
         let end = before.end.max(sealed.number + 1);
-        let first = end.saturating_sub(others);
-        // So the sum of N rows does not reach 2⁶³.
-        let largest = (1 << 62) >> samples.next_power_of_two().trailing_zeros();
-        let is_small = row.counts.plain_events().into_iter().all(|count| count < largest);
-        let Some(mut sums) = current.recent_sums().filter(|_| is_small) else {
-            draft.set_recent(first..end, None);
-            return;
-        };
+        let first = end.saturating_sub(config.sample_count() as u64 - 1);
         // Those that are not among the newest any more: one, unless there was a gap.
         for bucket in before.start..first.min(before.end) {
             let row = self.row_in(config.slot_of(bucket));
@@ -332,7 +333,7 @@ impl History {
             let added = sealed.counts.plain_events();
             sums.iter_mut().zip(added).for_each(|(sum, added)| *sum = sum.wrapping_add(added));
         }
-        draft.set_recent(first..end, Some(&sums));
+        Some((first..end, sums))
     }
 
     /// Completes a publication. Any thread may, at any later time as well.

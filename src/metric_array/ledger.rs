@@ -26,14 +26,13 @@ pub(crate) struct Ledger {
     late: AtomicCounts,
     /// 1 if `late` is filled, 0 if nothing was late: then it is neither read nor written.
     has_late: AtomicU64,
-    /// The sums of the rows of the N − 1 buckets that end with the newest one that was sealed, or
-    /// [`UNKNOWN`](Self::UNKNOWN).
+    /// The *recent sums*: of the rows of the N − 1 buckets that end with the newest one that was sealed.
     ///
     /// A read of the whole window takes them instead of adding up N rows: as they are in the bucket
     /// after the newest sealed one, which is not sealed itself while its threads record in it;
     /// otherwise with a row more or some rows less.
     recent: EventWords,
-    /// The number of the first of these buckets.
+    /// The number of the first of these buckets, or [`UNKNOWN`](Self::UNKNOWN).
     recent_first: AtomicU64,
     /// That of the last one, plus 1; or 0.
     recent_end: AtomicU64,
@@ -77,6 +76,8 @@ pub(crate) struct GaugeCounts {
 }
 
 impl Ledger {
+    /// In place of the first bucket of the recent sums, for good: a row was so large that they might
+    /// overflow. No bucket has this number.
     const UNKNOWN: u64 = u64::MAX;
 
     /// That of a history in which nothing was sealed.
@@ -113,6 +114,7 @@ impl Ledger {
         self.expired.store(&expired);
     }
 
+    #[inline]
     pub(crate) fn set_late(&self, current: &Self, more: Option<&Counts>) {
         let (late, more) = (current.late(), more.copied());
         set(&self.has_late, u64::from(late.is_some() || more.is_some()));
@@ -134,16 +136,17 @@ impl Ledger {
         set(&self.ended, ended.wrapping_add(more.ended));
     }
 
-    /// `None` for sums that might overflow: for good.
+    /// The recent sums; `None` if they might overflow.
     #[inline]
-    pub(crate) fn set_recent(&self, numbers: Range<u64>, sums: Option<&[u64; MetricEvent::COUNT]>) {
-        set(&self.recent_first, numbers.start);
-        set(&self.recent_end, numbers.end);
-        self.recent.store_all(sums.unwrap_or(&[Self::UNKNOWN; MetricEvent::COUNT]));
-    }
-
-    pub(crate) fn keep_recent(&self, current: &Self) {
-        self.set_recent(current.recent_numbers(), current.recent_sums().as_ref());
+    pub(crate) fn set_recent(&self, recent: Option<(Range<u64>, [u64; MetricEvent::COUNT])>) {
+        match recent {
+            Some((numbers, sums)) => {
+                set(&self.recent_first, numbers.start);
+                set(&self.recent_end, numbers.end);
+                self.recent.store_all(&sums);
+            }
+            None => set(&self.recent_first, Self::UNKNOWN),
+        }
     }
 
     #[inline]
@@ -189,32 +192,24 @@ impl Ledger {
         (self.has_late.load(Ordering::Relaxed) != 0).then(|| self.late.load())
     }
 
+    /// The buckets of the recent sums, and the sums; `None` if a row was too large.
     #[inline]
-    pub(crate) fn recent_sums(&self) -> Option<[u64; MetricEvent::COUNT]> {
-        let sums = self.recent.load_all();
-        (!sums.contains(&Self::UNKNOWN)).then_some(sums)
+    pub(crate) fn recent(&self) -> Option<(Range<u64>, [u64; MetricEvent::COUNT])> {
+        let first = self.recent_first();
+        let numbers = first..self.recent_end.load(Ordering::Relaxed);
+        (first != Self::UNKNOWN).then(|| (numbers, self.recent.load_all()))
     }
 
-    /// The number of the first bucket of the recent sums.
+    /// The number of the first bucket of the recent sums; none that exists if a row was too large.
     #[inline]
     pub(crate) fn recent_first(&self) -> u64 {
         self.recent_first.load(Ordering::Relaxed)
     }
 
-    /// The numbers of the buckets of the recent sums.
+    /// The recent sums of some events, not of response times.
     #[inline]
-    pub(crate) fn recent_numbers(&self) -> Range<u64> {
-        self.recent_first()..self.recent_end.load(Ordering::Relaxed)
-    }
-
-    /// The recent sums of some events, not of response times; `None` if a row was too large.
-    #[inline]
-    pub(crate) fn recent_sums_of<const K: usize>(
-        &self,
-        events: [MetricEvent; K],
-    ) -> Option<[u64; K]> {
-        let sums = events.map(|event| self.recent.load(event));
-        (!sums.contains(&Self::UNKNOWN)).then_some(sums)
+    pub(crate) fn recent_sums<const K: usize>(&self, events: [MetricEvent; K]) -> [u64; K] {
+        events.map(|event| self.recent.load(event))
     }
 
     pub(crate) fn gauge(&self) -> GaugeCounts {

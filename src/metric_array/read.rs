@@ -120,13 +120,13 @@ impl<'a> Moment<'a> {
         events: [MetricEvent; K],
     ) -> [u64; K] {
         let Some(ledger) = self.ledger() else { return [0; K] };
-        let (samples, recent) = (self.array.config.sample_count(), ledger.recent_numbers());
-        let first = numbers.first;
-        let is_near = 2 * first.abs_diff(recent.start) <= samples as u64;
-        let sums = ledger.recent_sums_of(events).filter(|_| is_near);
-        let Some(sums) = sums.filter(|_| numbers.last + 1 >= recent.end) else {
-            return self.sums_of_rows(numbers, events);
+        let (first, samples) = (numbers.first, self.array.config.sample_count() as u64);
+        let is_near = |recent: &Range<u64>| {
+            numbers.last + 1 >= recent.end && 2 * first.abs_diff(recent.start) <= samples
         };
+        let recent = ledger.recent().map(|(numbers, _)| numbers).filter(is_near);
+        let Some(recent) = recent else { return self.sums_of_rows(numbers, events) };
+        let sums = ledger.recent_sums(events);
         let rows = |rows: Range<u64>| match rows.end.checked_sub(1) {
             Some(last) if !rows.is_empty() => {
                 self.sums_of_rows(Numbers { first: rows.start, last }, events)
@@ -214,7 +214,7 @@ impl MetricArray {
         if asked.first != ledger.recent_first() || asked.last + 1 != newest {
             return None;
         }
-        let mut sums = ledger.recent_sums_of(events)?;
+        let mut sums = ledger.recent_sums(events);
         self.cells.for_each_active_of_few(|cell| {
             if cell.state().is_bound() && asked.contains(cell.bucket()) {
                 add_cell(&mut sums, cell, events);

@@ -23,8 +23,8 @@ pub(crate) use lazy::Lazy;
 pub(crate) use names::Names;
 pub(crate) use once_ref::OnceRef;
 pub(crate) use payload::{Payload, payload, seen_payload};
-pub(crate) use shadowed::{AtomicI64, AtomicU32, AtomicU64};
 pub use shadowed::show_all_words;
+pub(crate) use shadowed::{AtomicI64, AtomicU32, AtomicU64};
 
 pub(crate) use loom::sync::Arc;
 pub(crate) use loom::sync::atomic::{Ordering, fence};
