@@ -100,17 +100,16 @@ fn both_ends_of_time_are_recorded_and_read_like_any_time() {
         window.clock().advance(Duration::MAX);
     }
     assert_eq!(window.lifetime().sum(PASS), 10);
-    // The last bucket is cut short: what is recorded next at the beginning is not in it, but late.
+    // The last bucket is cut short: counts that are recorded next at the beginning are not in it.
     for now in [Timestamp::MAX, Timestamp::MIN, Timestamp::MAX, Timestamp::MIN] {
         window.add_at(now, MetricEvent::Block, 1);
     }
     assert_eq!(window.sum_at(Timestamp::MAX, MetricEvent::Block), 2);
-    assert_eq!(window.sum_at(Timestamp::MIN, MetricEvent::Block), 0);
-    assert_eq!(window.account_at(Timestamp::MIN).late.sum(MetricEvent::Block), 2);
-    // The end of time is a bucket too: nothing comes after it, and the beginning is gone.
+    assert_eq!(window.sum_at(Timestamp::MIN, MetricEvent::Block), 2);
+    // The end of time is a bucket too: nothing comes after it, and it is in another slot than the beginning.
     let account = window.account_at(Timestamp::MAX);
     assert_eq!((window.sum_at(Timestamp::MAX, PASS), account.expired.sum(PASS)), (5, 5));
-    assert_eq!(window.sum_at(Timestamp::MIN, PASS), 0);
+    assert_eq!(window.sum_at(Timestamp::MIN, PASS), 5);
 }
 
 #[test]
@@ -150,27 +149,42 @@ fn response_times_of_any_length_keep_a_mean() {
 }
 
 #[test]
-fn add_an_interval_before_the_newest_bucket_is_late() {
+fn add_to_a_bucket_whose_slot_has_a_later_one_is_late() {
     let window = window();
-    window.clock().set(Timestamp::from_secs(100));
-    window.add(PASS, 1);
-    // One in the slot that holds the newest bucket, one in a slot that was never used.
-    for (millis, count) in [(90_000, 10), (90_100, 100)] {
+    window.add_at(Timestamp::from_secs(100), PASS, 1);
+    // One in the slot of the newest bucket, and one in a slot that has no later bucket.
+    for (millis, count, late) in [(90_000, 10, 10), (90_100, 100, 0)] {
         window.clock().set(Timestamp::from_millis(millis));
-        assert_eq!(window.sum(PASS), 0, "what is recorded later is not read at {millis} ms");
+        assert_eq!(window.sum(PASS), 0, "no later bucket is read at {millis} ms");
         let before = window.account().late.sum(PASS);
         window.add(PASS, count);
-        assert_eq!(window.sum(PASS), 0, "what is late is not read at {millis} ms");
-        assert_eq!(window.account().late.sum(PASS) - before, count);
+        assert_eq!(window.sum(PASS), count - late, "at {millis} ms");
+        assert_eq!(window.account().late.sum(PASS) - before, late);
     }
-    // The oldest bucket of the window of 100 s, and the one before it.
+    // The oldest bucket of the window of 100 s, and the one before it, in the slot of 100 s.
     for (millis, count) in [(99_100, 1_000), (99_000, 10_000)] {
         window.add_at(Timestamp::from_millis(millis), PASS, count);
     }
     window.clock().set(Timestamp::from_secs(100));
     assert_eq!(window.sum(PASS), 1_001);
-    assert_eq!(window.account().late.sum(PASS), 10_110);
+    assert_eq!(window.account().late.sum(PASS), 10_010);
     assert_eq!(window.lifetime().sum(PASS), 11_111);
+}
+
+#[test]
+fn add_far_ahead_takes_one_slot_and_no_other() {
+    let window = window();
+    window.add_at(Timestamp::from_secs(10_000), PASS, 7);
+    // Two laps, bucket by bucket: one in ten is in the slot of the bucket far ahead.
+    for bucket in 1_000..1_020 {
+        window.add_at(Timestamp::from_millis(bucket * 100), PASS, 1);
+    }
+    let now = Timestamp::from_millis(101_900);
+    assert_eq!(window.sum_at(now, PASS), 9);
+    let account = window.account_at(now).map(|totals| totals.sum(PASS));
+    assert_eq!((account.in_window, account.expired, account.late), (9, 9 + 7, 2));
+    assert_eq!(window.buckets_at(now).filter(|it| it.totals.sum(PASS) == 1).count(), 9);
+    assert_eq!(window.sum_at(Timestamp::from_secs(10_000), PASS), 7);
 }
 
 #[test]

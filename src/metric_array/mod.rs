@@ -38,6 +38,7 @@ use crate::timestamp::Timestamp;
 use cell_table::CellTable;
 use history::{History, Sealed};
 use ledger::{CellStep, GaugeCounts};
+use read::Moment;
 use thread_cache::Leased;
 use thread_cell::{LATE, State, ThreadCell};
 
@@ -135,13 +136,25 @@ impl MetricArray {
         bound
     }
 
-    /// Notes that a thread records in a bucket. Says whether the window has left that bucket, and
-    /// whether it is the newest one.
+    /// Notes that a thread records in a bucket. Returns whether that bucket is gone, and whether it is the
+    /// newest one.
     fn arrive(&self, number: u64) -> (bool, bool) {
         // Relaxed: a reader that must see this thread's adds has them behind it, and so this.
         let newest = self.newest.fetch_max(number + 1, Ordering::Relaxed);
-        let samples = self.config.sample_count() as u64;
-        (number.saturating_add(samples) < newest, newest <= number)
+        let is_behind = number + (self.config.sample_count() as u64) < newest;
+        (is_behind && self.is_gone(number), newest <= number)
+    }
+
+    /// Whether a thread has recorded in a later bucket of the same slot.
+    #[cold]
+    fn is_gone(&self, number: u64) -> bool {
+        loop {
+            let moment = Moment::of(self);
+            let is_gone = moment.is_gone(number);
+            if moment.is_still() {
+                return is_gone;
+            }
+        }
     }
 
     /// Moves a cell's counts into the history, as its owner; returns the state that the cell is in then.

@@ -3,7 +3,6 @@
 use std::ops::{Range, RangeInclusive};
 
 use super::MetricArray;
-use super::cell_table::CellTable;
 use super::counts::Counts;
 use super::history::{Head, History, Row};
 use super::ledger::Ledger;
@@ -67,14 +66,64 @@ impl<'a> Moment<'a> {
         is_same && self.array.newest.load(Ordering::Relaxed) == self.newest
     }
 
-    /// Those of the buckets that the array still has: none that lies N or more before the newest one
-    /// that was recorded in, and none after it.
+    /// Whether some of these buckets may be gone: the newest one lies N or more after the first of them.
     #[inline]
-    fn kept(&self, asked: Numbers) -> Option<Numbers> {
-        let oldest = self.newest.saturating_sub(self.array.config.sample_count() as u64);
-        let first = asked.first.max(oldest);
-        let last = asked.last.min(self.newest.checked_sub(1)?);
-        (first <= last).then_some(Numbers { first, last })
+    const fn may_be_gone(&self, numbers: Numbers) -> bool {
+        numbers.first + (self.array.config.sample_count() as u64) < self.newest
+    }
+
+    /// Whether a thread has recorded in a later bucket of the same slot. A late record does not count.
+    pub(super) fn is_gone(&self, number: u64) -> bool {
+        if !self.may_be_gone(Numbers { first: number, last: number }) {
+            return false;
+        }
+        let config = &self.array.config;
+        let slot = config.slot_of(number);
+        let row = self.history.and_then(|(history, _)| history.row_in(slot));
+        let mut is_gone = row.is_some_and(|row| row.bucket() > number);
+        // All cells: one that readers skip may be bound to a bucket that is gone as well, but lies after
+        // this one.
+        self.array.cells.for_each_cell(|cell| {
+            if cell.state().is_bound() {
+                let bucket = cell.bucket();
+                is_gone |= bucket & LATE == 0 && bucket > number && config.slot_of(bucket) == slot;
+            }
+        });
+        is_gone
+    }
+
+    /// Visits the rows and cells of those buckets.
+    #[inline]
+    fn for_each_part(&self, numbers: Numbers, mut visit: impl FnMut(Part<'_>)) {
+        if self.may_be_gone(numbers) {
+            return self.for_each_part_that_is_there(numbers, &mut visit);
+        }
+        self.for_each_row(numbers, |row| visit(Part::Row(row)));
+        self.for_each_bound(numbers, |cell| visit(Part::Cell(cell)));
+    }
+
+    /// The same of buckets that may be gone: each is there or gone as a whole, and no cell is skipped.
+    #[cold]
+    fn for_each_part_that_is_there(&self, numbers: Numbers, visit: &mut dyn FnMut(Part<'_>)) {
+        for number in (numbers.first..=numbers.last).filter(|&number| !self.is_gone(number)) {
+            let number = Numbers { first: number, last: number };
+            self.for_each_row(number, |row| visit(Part::Row(row)));
+            self.array.cells.for_each_cell(|cell| {
+                if is_bound_to(cell, number) {
+                    visit(Part::Cell(cell));
+                }
+            });
+        }
+    }
+
+    /// Visits the active cells that are bound to one of those buckets.
+    #[inline]
+    fn for_each_bound(&self, numbers: Numbers, mut visit: impl FnMut(&ThreadCell)) {
+        self.array.cells.for_each_active(|cell| {
+            if is_bound_to(cell, numbers) {
+                visit(cell);
+            }
+        });
     }
 
     /// A number that grows with each seal.
@@ -104,12 +153,8 @@ impl<'a> Moment<'a> {
 
     /// The sums of some events over the rows of those buckets.
     fn sums_of_rows<const K: usize>(&self, numbers: Numbers, events: [MetricEvent; K]) -> [u64; K] {
-        let mut sums = [0_u64; K];
-        self.for_each_row(numbers, |row| {
-            for (sum, event) in sums.iter_mut().zip(events) {
-                *sum = sum.saturating_add(row.counts().event(event));
-            }
-        });
+        let mut sums = [0; K];
+        self.for_each_row(numbers, |row| Part::Row(row).add_to(&mut sums, events));
         sums
     }
 
@@ -140,21 +185,41 @@ impl<'a> Moment<'a> {
     }
 }
 
-#[inline]
-fn add_cell<const K: usize>(sums: &mut [u64; K], cell: &ThreadCell, events: [MetricEvent; K]) {
-    for (sum, event) in sums.iter_mut().zip(events) {
-        *sum = sum.saturating_add(cell.sum(event));
+/// Counts of one bucket.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Row(&'a Row),
+    Cell(&'a ThreadCell),
+}
+
+impl Part<'_> {
+    #[inline]
+    fn sum(self, event: MetricEvent) -> u64 {
+        match self {
+            Self::Row(row) => row.counts().event(event),
+            Self::Cell(cell) => cell.sum(event),
+        }
+    }
+
+    #[inline]
+    fn counts(self) -> Counts {
+        match self {
+            Self::Row(row) => row.counts().load(),
+            Self::Cell(cell) => cell.counts(),
+        }
+    }
+
+    #[inline]
+    fn add_to<const K: usize>(self, sums: &mut [u64; K], events: [MetricEvent; K]) {
+        for (sum, event) in sums.iter_mut().zip(events) {
+            *sum = sum.saturating_add(self.sum(event));
+        }
     }
 }
 
-/// Visits the cells that are bound to one of those buckets.
 #[inline]
-fn for_each_bound(cells: &CellTable, numbers: Numbers, mut visit: impl FnMut(&ThreadCell)) {
-    cells.for_each_active(|cell| {
-        if cell.state().is_bound() && numbers.contains(cell.bucket()) {
-            visit(cell);
-        }
-    });
+fn is_bound_to(cell: &ThreadCell, numbers: Numbers) -> bool {
+    cell.state().is_bound() && numbers.contains(cell.bucket())
 }
 
 impl MetricArray {
@@ -216,8 +281,8 @@ impl MetricArray {
         }
         let mut sums = ledger.recent_sums(events);
         self.cells.for_each_active_of_few(|cell| {
-            if cell.state().is_bound() && asked.contains(cell.bucket()) {
-                add_cell(&mut sums, cell, events);
+            if is_bound_to(cell, asked) {
+                Part::Cell(cell).add_to(&mut sums, events);
             }
         })?;
         stall::at(Point::Counted);
@@ -230,9 +295,13 @@ impl MetricArray {
     fn any_sums<const K: usize>(&self, asked: Numbers, events: [MetricEvent; K]) -> [u64; K] {
         loop {
             let moment = Moment::of(self);
-            let Some(numbers) = moment.kept(asked) else { return [0; K] };
-            let mut sums = moment.sums_of_sealed(numbers, events);
-            for_each_bound(&self.cells, numbers, |cell| add_cell(&mut sums, cell, events));
+            let mut sums = [0; K];
+            if moment.may_be_gone(asked) {
+                moment.for_each_part(asked, |part| part.add_to(&mut sums, events));
+            } else {
+                sums = moment.sums_of_sealed(asked, events);
+                moment.for_each_bound(asked, |cell| Part::Cell(cell).add_to(&mut sums, events));
+            }
             if moment.is_still() {
                 return sums;
             }
@@ -244,10 +313,8 @@ impl MetricArray {
         let asked = Numbers::of(&numbers);
         loop {
             let moment = Moment::of(self);
-            let Some(numbers) = moment.kept(asked) else { return MetricTotals::default() };
             let mut counts = Counts::ZERO;
-            moment.for_each_row(numbers, |row| counts.add(&row.counts().load()));
-            for_each_bound(&self.cells, numbers, |cell| counts.add(&cell.counts()));
+            moment.for_each_part(asked, |part| counts.add(&part.counts()));
             if moment.is_still() {
                 return counts.totals();
             }
@@ -261,8 +328,8 @@ impl MetricArray {
     pub(crate) fn account(&self, covered: &RangeInclusive<u64>) -> Account<MetricTotals> {
         loop {
             let moment = Moment::of(self);
-            let covered = moment.kept(Numbers::of(covered));
-            let is_covered = |number| covered.is_some_and(|it| it.contains(number));
+            let is_covered =
+                |number| Numbers::of(covered).contains(number) && !moment.is_gone(number);
             let [mut in_window, mut expired, mut late] = [Counts::ZERO; 3];
             if let Some((history, _)) = moment.history {
                 for row in (0..self.config.sample_count()).filter_map(|slot| history.row_in(slot)) {

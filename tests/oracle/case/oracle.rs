@@ -22,14 +22,11 @@ pub(super) struct Oracle {
 pub(super) enum Rules {
     /// A `SlidingWindow` of N buckets that one thread records in.
     ///
-    /// A bucket is gone once something was recorded N buckets after it, or later than that. A run
-    /// is what the thread records in one bucket before it records in another one: the counters of
-    /// its cell begin from zero after that.
+    /// A run is what the thread records in one bucket before it records in another one: the counters
+    /// of its cell begin from zero after that.
     Window,
-    /// A `LeapArray<MetricBucket>` of N slots.
-    ///
-    /// A bucket is gone once its slot holds a newer one, which is some multiple of N after it. What
-    /// is recorded in one bucket is one run, and so is all that is late.
+    /// A `LeapArray<MetricBucket>` of N slots. What is recorded in one bucket is one run, and so is
+    /// all that is late.
     Array,
 }
 
@@ -83,10 +80,7 @@ impl Oracle {
     fn is_gone(&self, bucket: u64) -> bool {
         let samples = self.geometry.samples;
         let mut ages = self.in_time().filter_map(|run| run.bucket.checked_sub(bucket));
-        match self.rules {
-            Rules::Window => ages.any(|age| age >= samples),
-            Rules::Array => ages.any(|age| age > 0 && age.is_multiple_of(samples)),
-        }
+        ages.any(|age| age > 0 && age.is_multiple_of(samples))
     }
 
     /// Whether a run is in a bucket that is still there and is so many buckets before that of `now`.
