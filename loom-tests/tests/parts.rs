@@ -31,9 +31,26 @@ fn reader_of_a_history_finds_one_moment() {
     });
 }
 
+/// One reader or the publisher completes the publication, and the other reader relies on that.
+#[test]
+fn two_readers_of_a_history_find_one_moment_each() {
+    explore(Some(2), || {
+        let history = history();
+        let readers = [(); 2].map(|()| {
+            let history = history.clone();
+            thread::spawn(move || history.passes(1))
+        });
+        history.seal(2, 100);
+        for reader in readers {
+            let found = reader.join().unwrap();
+            assert!([[10, 1], [0, 11]].contains(&found), "{found:?}");
+        }
+    });
+}
+
 #[test]
 fn counts_of_two_publishers_are_in_one_row() {
-    explore(Some(2), || {
+    explore(Some(3), || {
         let history = history();
         let other = {
             let history = history.clone();
