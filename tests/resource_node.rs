@@ -161,7 +161,7 @@ fn the_highest_concurrency_of_one_thread_is_exact() {
 #[test]
 fn first_request_in_a_bucket_is_in_its_highest_concurrency() {
     let (node, clock) = node();
-    clock.advance(millis(500) - Duration::from_nanos(1));
+    clock.advance(Duration::from_nanos(499_999_999));
     node.enter().success();
     // The thread has looked at the gauge a nanosecond ago, but not in this bucket.
     clock.advance(Duration::from_nanos(1));
