@@ -32,8 +32,8 @@ impl Counter {
     pub(crate) fn add_owned(&self, count: u64, order: Ordering) {
         let value = self.0.load(Ordering::Relaxed);
         stall::at(Point::CounterRead);
-        // Both are positive, and the second is at most 2⁶²: a sum that overflows is negative, and read as
-        // unsigned it lies above the ceiling as well.
+        // The counter is below 2⁶³ but for a moment, and the second term is at most 2⁶²: a sum that overflows
+        // is negative, and read as unsigned it lies above the ceiling as well.
         let sum = value.wrapping_add(to_cell(count));
         self.0.store(sum, order);
         if sum < 0 {
@@ -51,8 +51,8 @@ impl Counter {
     pub(crate) fn increment_owned(&self, order: Ordering) {
         let value = self.0.load(Ordering::Relaxed);
         stall::at(Point::CounterRead);
-        // One at a time, it takes another century from the ceiling to the end of an `i64`; a read
-        // stops at the ceiling.
+        // A counter that was at its end becomes negative, which reads as the ceiling as well, and the next
+        // add returns it there; by increments alone it takes a century from there to zero.
         self.0.store(value.wrapping_add(1), order);
     }
 

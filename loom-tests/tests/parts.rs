@@ -93,6 +93,35 @@ fn cell_that_is_bound_while_it_is_found_idle_is_read() {
     });
 }
 
+#[test]
+fn retired_cell_that_is_adopted_while_it_is_found_idle_is_read() {
+    explore(None, || {
+        let cells = Arc::new(BareCells::default());
+        cells.retire(cells.add(0));
+        let other = {
+            let cells = cells.clone();
+            thread::spawn(move || cells.skip_before(1))
+        };
+        cells.adopt(2);
+        other.join().unwrap();
+        assert_eq!(cells.bound_to(2), 1);
+    });
+}
+
+#[test]
+fn abandoned_cell_is_retired_once() {
+    explore(None, || {
+        let cells = Arc::new(BareCells::default());
+        cells.abandon(cells.add(0));
+        let other = {
+            let cells = cells.clone();
+            thread::spawn(move || cells.retire_abandoned())
+        };
+        let retired = cells.retire_abandoned();
+        assert!(retired ^ other.join().unwrap(), "both or none of two sweepers: {retired}");
+    });
+}
+
 /// Two free cells: while one thread takes the first one, the other takes both and gives that one back.
 #[test]
 fn free_cell_is_taken_once() {

@@ -8,7 +8,7 @@ use crate::sync::{AtomicU32, AtomicU64, Lazy, OnceRef, Ordering};
 /// How many places share one word of a mask.
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 32 };
 
-/// 65,536 places: what more threads record in one window goes to its history directly.
+/// 65,536 places. Threads beyond that many record in the window's history directly.
 const PLACES: u32 = if cfg!(loom) { 4 } else { 1 << 16 };
 
 /// The cells that threads have taken for one window, each at a *place*.
@@ -20,6 +20,8 @@ const PLACES: u32 = if cfg!(loom) { 4 } else { 1 << 16 };
 pub(crate) struct CellTable {
     /// How many places were taken.
     len: AtomicU32,
+    /// How many groups were swept.
+    turn: AtomicU32,
     /// Apart from the others, since most windows have no more: a read gets by with one pointer.
     first: Lazy<Group>,
     more: Lazy<Level>,
@@ -92,7 +94,12 @@ fn for_each_bit(word: u64, mut visit: impl FnMut(usize)) {
 
 impl CellTable {
     pub(crate) fn new() -> Self {
-        Self { len: AtomicU32::new(0), first: Lazy::new(), more: Lazy::new() }
+        Self {
+            len: AtomicU32::new(0),
+            turn: AtomicU32::new(0),
+            first: Lazy::new(),
+            more: Lazy::new(),
+        }
     }
 
     /// Takes a place and a cell for the calling thread, which becomes the cell's owner; `None` if
@@ -173,7 +180,8 @@ impl CellTable {
         self.for_each(|group| &group.active, &mut visit);
     }
 
-    /// The same if there are few, at most 32 cells; otherwise `None`, and none is visited.
+    /// The same if the window has only ever had few cells, at most 32; otherwise `None`, and none is
+    /// visited.
     #[inline]
     pub(crate) fn for_each_active_of_few(&self, mut visit: impl FnMut(&ThreadCell)) -> Option<()> {
         let first = self.first.get().filter(|_| self.more.get().is_none())?;
@@ -201,12 +209,14 @@ impl CellTable {
         (0..self.len()).filter_map(|place| self.cell(place)).for_each(visit);
     }
 
-    /// One of the groups: another one with each `turn`.
-    pub(crate) fn group_of_turn(&self, turn: u64) -> Option<GroupOfCells<'_>> {
-        let groups = (self.len() as usize).div_ceil(GROUP) as u64;
-        let index = if groups <= 1 { 0 } else { turn % groups };
+    /// One of the groups: the next one with each call.
+    pub(crate) fn next_group(&self) -> Option<GroupOfCells<'_>> {
+        let groups = (self.len() as usize).div_ceil(GROUP);
+        // Relaxed: which thread gets which group does not matter.
+        let turn = || self.turn.fetch_add(1, Ordering::Relaxed) as usize;
+        let index = if groups <= 1 { 0 } else { turn() % groups };
         #[expect(clippy::cast_possible_truncation, reason = "a place is 32 bits")]
-        let first = index as u32 * GROUP as u32;
+        let first = (index * GROUP) as u32;
         Some(GroupOfCells { first, group: self.group(first)?.0 })
     }
 }
@@ -243,11 +253,10 @@ impl GroupOfCells<'_> {
     pub(crate) fn adopt_abandoned(&self) -> Option<(u32, &'static ThreadCell, State)> {
         let mut adopted = None;
         for_each_bit(self.group.present.load(), |bit| {
-            let left = self.group.cells[bit].get().filter(|cell| cell.state().is_left());
-            if let (Some(cell), None) = (left, adopted) {
+            if let (Some(cell), None) = (self.group.cells[bit].get(), adopted) {
                 #[expect(clippy::cast_possible_truncation, reason = "below the group's length")]
                 let place = self.first + bit as u32;
-                adopted = cell.adopt().map(|state| (place, cell, state));
+                adopted = cell.adopt_left().map(|state| (place, cell, state));
             }
         });
         adopted

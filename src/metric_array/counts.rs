@@ -54,8 +54,12 @@ impl Counts {
 
     pub(crate) fn totals(&self) -> MetricTotals {
         let low = self.events[MetricEvent::Rt as usize];
+        let mut events = self.events;
+        if self.rt_nanos_high > 0 {
+            events[MetricEvent::Rt as usize] = u64::MAX;
+        }
         MetricTotals {
-            events: self.events,
+            events,
             rt_nanos: u128::from(self.rt_nanos_high) << 64 | u128::from(low),
             rt_count: self.rt_count,
             min_rt: Some(self.min_rt).filter(|&min| min != Self::NO_MINIMUM),
@@ -70,4 +74,21 @@ impl Counts {
 pub(crate) const fn without_rt(mut events: [u64; MetricEvent::COUNT]) -> [u64; MetricEvent::COUNT] {
     events[MetricEvent::Rt as usize] = 0;
     events
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_of_a_wide_sum_equal_totals_that_were_added_up() {
+        let mut half = Counts::ZERO;
+        half.events[MetricEvent::Rt as usize] = 1 << 63;
+        let mut sum = half;
+        sum.add(&half);
+        let mut added = half.totals();
+        added += &half.totals();
+        assert_eq!(sum.totals(), added);
+        assert_eq!(sum.totals().sum(MetricEvent::Rt), u64::MAX);
+    }
 }

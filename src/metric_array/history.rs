@@ -321,8 +321,9 @@ impl History {
         }
         let end = before.end.max(sealed.number + 1);
         let first = end.saturating_sub(config.sample_count() as u64 - 1);
-        // Those that are not among the newest any more: one, unless there was a gap.
-        for bucket in before.start..first.min(before.end) {
+        // The buckets that are not among the newest any more: one, unless there was a gap. No more than N,
+        // unless the two ends are of different publications.
+        for bucket in (before.start..first.min(before.end)).take(config.sample_count()) {
             let row = self.row_in(config.slot_of(bucket));
             if let Some(row) = row.filter(|row| row.bucket() == bucket) {
                 let left = row.counts.plain_events();

@@ -42,6 +42,14 @@ use read::Moment;
 use thread_cache::Leased;
 use thread_cell::{LATE, State, ThreadCell};
 
+/// What follows from the bucket that a thread begins to record in.
+struct Arrival {
+    /// The bucket is gone: its counts are late.
+    is_late: bool,
+    /// It is the newest bucket, or lies so far behind that no newer one is soon to come.
+    is_to_sweep: bool,
+}
+
 /// The counts of a [`SlidingWindow`](crate::SlidingWindow).
 pub(crate) struct MetricArray {
     /// Which array this is, of all there ever were in this process; never 0.
@@ -49,6 +57,8 @@ pub(crate) struct MetricArray {
     config: WindowConfig,
     /// The number of the newest bucket that a thread has recorded in, plus 1, or 0.
     newest: AtomicU64,
+    /// How often a thread has begun to record in a bucket that was not the newest one.
+    strays: AtomicU64,
     cells: CellTable,
     history: Lazy<History>,
 }
@@ -60,6 +70,7 @@ impl MetricArray {
             id: unique() + 1,
             config,
             newest: AtomicU64::new(0),
+            strays: AtomicU64::new(0),
             cells: CellTable::new(),
             history: Lazy::new(),
         }
@@ -122,27 +133,31 @@ impl MetricArray {
         }
         let sealed = if state.is_bound() { self.seal(place, cell, state) } else { state };
         stall::at(Point::Unbound);
-        let (is_late, is_new) = self.arrive(number);
+        let Arrival { is_late, is_to_sweep } = self.arrive(number);
         let late = if is_late { LATE } else { 0 };
         let bound = cell.bind(sealed, number | late);
         self.cells.activate(place);
         if sealed.is_retired() {
             self.cells.make_present(place);
         }
-        if is_new {
+        if is_to_sweep {
             self.sweep(number);
         }
         stall::at(Point::Bound);
         bound
     }
 
-    /// Notes that a thread records in a bucket. Returns whether that bucket is gone, and whether it is the
-    /// newest one.
-    fn arrive(&self, number: u64) -> (bool, bool) {
+    /// Notes that a thread records in a bucket.
+    fn arrive(&self, number: u64) -> Arrival {
         // Relaxed: a reader that must see this thread's adds has them behind it, and so this.
         let newest = self.newest.fetch_max(number + 1, Ordering::Relaxed);
+        if newest <= number + 1 {
+            return Arrival { is_late: false, is_to_sweep: newest <= number };
+        }
+        // Relaxed: the binding that follows releases it, so that a reader that sees the one sees both.
+        self.strays.fetch_add(1, Ordering::Relaxed);
         let is_behind = number + (self.config.sample_count() as u64) < newest;
-        (is_behind && self.is_gone(number), newest <= number)
+        Arrival { is_late: is_behind && self.is_gone(number), is_to_sweep: is_behind }
     }
 
     /// Whether a thread has recorded in a later bucket of the same slot.
@@ -198,7 +213,7 @@ impl MetricArray {
         let cell = ThreadCell::new(0);
         op(OwnedCell::not_kept(&cell));
         let number = self.config.bucket_number(now);
-        let (is_late, _) = self.arrive(number);
+        let is_late = self.arrive(number).is_late;
         self.publish(&Sealed {
             number,
             is_late,
@@ -211,7 +226,7 @@ impl MetricArray {
     /// Sweeps one group of cells, once for each new bucket: retires an abandoned cell, and removes idle
     /// cells from the masks.
     fn sweep(&self, number: u64) {
-        let Some(group) = self.cells.group_of_turn(number) else { return };
+        let Some(group) = self.cells.next_group() else { return };
         let samples = self.config.sample_count() as u64;
         let is_idle = |cell: &ThreadCell, state: State| {
             let bucket = cell.bucket();

@@ -112,10 +112,11 @@ impl BareCells {
         let (place, cell, state) = self.0.add().expect("there is room");
         let state = cell.bind(state, bucket);
         self.0.activate(place);
+        self.0.make_present(place);
         BareCell { place, cell, state }
     }
 
-    /// Binds a cell to another bucket, as its owner.
+    /// Seals a cell and binds it to another bucket, as its owner.
     pub fn rebind(&self, owned: BareCell, bucket: u64) {
         let sealed = owned.state.sealed();
         owned.cell.unbind(owned.state, sealed);
@@ -123,10 +124,51 @@ impl BareCells {
         self.0.activate(owned.place);
     }
 
-    /// Lets readers skip the cells that are bound to a bucket before this one.
+    /// Retires a cell.
+    pub fn retire(&self, owned: BareCell) {
+        owned.cell.unbind(owned.state, owned.state.retired());
+    }
+
+    /// Adopts a retired cell and binds it to a bucket.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn adopt(&self, bucket: u64) {
+        let (place, cell, state) = self.0.adopt().expect("there is a retired cell");
+        cell.bind(state, bucket);
+        self.0.activate(place);
+    }
+
+    /// Gives up ownership of a cell.
+    pub fn abandon(&self, owned: BareCell) {
+        owned.cell.abandon(owned.state);
+    }
+
+    /// Retires a cell that was abandoned; `false` if this thread finds none.
+    ///
+    /// # Panics
+    ///
+    /// If no cell was ever added.
+    pub fn retire_abandoned(&self) -> bool {
+        let adopted = self.0.next_group().expect("there is a cell").adopt_abandoned();
+        if let Some((_, cell, state)) = adopted {
+            cell.unbind(state, state.retired());
+        }
+        adopted.is_some()
+    }
+
+    /// Lets readers skip the cells that are retired or bound to a bucket before this one.
+    ///
+    /// # Panics
+    ///
+    /// If no cell was ever added.
     pub fn skip_before(&self, bucket: u64) {
-        let group = self.0.group_of_turn(0).expect("there is a cell");
-        group.skip_idle(|cell, state| state.is_bound() && cell.bucket() < bucket);
+        let group = self.0.next_group().expect("there is a cell");
+        let is_idle = |cell: &ThreadCell, state: State| {
+            state.is_retired() || (state.is_bound() && cell.bucket() < bucket)
+        };
+        group.skip_idle(is_idle);
     }
 
     /// How many cells a reader finds that are bound to a bucket.

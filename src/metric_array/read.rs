@@ -41,6 +41,8 @@ pub(super) struct Moment<'a> {
     history: Option<(&'a History, Head)>,
     /// The number of the newest bucket, plus 1, or 0.
     newest: u64,
+    /// How often a thread has begun to record in a bucket that was not the newest one.
+    strays: u64,
 }
 
 impl<'a> Moment<'a> {
@@ -49,11 +51,13 @@ impl<'a> Moment<'a> {
         let history = array.history.get().map(|it| (it, it.settled(&array.cells)));
         // Relaxed: a reader that must see a thread's adds has them behind it, and so this.
         let newest = array.newest.load(Ordering::Relaxed);
+        let strays = array.strays.load(Ordering::Relaxed);
         stall::at(Point::MomentTaken);
-        Self { array, history, newest }
+        Self { array, history, newest, strays }
     }
 
-    /// Whether nothing was sealed since, and no thread has gone on to a newer bucket.
+    /// Whether nothing was sealed since, and no thread has begun to record in a bucket that was not
+    /// recorded in before.
     #[inline]
     pub(super) fn is_still(&self) -> bool {
         stall::at(Point::Counted);
@@ -62,58 +66,62 @@ impl<'a> Moment<'a> {
             None => self.array.has_no_history(),
         };
         // After the fence in either: a reader that was kept from a cell which a newer bucket has made
-        // idle sees that bucket.
-        is_same && self.array.newest.load(Ordering::Relaxed) == self.newest
+        // idle sees that bucket, and one that has found a bucket gone sees the thread that has come to
+        // its slot.
+        is_same
+            && self.array.newest.load(Ordering::Relaxed) == self.newest
+            && self.array.strays.load(Ordering::Relaxed) == self.strays
     }
 
-    /// Whether some of these buckets may be gone: the newest one lies N or more after the first of them.
+    /// Whether a bucket may be gone: the newest one lies N or more after it.
     #[inline]
-    const fn may_be_gone(&self, numbers: Numbers) -> bool {
-        numbers.first + (self.array.config.sample_count() as u64) < self.newest
+    const fn may_be_gone(&self, number: u64) -> bool {
+        number + (self.array.config.sample_count() as u64) < self.newest
     }
 
     /// Whether a thread has recorded in a later bucket of the same slot. A late record does not count.
     pub(super) fn is_gone(&self, number: u64) -> bool {
-        if !self.may_be_gone(Numbers { first: number, last: number }) {
-            return false;
+        self.may_be_gone(number) && {
+            let config = &self.array.config;
+            let slot = config.slot_of(number);
+            let row = self.history.and_then(|(history, _)| history.row_in(slot));
+            let mut is_gone = row.is_some_and(|row| row.bucket() > number);
+            // All cells, also those that readers skip: a cell's bucket may be gone and lie after this one.
+            self.array.cells.for_each_cell(|cell| {
+                if cell.state().is_bound() {
+                    let bucket = cell.bucket();
+                    is_gone |=
+                        bucket & LATE == 0 && bucket > number && config.slot_of(bucket) == slot;
+                }
+            });
+            is_gone
         }
-        let config = &self.array.config;
-        let slot = config.slot_of(number);
-        let row = self.history.and_then(|(history, _)| history.row_in(slot));
-        let mut is_gone = row.is_some_and(|row| row.bucket() > number);
-        // All cells: one that readers skip may be bound to a bucket that is gone as well, but lies after
-        // this one.
-        self.array.cells.for_each_cell(|cell| {
-            if cell.state().is_bound() {
-                let bucket = cell.bucket();
-                is_gone |= bucket & LATE == 0 && bucket > number && config.slot_of(bucket) == slot;
-            }
-        });
-        is_gone
     }
 
     /// Visits the rows and cells of those buckets.
     #[inline]
     fn for_each_part(&self, numbers: Numbers, mut visit: impl FnMut(Part<'_>)) {
-        if self.may_be_gone(numbers) {
+        if self.may_be_gone(numbers.first) {
             return self.for_each_part_that_is_there(numbers, &mut visit);
         }
         self.for_each_row(numbers, |row| visit(Part::Row(row)));
         self.for_each_bound(numbers, |cell| visit(Part::Cell(cell)));
     }
 
-    /// The same of buckets that may be gone: each is there or gone as a whole, and no cell is skipped.
+    /// The same where buckets may be gone: each row and cell is visited or not by its own bucket. Readers
+    /// skip no cell.
     #[cold]
     fn for_each_part_that_is_there(&self, numbers: Numbers, visit: &mut dyn FnMut(Part<'_>)) {
-        for number in (numbers.first..=numbers.last).filter(|&number| !self.is_gone(number)) {
-            let number = Numbers { first: number, last: number };
-            self.for_each_row(number, |row| visit(Part::Row(row)));
-            self.array.cells.for_each_cell(|cell| {
-                if is_bound_to(cell, number) {
-                    visit(Part::Cell(cell));
-                }
-            });
-        }
+        self.for_each_row(numbers, |row| {
+            if !self.is_gone(row.bucket()) {
+                visit(Part::Row(row));
+            }
+        });
+        self.array.cells.for_each_cell(|cell| {
+            if is_bound_to(cell, numbers) && !self.is_gone(cell.bucket()) {
+                visit(Part::Cell(cell));
+            }
+        });
     }
 
     /// Visits the active cells that are bound to one of those buckets.
@@ -142,8 +150,9 @@ impl<'a> Moment<'a> {
         let Some((history, _)) = self.history else { return };
         let config = &self.array.config;
         let mut slot = config.slot_of(numbers.first);
-        for number in numbers.first..=numbers.last {
-            if let Some(row) = history.row_in(slot).filter(|row| row.bucket() == number) {
+        // Another geometry may ask for more buckets than there are slots.
+        for _ in (numbers.first..=numbers.last).take(config.sample_count()) {
+            if let Some(row) = history.row_in(slot).filter(|row| numbers.contains(row.bucket())) {
                 visit(row);
             }
             // Counted on: a division for each would cost as much as its row.
@@ -234,17 +243,17 @@ impl MetricArray {
         Some(self.config.start_of(newest).saturating_add(self.config.bucket_len()))
     }
 
-    /// The sum of `event` over the buckets of those numbers: of response times in nanoseconds.
-    #[inline]
+    /// The sum of `event` over the buckets of those numbers, which may be more than the array has: of
+    /// response times in nanoseconds.
     pub(crate) fn sum(&self, numbers: RangeInclusive<u64>, event: MetricEvent) -> u128 {
         match event {
             MetricEvent::Rt => self.totals(numbers).rt_nanos,
-            event => self.sums(numbers, [event])[0].into(),
+            event => self.any_sums(Numbers::of(&numbers), [event])[0].into(),
         }
     }
 
-    /// The sums of some events over the buckets of those numbers, not of response times, whose sum takes
-    /// more than a word. They saturate.
+    /// The sums of some events over the buckets of those numbers, at most N, and not of response times,
+    /// whose sum takes more than a word. They saturate.
     #[inline]
     pub(crate) fn sums<const K: usize>(
         &self,
@@ -259,8 +268,8 @@ impl MetricArray {
     }
 
     /// The same in the most frequent state, and `None` in any other: the buckets are a whole window that
-    /// ends with the newest bucket, no thread has sealed counts of that bucket, the window has at most 32
-    /// cells, and no thread publishes at the same time.
+    /// ends with the newest bucket, no thread has sealed counts of that bucket, the window never had more
+    /// than 32 cells, and no thread publishes at the same time.
     ///
     /// It takes half the instructions of [`any_sums`](Self::any_sums), since it has no call and no retry.
     #[inline]
@@ -296,7 +305,7 @@ impl MetricArray {
         loop {
             let moment = Moment::of(self);
             let mut sums = [0; K];
-            if moment.may_be_gone(asked) {
+            if moment.may_be_gone(asked.first) {
                 moment.for_each_part(asked, |part| part.add_to(&mut sums, events));
             } else {
                 sums = moment.sums_of_sealed(asked, events);

@@ -120,6 +120,8 @@ impl Slab {
 
     /// Gives a cell back that no thread may write any more.
     pub(crate) fn give(&self, cell: &ThreadCell) {
+        // Before it can be taken, so that the number never falls below zero.
+        self.free_len.fetch_add(1, Ordering::Relaxed);
         let mut top = self.free.load(Ordering::Relaxed);
         loop {
             #[expect(clippy::cast_possible_truncation, reason = "the low half")]
@@ -131,7 +133,6 @@ impl Slab {
                 Err(found) => top = found,
             }
         }
-        self.free_len.fetch_add(1, Ordering::Relaxed);
     }
 
     fn cell(&'static self, index: u32) -> Option<&'static ThreadCell> {

@@ -165,7 +165,7 @@ impl ThreadCell {
 
     /// Completes a seal. Any thread may: the first one succeeds.
     pub(crate) fn unbind(&self, bound: State, sealed: State) {
-        // Release: the adopter or the reader that acquires the new state finds the history settled.
+        // Release: a thread that acquires the new state finds the publication's row in its slot.
         // Acquire on failure: another thread has completed it, and what it did comes first.
         let _ = self.state.compare_exchange(bound.0, sealed.0, Ordering::AcqRel, Ordering::Acquire);
     }
@@ -183,8 +183,19 @@ impl ThreadCell {
 
     /// Becomes the owner of a cell that was abandoned; returns the state that it has now.
     pub(crate) fn adopt(&self) -> Option<State> {
+        self.adopt_if(State::is_abandoned)
+    }
+
+    /// Becomes the owner of a cell that was abandoned and has not been retired.
+    pub(crate) fn adopt_left(&self) -> Option<State> {
+        self.adopt_if(State::is_left)
+    }
+
+    /// One load decides, and the compare-exchange is against what it has read: of two sweepers that find
+    /// the same cell, the second one must not adopt it once the first has retired it.
+    fn adopt_if(&self, may_adopt: impl Fn(State) -> bool) -> Option<State> {
         let state = self.state();
-        if !state.is_abandoned() {
+        if !may_adopt(state) {
             return None;
         }
         let owned = State(state.0 & !State::ABANDONED);

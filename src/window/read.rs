@@ -263,7 +263,10 @@ impl<C: Clock> SlidingWindow<C> {
 
     #[inline]
     fn sum_of(&self, numbers: RangeInclusive<u64>, event: MetricEvent) -> u64 {
-        self.array.sum(numbers, event).try_into().unwrap_or(u64::MAX)
+        match event {
+            MetricEvent::Rt => self.array.totals(numbers).sum(event),
+            event => self.array.sums(numbers, [event])[0],
+        }
     }
 
     /// The sums of some events over the window at `now`, of one moment.
