@@ -170,6 +170,26 @@ fn first_request_in_a_bucket_is_in_its_highest_concurrency() {
     assert_eq!(node.max_concurrency(), Some(1));
 }
 
+#[test]
+fn shorter_geometry_that_is_left_counts_once_in_a_longer_one() {
+    let (node, clock) = node();
+    let minute = WindowConfig::new(4, Duration::from_secs(2)).unwrap();
+    node.reconfigure(
+        NodeConfig::new(WindowConfig::new(2, Duration::from_secs(1)).unwrap(), minute).unwrap(),
+    );
+    for _ in 0..3 {
+        node.enter().success();
+        clock.advance(millis(500));
+    }
+    node.reconfigure(NodeConfig::default());
+    assert_eq!(node.minute_sum(Pass), 3);
+    assert_eq!(node.snapshot().minute.totals.sum(Pass), 3);
+    clock.advance(Duration::from_secs(57));
+    assert_eq!(node.minute_sum(Pass), 3);
+    clock.advance(Duration::from_secs(3));
+    assert_eq!(node.minute_sum(Pass), 0);
+}
+
 /// Runs on a thread of its own, and is over when the thread's locals are gone.
 fn on_a_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(run).join().unwrap())

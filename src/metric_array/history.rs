@@ -41,7 +41,7 @@ impl Row {
 pub(crate) struct Sealed {
     /// The number of their bucket.
     pub(crate) number: u64,
-    /// Whether the window had left the bucket before they were recorded.
+    /// Whether the bucket was gone before they were recorded.
     pub(crate) is_late: bool,
     pub(crate) counts: Counts,
     /// Gauge counts that move into the history as well.

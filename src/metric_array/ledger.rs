@@ -20,9 +20,9 @@ pub(crate) struct Ledger {
     place: AtomicU64,
     state_from: AtomicU64,
     state_to: AtomicU64,
-    /// Counts of buckets that have left their slot, and what was sealed for such a bucket later.
+    /// Counts of buckets that have left their slot, also those that were sealed later.
     expired: AtomicCounts,
-    /// Counts for buckets that the window had left before they were recorded.
+    /// Counts of buckets that were gone before they were recorded.
     late: AtomicCounts,
     /// 1 if `late` is filled, 0 if nothing was late: then it is neither read nor written.
     has_late: AtomicU64,

@@ -34,8 +34,8 @@ impl Numbers {
     }
 }
 
-/// A moment of an array: what is read until [`is_still`](Self::is_still) holds is of that moment,
-/// but for adds to bound cells.
+/// A moment of an array. If [`is_still`](Self::is_still) holds afterwards, everything that was read of
+/// the array is of this moment, except for adds to bound cells.
 pub(super) struct Moment<'a> {
     array: &'a MetricArray,
     history: Option<(&'a History, Head)>,
@@ -333,7 +333,7 @@ impl MetricArray {
     /// Where everything that was ever recorded is, if the window covers the buckets of those numbers.
     ///
     /// Each record is counted once. One that returned before this began is counted; one in flight may
-    /// be. From look to look what was recorded only grows.
+    /// be. The recorded total of a later account is no less.
     pub(crate) fn account(&self, covered: &RangeInclusive<u64>) -> Account<MetricTotals> {
         loop {
             let moment = Moment::of(self);

@@ -95,7 +95,7 @@ impl State {
     }
 }
 
-/// The bucket of a cell that counts for a bucket which the window had already left.
+/// The mark on the bucket of a cell that was gone when the cell was bound to it.
 pub(crate) const LATE: u64 = 1 << 63;
 
 impl ThreadCell {
