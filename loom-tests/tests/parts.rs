@@ -108,6 +108,22 @@ fn retired_cell_that_is_adopted_while_it_is_found_idle_is_read() {
     });
 }
 
+/// The third cell is in a group of its own, and that group in a level of its own.
+#[test]
+fn cell_that_is_bound_while_its_level_is_found_idle_is_read() {
+    explore(Some(2), || {
+        let cells = Arc::new(BareCells::default());
+        let [_, _, owned] = [(); 3].map(|()| cells.add(0));
+        let other = {
+            let cells = cells.clone();
+            thread::spawn(move || [(); 2].map(|()| cells.skip_before(1)))
+        };
+        cells.rebind(owned, 2);
+        other.join().unwrap();
+        assert_eq!(cells.bound_to(2), 1);
+    });
+}
+
 #[test]
 fn abandoned_cell_is_retired_once() {
     explore(None, || {

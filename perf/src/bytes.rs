@@ -73,10 +73,11 @@ pub fn print() {
     }
 }
 
-/// The bytes on the heap. Of the cells, which all windows share, only those in use count.
+/// The bytes on the heap. Of the cells, which all windows share, only those in use count, and the caches of
+/// threads do not.
 fn heap() -> usize {
     let cells = CellMemory::current();
-    dhat::HeapStats::get().curr_bytes - cells.bytes + cells.in_use * CELL
+    dhat::HeapStats::get().curr_bytes - cells.bytes - cells.cache_bytes + cells.in_use * CELL
 }
 
 /// Has the other program count: built by the cargo that runs this one, into the same folder.

@@ -15,13 +15,16 @@ const PLACES: u32 = if cfg!(loom) { 4 } else { 1 << 16 };
 ///
 /// A cell stays at its place until the window is dropped, and goes from one thread to the next when
 /// its owner has ended. Two masks say which places a reader must visit: those whose cell may be bound
-/// to a bucket of the window (`active`), and those whose cell has gauge counts (`present`).
+/// to a bucket of the window (`active`), and those whose cell has gauge counts (`present`). A third one
+/// says which levels have active places at all.
 #[derive(Debug)]
 pub(crate) struct CellTable {
     /// How many places were taken.
     len: AtomicU32,
     /// How many groups were swept.
     turn: AtomicU32,
+    /// The depths of the levels in which a group has active places.
+    active_levels: Mask,
     /// Apart from the others, since most windows have no more: a read gets by with one pointer.
     first: Lazy<Group>,
     more: Lazy<Level>,
@@ -47,11 +50,16 @@ struct Group {
 ///
 /// A place is removed by a thread that has found its cell idle, and inserted by the cell's owner once
 /// the cell is not idle any more. An insertion changes the word also if the bit is set: so either the
-/// removal acquires the insertion and then finds the cell in use, or its compare-exchange fails.
+/// removal acquires the insertion and then finds the cell in use, or its compare-exchange fails. The mask
+/// of levels follows the same protocol: a level is removed by a thread that has found its groups empty.
 #[derive(Debug)]
 pub(crate) struct Mask(AtomicU64);
 
 impl Mask {
+    fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
     #[inline]
     fn load(&self) -> u64 {
         // Acquire: pairs with the Release in `insert`. A thread that sees the bit sees the cell bound.
@@ -92,11 +100,24 @@ fn for_each_bit(word: u64, mut visit: impl FnMut(usize)) {
     }
 }
 
+/// Whether a word of a mask has no bit set.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is the bits")]
+const fn is_empty(word: u64) -> bool {
+    word as u32 == 0
+}
+
+/// The depth of a place's level; `None` for a place of the first group.
+fn depth_of(place: u32) -> Option<usize> {
+    (place as usize / GROUP).checked_ilog2().map(|depth| depth as usize)
+}
+
 impl CellTable {
     pub(crate) fn new() -> Self {
         Self {
             len: AtomicU32::new(0),
             turn: AtomicU32::new(0),
+            active_levels: Mask::new(),
             first: Lazy::new(),
             more: Lazy::new(),
         }
@@ -141,6 +162,9 @@ impl CellTable {
     pub(crate) fn activate(&self, place: u32) {
         if let Some((group, bit)) = self.group(place) {
             group.active.insert(bit);
+            if let Some(depth) = depth_of(place) {
+                self.active_levels.insert(depth);
+            }
         }
     }
 
@@ -177,14 +201,22 @@ impl CellTable {
     /// Visits the cells that may be bound to a bucket of the window.
     #[inline]
     pub(crate) fn for_each_active(&self, mut visit: impl FnMut(&ThreadCell)) {
-        self.for_each(|group| &group.active, &mut visit);
+        let Some(first) = self.first.get() else { return };
+        first.for_each(&first.active, &mut visit);
+        let levels = self.active_levels.load();
+        if is_empty(levels) {
+            return;
+        }
+        let active = self.levels().enumerate().filter(|(depth, _)| levels & 1 << depth != 0);
+        for group in active.flat_map(|(_, level)| &level.groups) {
+            group.for_each(&group.active, &mut visit);
+        }
     }
 
-    /// The same if the window has only ever had few cells, at most 32; otherwise `None`, and none is
-    /// visited.
+    /// The same if all of them are among the first 32 cells; otherwise `None`, and none is visited.
     #[inline]
     pub(crate) fn for_each_active_of_few(&self, mut visit: impl FnMut(&ThreadCell)) -> Option<()> {
-        let first = self.first.get().filter(|_| self.more.get().is_none())?;
+        let first = self.first.get().filter(|_| is_empty(self.active_levels.load()))?;
         first.for_each(&first.active, &mut visit);
         Some(())
     }
@@ -192,21 +224,26 @@ impl CellTable {
     /// Visits the cells that may have gauge counts.
     #[inline]
     pub(crate) fn for_each_present(&self, mut visit: impl FnMut(&ThreadCell)) {
-        self.for_each(|group| &group.present, &mut visit);
-    }
-
-    #[inline]
-    fn for_each(&self, mask: impl Fn(&Group) -> &Mask, visit: &mut impl FnMut(&ThreadCell)) {
-        let Some(first) = self.first.get() else { return };
-        first.for_each(mask(first), visit);
-        for group in self.levels().flat_map(|level| &level.groups) {
-            group.for_each(mask(group), visit);
+        let more = self.levels().flat_map(|level| &level.groups);
+        for group in self.first.get().into_iter().chain(more) {
+            group.for_each(&group.present, &mut visit);
         }
     }
 
     /// Visits every cell, also those whose place is not in a mask.
     pub(crate) fn for_each_cell(&self, visit: impl FnMut(&'static ThreadCell)) {
         (0..self.len()).filter_map(|place| self.cell(place)).for_each(visit);
+    }
+
+    /// Removes the level of a place from the mask if no place in the level is active.
+    fn remove_idle_level(&self, place: u32) {
+        let Some(depth) = depth_of(place) else { return };
+        // Loaded before the groups are looked at: see `Mask`.
+        let observed = self.active_levels.load();
+        let is_idle = |level: &Level| level.groups.iter().all(|it| is_empty(it.active.load()));
+        if self.levels().nth(depth).is_some_and(is_idle) {
+            self.active_levels.remove(observed, depth);
+        }
     }
 
     /// One of the groups: the next one with each call.
@@ -217,12 +254,14 @@ impl CellTable {
         let index = if groups <= 1 { 0 } else { turn() % groups };
         #[expect(clippy::cast_possible_truncation, reason = "a place is 32 bits")]
         let first = (index * GROUP) as u32;
-        Some(GroupOfCells { first, group: self.group(first)?.0 })
+        Some(GroupOfCells { table: self, first, group: self.group(first)?.0 })
     }
 }
 
 /// The cells of one group.
 pub(crate) struct GroupOfCells<'a> {
+    table: &'a CellTable,
+    /// The first place.
     first: u32,
     group: &'a Group,
 }
@@ -246,6 +285,9 @@ impl GroupOfCells<'_> {
                 present.remove(observed.1, bit);
             }
         });
+        if is_empty(active.load()) {
+            self.table.remove_idle_level(self.first);
+        }
         is_left
     }
 
@@ -283,8 +325,8 @@ impl Level {
 impl Group {
     fn new() -> Self {
         Self {
-            active: Mask(AtomicU64::new(0)),
-            present: Mask(AtomicU64::new(0)),
+            active: Mask::new(),
+            present: Mask::new(),
             cells: std::array::from_fn(|_| OnceRef::new()),
         }
     }
@@ -321,7 +363,7 @@ mod tests {
 
     #[test]
     fn removal_fails_after_an_insertion_of_the_same_place() {
-        let mask = Mask(AtomicU64::new(0));
+        let mask = Mask::new();
         mask.insert(3);
         let observed = mask.load();
         mask.insert(3);

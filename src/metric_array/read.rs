@@ -268,8 +268,8 @@ impl MetricArray {
     }
 
     /// The same in the most frequent state, and `None` in any other: the buckets are a whole window that
-    /// ends with the newest bucket, no thread has sealed counts of that bucket, the window never had more
-    /// than 32 cells, and no thread publishes at the same time.
+    /// ends with the newest bucket, no thread has sealed counts of that bucket, all active cells are among
+    /// the window's first 32, and no thread publishes at the same time.
     ///
     /// It takes half the instructions of [`any_sums`](Self::any_sums), since it has no call and no retry.
     #[inline]
