@@ -66,8 +66,7 @@ impl<'a> Moment<'a> {
             None => self.array.has_no_history(),
         };
         // After the fence in either: a reader that was kept from a cell which a newer bucket has made
-        // idle sees that bucket, and one that has found a bucket gone sees the thread that has come to
-        // its slot.
+        // idle sees that bucket, and one that has seen a cell bound behind it sees `strays` changed.
         is_same
             && self.array.newest.load(Ordering::Relaxed) == self.newest
             && self.array.strays.load(Ordering::Relaxed) == self.strays
@@ -81,47 +80,90 @@ impl<'a> Moment<'a> {
 
     /// Whether a thread has recorded in a later bucket of the same slot. A late record does not count.
     pub(super) fn is_gone(&self, number: u64) -> bool {
-        self.may_be_gone(number) && {
-            let config = &self.array.config;
-            let slot = config.slot_of(number);
-            let row = self.history.and_then(|(history, _)| history.row_in(slot));
-            let mut is_gone = row.is_some_and(|row| row.bucket() > number);
-            // All cells, also those that readers skip: a cell's bucket may be gone and lie after this one.
-            self.array.cells.for_each_cell(|cell| {
-                if cell.state().is_bound() {
-                    let bucket = cell.bucket();
-                    is_gone |=
-                        bucket & LATE == 0 && bucket > number && config.slot_of(bucket) == slot;
-                }
-            });
-            is_gone
+        self.may_be_gone(number)
+            && self.latest_in(self.array.config.slot_of(number)).is_some_and(|it| it > number)
+    }
+
+    /// The latest bucket of a slot that has a row or a cell.
+    fn latest_in(&self, slot: usize) -> Option<u64> {
+        let mut latest = self.row_in(slot).map(Row::bucket);
+        // All cells, not only active ones: the latest bucket of the slot may lie before the window.
+        self.array.cells.for_each_cell(|cell| latest = latest.max(self.bucket_in(slot, cell)));
+        latest
+    }
+
+    fn row_in(&self, slot: usize) -> Option<&'a Row> {
+        self.history.and_then(|(history, _)| history.row_in(slot))
+    }
+
+    /// The bucket of that slot that the cell is bound to, unless it is late.
+    fn bucket_in(&self, slot: usize, cell: &ThreadCell) -> Option<u64> {
+        if !cell.state().is_bound() {
+            return None;
         }
+        let bucket = cell.bucket();
+        let is_in_slot = bucket & LATE == 0 && self.array.config.slot_of(bucket) == slot;
+        is_in_slot.then_some(bucket)
     }
 
     /// Visits the rows and cells of those buckets.
     #[inline]
     fn for_each_part(&self, numbers: Numbers, mut visit: impl FnMut(Part<'_>)) {
+        let mut kept = numbers;
         if self.may_be_gone(numbers.first) {
-            return self.for_each_part_that_is_there(numbers, &mut visit);
+            let first_kept = self.newest - self.array.config.sample_count() as u64;
+            let behind = Numbers { first: numbers.first, last: numbers.last.min(first_kept - 1) };
+            self.for_each_part_in_slots(behind, &mut |part, bucket, is_there| {
+                if is_there && behind.contains(bucket) {
+                    visit(part);
+                }
+            });
+            if numbers.last < first_kept {
+                return;
+            }
+            kept.first = first_kept;
         }
-        self.for_each_row(numbers, |row| visit(Part::Row(row)));
-        self.for_each_bound(numbers, |cell| visit(Part::Cell(cell)));
+        self.for_each_row(kept, |row| visit(Part::Row(row)));
+        self.for_each_bound(kept, |cell| visit(Part::Cell(cell)));
     }
 
-    /// The same where buckets may be gone: each row and cell is visited or not by its own bucket. Readers
-    /// skip no cell.
+    /// Visits the rows and cells in the slots of those buckets, each with its bucket and whether that is
+    /// there or gone. This is decided once for each slot: another thread may come to the slot at any
+    /// time, and a part of a bucket would be true at no moment.
     #[cold]
-    fn for_each_part_that_is_there(&self, numbers: Numbers, visit: &mut dyn FnMut(Part<'_>)) {
-        self.for_each_row(numbers, |row| {
-            if !self.is_gone(row.bucket()) {
-                visit(Part::Row(row));
+    fn for_each_part_in_slots(&self, numbers: Numbers, visit: &mut dyn FnMut(Part<'_>, u64, bool)) {
+        for slot in self.slots_of(numbers) {
+            let latest = self.latest_in(slot);
+            let is_there =
+                |bucket| !self.may_be_gone(bucket) || latest.is_none_or(|it| it <= bucket);
+            if let Some(row) = self.row_in(slot) {
+                visit(Part::Row(row), row.bucket(), is_there(row.bucket()));
             }
-        });
-        self.array.cells.for_each_cell(|cell| {
-            if is_bound_to(cell, numbers) && !self.is_gone(cell.bucket()) {
-                visit(Part::Cell(cell));
-            }
-        });
+            self.array.cells.for_each_cell(|cell| {
+                if let Some(bucket) = self.bucket_in(slot, cell) {
+                    visit(Part::Cell(cell), bucket, is_there(bucket));
+                }
+            });
+        }
+    }
+
+    /// N buckets, of which each is in another slot.
+    const fn all_slots(&self) -> Numbers {
+        Numbers { first: 0, last: self.array.config.sample_count() as u64 - 1 }
+    }
+
+    /// The slots of those buckets: each once, though another geometry may ask for more buckets than
+    /// there are slots.
+    #[inline]
+    fn slots_of(&self, numbers: Numbers) -> impl Iterator<Item = usize> + use<'_, 'a> {
+        let samples = self.array.config.sample_count();
+        let mut next = self.array.config.slot_of(numbers.first);
+        (numbers.first..=numbers.last).take(samples).map(move |_| {
+            let slot = next;
+            // Counted on: a division for each would cost as much as its row.
+            next = if slot + 1 == samples { 0 } else { slot + 1 };
+            slot
+        })
     }
 
     /// Visits the active cells that are bound to one of those buckets.
@@ -148,15 +190,10 @@ impl<'a> Moment<'a> {
     #[inline]
     fn for_each_row(&self, numbers: Numbers, mut visit: impl FnMut(&Row)) {
         let Some((history, _)) = self.history else { return };
-        let config = &self.array.config;
-        let mut slot = config.slot_of(numbers.first);
-        // Another geometry may ask for more buckets than there are slots.
-        for _ in (numbers.first..=numbers.last).take(config.sample_count()) {
+        for slot in self.slots_of(numbers) {
             if let Some(row) = history.row_in(slot).filter(|row| numbers.contains(row.bucket())) {
                 visit(row);
             }
-            // Counted on: a division for each would cost as much as its row.
-            slot = if slot + 1 == config.sample_count() { 0 } else { slot + 1 };
         }
     }
 
@@ -337,29 +374,36 @@ impl MetricArray {
     pub(crate) fn account(&self, covered: &RangeInclusive<u64>) -> Account<MetricTotals> {
         loop {
             let moment = Moment::of(self);
-            let is_covered =
-                |number| Numbers::of(covered).contains(number) && !moment.is_gone(number);
+            let covered = Numbers::of(covered);
             let [mut in_window, mut expired, mut late] = [Counts::ZERO; 3];
-            if let Some((history, _)) = moment.history {
-                for row in (0..self.config.sample_count()).filter_map(|slot| history.row_in(slot)) {
-                    let part = if is_covered(row.bucket()) { &mut in_window } else { &mut expired };
-                    part.add(&row.counts().load());
+            let mut add = |part: Part<'_>, bucket, is_there: bool| {
+                let is_in_window = is_there && covered.contains(bucket);
+                let total = if is_in_window { &mut in_window } else { &mut expired };
+                total.add(&part.counts());
+            };
+            let may_be_gone = moment.may_be_gone(covered.first);
+            if may_be_gone {
+                moment.for_each_part_in_slots(moment.all_slots(), &mut add);
+            } else {
+                for slot in 0..self.config.sample_count() {
+                    if let Some(row) = moment.row_in(slot) {
+                        add(Part::Row(row), row.bucket(), true);
+                    }
                 }
             }
+            self.cells.for_each_cell(|cell| {
+                if cell.state().is_bound() {
+                    match cell.bucket() {
+                        bucket if bucket & LATE != 0 => late.add(&cell.counts()),
+                        bucket if !may_be_gone => add(Part::Cell(cell), bucket, true),
+                        _ => {}
+                    }
+                }
+            });
             if let Some(ledger) = moment.ledger() {
                 expired.add(&ledger.expired());
                 late.add(&ledger.late().unwrap_or(Counts::ZERO));
             }
-            self.cells.for_each_cell(|cell| {
-                if cell.state().is_bound() {
-                    let part = match cell.bucket() {
-                        number if number & LATE != 0 => &mut late,
-                        number if is_covered(number) => &mut in_window,
-                        _ => &mut expired,
-                    };
-                    part.add(&cell.counts());
-                }
-            });
             if moment.is_still() {
                 let [in_window, expired, late] =
                     [in_window, expired, late].map(|part| part.totals());
