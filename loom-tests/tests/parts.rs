@@ -78,33 +78,33 @@ fn publisher_of_two_buckets_beside_another_loses_nothing() {
     });
 }
 
+/// Binds a cell beside a sweeper that finds it idle, and asserts that a reader finds it afterwards.
+fn assert_bound_cell_is_read(cells: BareCells, sweeps: usize, bind: impl FnOnce(&BareCells)) {
+    let cells = Arc::new(cells);
+    let sweeper = {
+        let cells = cells.clone();
+        thread::spawn(move || (0..sweeps).for_each(|_| cells.skip_before(1)))
+    };
+    bind(&cells);
+    sweeper.join().unwrap();
+    assert_eq!(cells.bound_to(2), 1);
+}
+
 #[test]
 fn cell_that_is_bound_while_it_is_found_idle_is_read() {
     explore(None, || {
-        let cells = Arc::new(BareCells::default());
+        let cells = BareCells::default();
         let owned = cells.add(0);
-        let other = {
-            let cells = cells.clone();
-            thread::spawn(move || cells.skip_before(1))
-        };
-        cells.rebind(owned, 2);
-        other.join().unwrap();
-        assert_eq!(cells.bound_to(2), 1);
+        assert_bound_cell_is_read(cells, 1, |cells| cells.rebind(owned, 2));
     });
 }
 
 #[test]
 fn retired_cell_that_is_adopted_while_it_is_found_idle_is_read() {
     explore(None, || {
-        let cells = Arc::new(BareCells::default());
+        let cells = BareCells::default();
         cells.retire(cells.add(0));
-        let other = {
-            let cells = cells.clone();
-            thread::spawn(move || cells.skip_before(1))
-        };
-        cells.adopt(2);
-        other.join().unwrap();
-        assert_eq!(cells.bound_to(2), 1);
+        assert_bound_cell_is_read(cells, 1, |cells| cells.adopt(2));
     });
 }
 
@@ -112,15 +112,9 @@ fn retired_cell_that_is_adopted_while_it_is_found_idle_is_read() {
 #[test]
 fn cell_that_is_bound_while_its_level_is_found_idle_is_read() {
     explore(Some(2), || {
-        let cells = Arc::new(BareCells::default());
+        let cells = BareCells::default();
         let [_, _, owned] = [(); 3].map(|()| cells.add(0));
-        let other = {
-            let cells = cells.clone();
-            thread::spawn(move || [(); 2].map(|()| cells.skip_before(1)))
-        };
-        cells.rebind(owned, 2);
-        other.join().unwrap();
-        assert_eq!(cells.bound_to(2), 1);
+        assert_bound_cell_is_read(cells, 2, |cells| cells.rebind(owned, 2));
     });
 }
 
@@ -160,9 +154,8 @@ fn state_of_a_cell_only_grows_from_owner_to_owner() {
     explore(Some(3), || {
         let first = BareCell::take();
         let other = thread::spawn(|| BareCell::take().identity());
-        first.give();
+        let left = first.give();
         let (second, state) = other.join().unwrap();
-        let (index, before) = first.identity();
-        assert!(second != index || state > before, "{state} after {before}");
+        assert!(second != first.identity().0 || state > left, "{state} after {left}");
     });
 }

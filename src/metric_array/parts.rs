@@ -78,10 +78,12 @@ impl BareCell {
         Self { place: 0, cell, state: cell.claim() }
     }
 
-    /// Gives it back.
-    pub fn give(self) {
+    /// Gives it back. Returns the state in which it is left, as a number.
+    pub fn give(self) -> u64 {
         self.cell.disown();
+        let left = self.cell.state().0;
         slab().give(self.cell);
+        left
     }
 
     /// Which cell it is, and its state as a number.

@@ -1,0 +1,151 @@
+//! Geometries of a node, and changes of them.
+
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Pass, Success};
+use leaparray::{
+    Clock, NodeConfig, NodeConfigError, ResourceNode, SecondsCursor, Timestamp, ViewError,
+    WindowConfig,
+};
+
+use crate::{NOON, config, millis, node};
+
+#[test]
+fn what_a_geometry_must_be() {
+    let window = |samples, secs| WindowConfig::new(samples, Duration::from_secs(secs)).unwrap();
+    let no_view = ViewError::IntervalNotADivisor {
+        view: Duration::from_secs(7),
+        array: Duration::from_secs(60),
+    };
+    assert_eq!(
+        NodeConfig::new(window(14, 7), window(120, 60)),
+        Err(NodeConfigError::NoView(no_view))
+    );
+    assert_eq!(
+        NodeConfig::new(window(2, 3), window(40, 60)),
+        Err(NodeConfigError::NoWholeSeconds { bucket_len: millis(1_500) })
+    );
+}
+
+#[test]
+fn shorter_geometry_that_is_left_counts_once_in_a_longer_one() {
+    let (node, clock) = node();
+    let minute = WindowConfig::new(4, Duration::from_secs(2)).unwrap();
+    node.reconfigure(
+        NodeConfig::new(WindowConfig::new(2, Duration::from_secs(1)).unwrap(), minute).unwrap(),
+    );
+    for _ in 0..3 {
+        node.enter().success();
+        clock.advance(millis(500));
+    }
+    node.reconfigure(NodeConfig::default());
+    assert_eq!(node.minute_sum(Pass), 3);
+    assert_eq!(node.snapshot().minute.totals.sum(Pass), 3);
+    clock.advance(Duration::from_secs(57));
+    assert_eq!(node.minute_sum(Pass), 3);
+    clock.advance(Duration::from_secs(3));
+    assert_eq!(node.minute_sum(Pass), 0);
+}
+
+#[test]
+fn counts_stay_when_the_geometry_changes_and_when_it_changes_back() {
+    let (node, clock) = node();
+    clock.advance(Duration::from_secs(100));
+    let passes = |geometry: NodeConfig| {
+        node.reconfigure(geometry);
+        assert_eq!(*node.config(), geometry);
+        node.enter().success();
+        (node.qps(Pass), node.minute_sum(Pass), node.lifetime().sum(Pass))
+    };
+    assert_eq!(passes(NodeConfig::default()), (1.0, 1, 1));
+    assert_eq!(passes(config(10, 600)), (2.0, 2, 2));
+    clock.advance(millis(700));
+    // Half a second that began 700 ms ago is partly outside of the last tenths.
+    assert_eq!(passes(config(10, 600)), (3.0, 3, 3));
+    assert_eq!(passes(config(1, 60)), (4.0, 4, 4));
+    clock.advance(millis(400));
+    // Buckets of half a second that lie within the last one: 100.5 s and 101 s.
+    assert_eq!(passes(NodeConfig::default()), (2.0 + 0.0, 5, 5));
+    assert_eq!(node.max_qps(Success), 2.0);
+    assert_eq!(node.concurrency(), 0);
+    clock.advance(Duration::from_secs(61));
+    assert_eq!((node.minute_sum(Pass), node.lifetime().sum(Pass)), (0, 5));
+    assert_eq!(node.account().recorded(), node.lifetime());
+}
+
+#[test]
+fn a_ring_that_is_left_keeps_its_counts_for_a_longer_window() {
+    let (node, clock) = node();
+    clock.advance(Duration::from_secs(100));
+    let ten_seconds = WindowConfig::new(20, Duration::from_secs(10)).unwrap();
+    node.reconfigure(NodeConfig::new(*config(2, 120).second(), ten_seconds).unwrap());
+    node.enter_many(7).success();
+    node.reconfigure(NodeConfig::default());
+    for secs in [9, 11, 59, 60] {
+        clock.set(NOON.saturating_add(Duration::from_secs(100 + secs)));
+        assert_eq!(node.minute_sum(Pass), if secs < 60 { 7 } else { 0 }, "{secs} s later");
+    }
+    // And where it begins with time itself.
+    clock.set(Timestamp::MIN);
+    let node = ResourceNode::with_clock(config(1, 60), clock.clone());
+    let short = WindowConfig::new(1, Duration::from_secs(1)).unwrap();
+    node.reconfigure(NodeConfig::new(short, short).unwrap());
+    node.block();
+    clock.advance(Duration::from_secs(1));
+    node.block();
+    node.reconfigure(config(1, 60));
+    clock.advance(Duration::from_secs(9));
+    assert_eq!(node.minute_sum(Block), 1, "the other one has left its ring");
+}
+
+#[test]
+fn a_limit_is_one_for_all_geometries_and_for_who_comes_late() {
+    let (node, clock) = node();
+    clock.advance(millis(450));
+    assert!(node.try_occupy_next(5, 5).is_some());
+    node.reconfigure(config(10, 600));
+    assert!(node.try_occupy_next(1, 5).is_none());
+    assert_eq!(node.waiting(), 5);
+    clock.advance(millis(60));
+    assert!(node.try_occupy_next(1, 6).is_some());
+    let late = clock.now().saturating_sub(millis(100));
+    assert!(node.try_occupy_next_at(late, 6, 11).is_none(), "five and one are taken");
+    assert!(node.try_occupy_next_at(late, 5, 11).is_some());
+}
+
+#[test]
+fn a_long_window_of_less_than_two_seconds() {
+    let (node, clock) = node();
+    let tenth = WindowConfig::new(10, millis(100)).unwrap();
+    node.reconfigure(NodeConfig::new(tenth, tenth).unwrap());
+    let cursor = SecondsCursor::new();
+    for _ in 0..5 {
+        clock.advance(millis(1));
+        assert_eq!((node.poll_seconds(&cursor).count(), cursor.missed()), (0, 0));
+    }
+    let second = WindowConfig::new(1, Duration::from_secs(1)).unwrap();
+    let halves = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
+    node.reconfigure(NodeConfig::new(second, halves).unwrap());
+    assert_eq!((node.snapshot().previous, node.previous_qps(Pass)), (None, None));
+}
+
+#[test]
+fn a_younger_geometry_knows_how_old_the_node_is() {
+    let (node, clock) = node();
+    clock.advance(millis(500));
+    node.reconfigure(config(10, 600));
+    node.enter_many(12).success();
+    assert!((node.qps(Pass) - 12.0 / 0.6).abs() < 1e-9, "six tenths of a second");
+}
+
+#[test]
+fn seconds_survive_a_change_of_the_geometry() {
+    let (node, clock) = node();
+    let cursor = SecondsCursor::new();
+    node.block();
+    node.reconfigure(config(10, 600));
+    node.block_many(2);
+    clock.advance(millis(1_000));
+    let blocks: Vec<_> = node.poll_seconds(&cursor).map(|item| item.block).collect();
+    assert_eq!(blocks, [3]);
+}

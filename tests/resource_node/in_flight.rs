@@ -1,0 +1,152 @@
+//! The number of requests in flight, on threads that come and go.
+
+use std::cell::RefCell;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Exception, Pass, Success};
+use leaparray::{Entry, ManualClock, NodeConfig, ResourceNode};
+
+use crate::{millis, node};
+
+#[test]
+fn the_highest_concurrency_of_one_thread_is_exact() {
+    let (node, clock) = node();
+    let mut under_way = Vec::new();
+    let highest = [3, 1, 5, 2].map(|count| {
+        under_way.resize_with(count, || None);
+        for place in &mut under_way {
+            place.get_or_insert_with(|| node.enter());
+        }
+        node.max_concurrency()
+    });
+    assert_eq!(highest, [3, 3, 5, 5].map(Some));
+    clock.advance(millis(1_000));
+    assert_eq!(node.max_concurrency(), None);
+    under_way.push(Some(node.enter()));
+    assert_eq!(node.max_concurrency(), Some(3), "of a new bucket");
+}
+
+#[test]
+fn first_request_in_a_bucket_is_in_its_highest_concurrency() {
+    let (node, clock) = node();
+    clock.advance(Duration::from_nanos(499_999_999));
+    node.enter().success();
+    // The thread has looked at the gauge a nanosecond ago, but not in this bucket.
+    clock.advance(Duration::from_nanos(1));
+    node.enter().success();
+    clock.advance(millis(500));
+    assert_eq!(node.max_concurrency(), Some(1));
+}
+
+/// Runs on a thread of its own, and is over when the thread's locals are gone.
+fn on_a_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| scope.spawn(run).join().unwrap())
+}
+
+#[test]
+fn requests_of_ended_threads_stay_in_flight() {
+    let (node, clock) = node();
+    let enter = |count| (0..count).map(|_| node.clone().enter_owned()).collect::<Vec<_>>();
+    let first = on_a_thread(|| enter(3));
+    let mut in_flight = first.len() as u64;
+    // In each new bucket one cell is retired; before that, and after it, a thread may adopt it.
+    let mut later = Vec::new();
+    for round in 0..6 {
+        assert_eq!(node.concurrency(), in_flight, "round {round}");
+        clock.advance(millis(500));
+        node.enter().success();
+        assert_eq!(node.concurrency(), in_flight, "round {round}, in a new bucket");
+        if round % 2 == 1 {
+            later.extend(on_a_thread(|| enter(10)));
+            in_flight += 10;
+        }
+    }
+    on_a_thread(|| first.into_iter().for_each(Entry::success));
+    assert_eq!(node.concurrency(), 30);
+    clock.advance(millis(500));
+    later.into_iter().for_each(Entry::success);
+    assert_eq!(node.concurrency(), 0);
+}
+
+/// Enters when the thread that has it ends, and passes the request on.
+struct EntersAtTheEnd(Arc<ResourceNode<ManualClock>>, mpsc::Sender<OwnedEntry>);
+
+type OwnedEntry = Entry<Arc<ResourceNode<ManualClock>>, ManualClock>;
+
+impl Drop for EntersAtTheEnd {
+    fn drop(&mut self) {
+        self.1.send(self.0.clone().enter_owned()).unwrap();
+    }
+}
+
+#[test]
+fn request_of_a_thread_that_is_ending_is_in_flight() {
+    thread_local! {
+        static AT_THE_END: RefCell<Option<EntersAtTheEnd>> = const { RefCell::new(None) };
+    }
+    // Thread locals end in the order in which they began, or in the reverse: try both.
+    for cache_first in [false, true] {
+        let (node, _clock) = node();
+        let (sender, entries) = mpsc::channel();
+        let keep = || AT_THE_END.set(Some(EntersAtTheEnd(node.clone(), sender.clone())));
+        on_a_thread(|| {
+            if cache_first {
+                node.enter().success();
+                keep();
+            } else {
+                keep();
+                node.enter().success();
+            }
+        });
+        assert_eq!(node.concurrency(), 1, "cache first: {cache_first}");
+        entries.recv().unwrap().success();
+        assert_eq!(node.concurrency(), 0, "cache first: {cache_first}");
+    }
+}
+
+#[test]
+fn the_books_balance_when_threads_enter_and_end_each_others() {
+    const ROUNDS: u64 = 20_000;
+    let node = Arc::new(ResourceNode::new(NodeConfig::default()));
+    thread::scope(|scope| {
+        let (sender, receiver) = mpsc::sync_channel(16);
+        let (reader, stop) =
+            (Arc::clone(&node), Arc::new(std::sync::atomic::AtomicBool::new(false)));
+        let stopped = Arc::clone(&stop);
+        let looking = scope.spawn(move || {
+            while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                // 16 wait, each of the three threads has one more in hand.
+                assert!(reader.concurrency() <= 16 + 3 + 2 * ROUNDS, "never negative");
+                let totals = reader.snapshot().second.totals;
+                assert!(totals.rt_count() <= totals.sum(Success) + totals.sum(Exception));
+            }
+        });
+        let entering: Vec<_> = [sender.clone(), sender]
+            .into_iter()
+            .map(|sender| {
+                let node = Arc::clone(&node);
+                scope.spawn(move || {
+                    for _ in 0..ROUNDS {
+                        sender.send(Arc::clone(&node).enter_owned()).unwrap();
+                    }
+                })
+            })
+            .collect();
+        receiver.into_iter().enumerate().for_each(|(number, entry)| match number % 3 {
+            0 => entry.success(),
+            1 => entry.exception(),
+            _ => drop(entry),
+        });
+        for thread in entering {
+            thread.join().unwrap();
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        looking.join().unwrap();
+    });
+    let lifetime = node.lifetime();
+    let sums = [Pass, Success, Exception].map(|event| lifetime.sum(event));
+    assert_eq!(sums, [2 * ROUNDS, 2 * ROUNDS / 3 + 1, 4 * ROUNDS / 3]);
+    assert_eq!((lifetime.rt_count(), node.concurrency()), (2 * ROUNDS, 0));
+}

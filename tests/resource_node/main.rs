@@ -1,0 +1,202 @@
+//! Nodes, entries and snapshots, by a clock that is set by hand.
+#![expect(clippy::float_cmp, reason = "whole numbers over a second, or over half of one")]
+
+mod geometry;
+mod in_flight;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Exception, OccupiedPass, Pass, Success};
+use leaparray::{
+    Entry, ManualClock, NodeConfig, ResourceNode, SecondsCursor, Timestamp, WindowConfig,
+};
+
+const NOON: Timestamp = Timestamp::from_secs(43_200);
+const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn node() -> (Arc<ResourceNode<ManualClock>>, ManualClock) {
+    let clock = ManualClock::new(NOON);
+    (Arc::new(ResourceNode::with_clock(NodeConfig::default(), clock.clone())), clock)
+}
+
+fn config(second: usize, minute: usize) -> NodeConfig {
+    let second = WindowConfig::new(second, Duration::from_secs(1)).unwrap();
+    NodeConfig::new(second, WindowConfig::new(minute, Duration::from_secs(60)).unwrap()).unwrap()
+}
+
+fn minute(node: &ResourceNode<ManualClock>) -> [u64; 4] {
+    [Pass, Block, Success, Exception].map(|event| node.minute_sum(event))
+}
+
+#[test]
+fn an_entry_ends_once_however_it_ends() {
+    let (node, clock) = node();
+    node.enter().success();
+    node.enter().exception();
+    drop(node.enter());
+    let early_return = || -> Option<()> {
+        let entry = node.enter();
+        None::<()>?;
+        entry.success();
+        Some(())
+    };
+    assert_eq!(early_return(), None);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _entry = node.enter();
+        panic!("in the middle of a request");
+    }));
+    assert!(panicked.is_err());
+    clock.advance(millis(1));
+    assert_eq!(minute(&node), [5, 0, 1, 4]);
+    assert_eq!((node.concurrency(), node.max_concurrency()), (0, Some(1)));
+    assert_eq!(node.snapshot().second.totals.rt_count(), 5);
+}
+
+#[tokio::test]
+async fn a_future_that_is_cancelled_where_it_awaits_ends_its_entry() {
+    let (node, _) = node();
+    let request = async {
+        let entry = Arc::clone(&node).enter_owned();
+        std::future::pending::<()>().await;
+        entry.success();
+    };
+    assert!(tokio::time::timeout(millis(1), request).await.is_err());
+    assert_eq!((minute(&node), node.concurrency()), ([1, 0, 0, 1], 0));
+}
+
+#[test]
+fn an_entry_may_end_on_another_thread_and_later() {
+    let (node, clock) = node();
+    let entries: Vec<_> = (0..5).map(|_| Arc::clone(&node).enter_owned()).collect();
+    assert_eq!(node.concurrency(), 5);
+    clock.advance(millis(2_300));
+    thread::spawn(move || entries.into_iter().for_each(Entry::success)).join().unwrap();
+    assert_eq!((node.concurrency(), node.qps(Pass), node.qps(Success)), (0, 0.0, 5.0));
+    assert_eq!([node.avg_rt(), node.min_rt(), node.max_rt()], [Some(millis(2_300)); 3]);
+    // It entered three buckets ago.
+    assert_eq!(node.max_concurrency(), None);
+    assert_eq!(node.snapshot().minute.totals.max_concurrency(), Some(5));
+}
+
+#[test]
+fn several_permits_are_one_request() {
+    let (node, clock) = node();
+    let entry = node.enter_many(7);
+    assert_eq!(node.concurrency(), 1);
+    clock.advance(millis(10));
+    entry.success();
+    node.block_many(3);
+    assert_eq!(minute(&node), [7, 3, 7, 0]);
+    assert_eq!(node.snapshot().second.totals.rt_count(), 1);
+}
+
+#[test]
+fn the_readings_of_a_second_and_of_a_minute() {
+    let (node, clock) = node();
+    clock.advance(Duration::from_secs(10));
+    for _ in 0..4 {
+        node.enter().success();
+    }
+    clock.advance(millis(500));
+    node.enter().exception();
+    node.block_many(6);
+    assert_eq!([Pass, Block, Success, Exception].map(|e| node.qps(e)), [5.0, 6.0, 4.0, 1.0]);
+    assert_eq!((node.total_qps(), node.max_qps(Success)), (11.0, 8.0));
+    assert_eq!([Pass, Block].map(|event| node.previous_qps(event)), [Some(8.0), Some(0.0)]);
+    let snapshot = node.snapshot();
+    assert_eq!(
+        (snapshot.previous_pass_qps(), snapshot.previous_block_qps()),
+        (Some(8.0), Some(0.0))
+    );
+    assert_eq!((snapshot.max_success_qps, snapshot.total_qps()), (8.0, 11.0));
+    assert_eq!((snapshot.success_qps(), snapshot.exception_qps()), (4.0, 1.0));
+    clock.advance(Duration::from_secs(30));
+    assert_eq!((node.total_qps(), node.previous_qps(Pass)), (0.0, Some(0.0)));
+    assert_eq!(minute(&node), [5, 6, 4, 1]);
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(minute(&node), [0; 4]);
+    let lifetime = node.lifetime();
+    assert_eq!([Pass, Block, Success, Exception].map(|event| lifetime.sum(event)), [5, 6, 4, 1]);
+}
+
+#[test]
+fn permits_of_the_next_bucket() {
+    let (node, clock) = node();
+    clock.advance(millis(10_400));
+    node.enter_many(6).success();
+    clock.advance(millis(500));
+    // In bucket 10.5 s; the window that ends with 11.0 s covers this and that one.
+    node.enter_many(2).success();
+    assert!(node.try_occupy_next(5, 6).is_none(), "2 are there, 4 are free");
+    let occupied = node.try_occupy_next(3, 6).unwrap();
+    assert_eq!((occupied.permits(), occupied.wait()), (3, millis(100)));
+    assert!(node.try_occupy_next(2, 6).is_none(), "1 is free");
+    let more = node.try_occupy_next(1, 6).unwrap();
+    assert_eq!((node.waiting(), node.qps(Pass), node.qps(OccupiedPass)), (4, 8.0, 0.0));
+    clock.advance(millis(100));
+    assert_eq!((node.waiting(), node.qps(Pass), node.qps(OccupiedPass)), (0, 6.0, 4.0));
+    for occupied in [occupied, more] {
+        node.enter_occupied(occupied).success();
+    }
+    assert_eq!((node.qps(Pass), node.qps(Success), node.concurrency()), (6.0, 6.0, 0));
+    clock.advance(Duration::from_secs(5));
+    assert_eq!((node.qps(Pass), node.minute_sum(Pass)), (0.0, 12));
+    clock.advance(Duration::from_secs(60));
+    let lifetime = node.lifetime();
+    assert_eq!([Pass, OccupiedPass].map(|event| lifetime.sum(event)), [12, 4]);
+    assert_eq!(node.account().expired.sum(Pass), 8, "what was borrowed is not told apart");
+}
+
+#[test]
+fn each_second_is_delivered_once() {
+    let (node, clock) = node();
+    let cursor = SecondsCursor::new();
+    let poll = || node.poll_seconds(&cursor).collect::<Vec<_>>();
+    clock.advance(millis(700));
+    node.enter().success();
+    node.block();
+    clock.advance(millis(400));
+    let held = node.enter_many(2);
+    assert_eq!(poll().iter().map(|item| (item.pass, item.block)).collect::<Vec<_>>(), [(1, 1)]);
+    clock.advance(millis(1_000));
+    held.exception();
+    let [item] = &poll()[..] else { panic!("one second was over") };
+    let second = NOON.saturating_add(millis(1_000));
+    assert_eq!((item.second, item.pass, item.exception, item.concurrency), (second, 2, 0, 1));
+    // Five idle seconds, and then one with a permit that was taken in the one before.
+    clock.advance(millis(5_800));
+    assert!(node.try_occupy_next(4, 4).is_some());
+    clock.advance(millis(2_000));
+    let [ended, occupied] = &poll()[..] else { panic!("two in which something happened") };
+    assert_eq!((ended.exception, ended.avg_rt), (2, Some(millis(1_000))));
+    assert_eq!((occupied.pass, occupied.occupied_pass), (4, 4));
+    assert_eq!((poll(), cursor.missed()), (vec![], 0));
+    node.block();
+    clock.advance(Duration::from_secs(70));
+    assert_eq!((poll(), cursor.missed()), (vec![], 11));
+    assert_eq!(SecondsCursor::default().missed(), 0);
+}
+
+#[test]
+fn time_does_not_end_in_the_middle_of_an_entry() {
+    let (node, clock) = node();
+    for now in [Timestamp::MIN, Timestamp::MAX] {
+        clock.set(now);
+        node.enter().success();
+        node.block();
+        let _ = (node.snapshot(), node.previous_qps(Pass), node.max_qps(Success), node.waiting());
+        let occupied = node.try_occupy_next(1, 10);
+        assert_eq!(occupied.is_some(), now == Timestamp::MIN);
+        node.reconfigure(config(1, 60));
+        assert_eq!(node.minute_sum(Block), 1);
+    }
+    // Ended before it began.
+    let entry = node.enter_at(NOON);
+    entry.success_at(Timestamp::MIN);
+    assert_eq!(node.concurrency(), 0);
+}
