@@ -85,6 +85,12 @@ impl Counter {
     pub(crate) fn get(&self, order: Ordering) -> u64 {
         from_cell(self.0.load(order)).min(CEILING)
     }
+
+    /// The same, but a value above the ceiling for one at the ceiling.
+    #[inline]
+    pub(crate) fn get_unbounded(&self) -> u64 {
+        from_cell(self.0.load(Ordering::Relaxed))
+    }
 }
 
 /// The least of the values recorded.

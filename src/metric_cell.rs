@@ -52,6 +52,12 @@ impl MetricCell {
         self.events[event as usize].get(Ordering::Relaxed)
     }
 
+    /// The same without the ceiling.
+    #[inline]
+    pub(crate) fn unbounded_sum(&self, event: MetricEvent) -> u64 {
+        self.events[event as usize].get_unbounded()
+    }
+
     /// The sum of the response times in nanoseconds, and how many there were.
     #[inline]
     pub(crate) fn rt(&self) -> (u64, u64) {

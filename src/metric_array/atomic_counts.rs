@@ -1,6 +1,6 @@
 //! Counts in atomics, for blocks that are filled privately and then published.
 
-use super::counts::{Counts, without_rt};
+use super::counts::Counts;
 use crate::event::MetricEvent;
 use crate::sync::{Ordering, Payload, payload, seen_payload};
 
@@ -28,6 +28,30 @@ impl EventWords {
     #[inline]
     pub(crate) fn load_all(&self) -> [u64; MetricEvent::COUNT] {
         self.0.each_ref().map(get)
+    }
+
+    /// All but that of response times, which is not one word.
+    #[inline]
+    pub(crate) fn plain(&self) -> [u64; MetricEvent::COUNT] {
+        let mut counts = self.load_all();
+        counts[MetricEvent::Rt as usize] = 0;
+        counts
+    }
+
+    /// Stores the sums of some words and some counts. They wrap around.
+    #[inline]
+    pub(crate) fn store_sum(&self, words: &Self, counts: &[u64; MetricEvent::COUNT]) {
+        for ((sum, word), count) in self.0.iter().zip(&words.0).zip(counts) {
+            sum.store(get(word).wrapping_add(*count), Ordering::Relaxed);
+        }
+    }
+
+    /// Subtracts other words, as the only thread that writes. The differences wrap around.
+    #[inline]
+    pub(crate) fn subtract(&self, words: &Self) {
+        for (difference, word) in self.0.iter().zip(&words.0) {
+            difference.store(get(difference).wrapping_sub(get(word)), Ordering::Relaxed);
+        }
     }
 
     #[inline]
@@ -92,10 +116,10 @@ impl AtomicCounts {
         }
     }
 
-    /// As in [`Counts::plain_events`].
+    /// The words of the events: of response times, the low half of their sum.
     #[inline]
-    pub(crate) fn plain_events(&self) -> [u64; MetricEvent::COUNT] {
-        without_rt(self.events.load_all())
+    pub(crate) const fn events(&self) -> &EventWords {
+        &self.events
     }
 
     /// The word of `event`: of response times, the low half of their sum.

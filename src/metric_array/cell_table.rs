@@ -91,13 +91,23 @@ impl Mask {
 
 /// Visits the places of a word.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the low half is the bits")]
 fn for_each_bit(word: u64, mut visit: impl FnMut(usize)) {
+    let _ = try_for_each_bit(word, |bit| {
+        visit(bit);
+        Some(())
+    });
+}
+
+/// The same, and ends with the first `None`.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is the bits")]
+fn try_for_each_bit(word: u64, mut visit: impl FnMut(usize) -> Option<()>) -> Option<()> {
     let mut bits = word as u32;
     while bits != 0 {
-        visit(bits.trailing_zeros() as usize);
+        visit(bits.trailing_zeros() as usize)?;
         bits &= bits - 1;
     }
+    Some(())
 }
 
 /// Whether a word of a mask has no bit set.
@@ -213,12 +223,15 @@ impl CellTable {
         }
     }
 
-    /// The same if all of them are among the first 32 cells; otherwise `None`, and none is visited.
+    /// The same if all of them are among the first 32 cells; otherwise `None`, and none is visited. Ends
+    /// with the first `None` of `visit`.
     #[inline]
-    pub(crate) fn for_each_active_of_few(&self, mut visit: impl FnMut(&ThreadCell)) -> Option<()> {
+    pub(crate) fn try_for_each_active_of_few(
+        &self,
+        visit: impl FnMut(&ThreadCell) -> Option<()>,
+    ) -> Option<()> {
         let first = self.first.get().filter(|_| is_empty(self.active_levels.load()))?;
-        first.for_each(&first.active, &mut visit);
-        Some(())
+        first.try_for_each(&first.active, visit)
     }
 
     /// Visits the cells that may have gauge counts.
@@ -267,6 +280,16 @@ pub(crate) struct GroupOfCells<'a> {
 }
 
 impl GroupOfCells<'_> {
+    /// Whether no other place is in the masks.
+    pub(crate) fn has_only(&self, place: u32) -> bool {
+        let (first, place) = (self.first as usize, place as usize);
+        let others = match place.checked_sub(first) {
+            Some(bit) if bit < GROUP => !(1 << bit),
+            _ => u64::MAX,
+        };
+        is_empty((self.group.active.load() | self.group.present.load()) & others)
+    }
+
     /// Removes idle cells, as told by `is_idle`, from the active mask, and retired cells from the mask of
     /// present ones. Returns whether it found an abandoned cell that has not been retired.
     pub(crate) fn skip_idle(&self, is_idle: impl Fn(&ThreadCell, State) -> bool) -> bool {
@@ -334,11 +357,23 @@ impl Group {
     /// Visits the cells of the places in a mask.
     #[inline]
     fn for_each(&self, mask: &Mask, visit: &mut impl FnMut(&ThreadCell)) {
-        for_each_bit(mask.load(), |bit| {
-            if let Some(cell) = self.cells[bit % GROUP].get() {
-                visit(cell);
-            }
+        let _ = self.try_for_each(mask, |cell| {
+            visit(cell);
+            Some(())
         });
+    }
+
+    /// The same, and ends with the first `None`.
+    #[inline]
+    fn try_for_each(
+        &self,
+        mask: &Mask,
+        mut visit: impl FnMut(&ThreadCell) -> Option<()>,
+    ) -> Option<()> {
+        try_for_each_bit(mask.load(), |bit| match self.cells[bit % GROUP].get() {
+            Some(cell) => visit(cell),
+            None => Some(()),
+        })
     }
 }
 

@@ -46,12 +46,6 @@ impl Counts {
         self.max_concurrency = self.max_concurrency.max(other.max_concurrency);
     }
 
-    /// The counts of the events whose sums are a word; 0 for response times.
-    #[inline]
-    pub(crate) fn plain_events(&self) -> [u64; MetricEvent::COUNT] {
-        without_rt(self.events)
-    }
-
     pub(crate) fn totals(&self) -> MetricTotals {
         let low = self.events[MetricEvent::Rt as usize];
         let mut events = self.events;
@@ -67,13 +61,6 @@ impl Counts {
             max_concurrency: self.max_concurrency.checked_sub(1),
         }
     }
-}
-
-/// The same with 0 for response times.
-#[inline]
-pub(crate) const fn without_rt(mut events: [u64; MetricEvent::COUNT]) -> [u64; MetricEvent::COUNT] {
-    events[MetricEvent::Rt as usize] = 0;
-    events
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,12 +1,9 @@
 //! The sealed counts of one window: a row for each bucket, published by one compare-exchange.
 
-use std::ops::{BitOr, Range};
-
-use super::atomic_counts::AtomicCounts;
+use super::atomic_counts::{AtomicCounts, EventWords};
 use super::cell_table::CellTable;
 use super::counts::Counts;
-use super::ledger::{CellStep, GaugeCounts, Ledger, SlotStep};
-use crate::event::MetricEvent;
+use super::ledger::{CellStep, GaugeCounts, Ledger, SlotStep, Steps};
 use crate::geometry::WindowConfig;
 use crate::pool::Pool;
 use crate::sync::stall::{self, Point};
@@ -77,23 +74,25 @@ pub(crate) struct Sealed {
 pub(crate) struct History {
     /// See [`Head`].
     head: AtomicU64,
-    /// The stack of free ledgers: `{ tag: 40, ledger + 1: 24 }`, or 0 if there is none.
-    free: AtomicU64,
+    /// The stack of free ledgers among the first, and that of the others: `{ tag: 40, ledger + 1: 24 }`,
+    /// or 0 if there is none.
+    free: [AtomicU64; 2],
     /// The row of each slot: `{ tag: 40, row + 1: 24 }`, or 0 for an empty one.
     slots: Box<[AtomicU64]>,
     rows: Pool<Row>,
     rows_made: AtomicU32,
-    ledgers: Pool<Ledger>,
+    first_ledgers: [Ledger; FIRST_LEDGERS as usize],
+    more_ledgers: Pool<Ledger>,
     ledgers_made: AtomicU32,
 }
 
-/// `{ tag: 39, ledger: 24, settled: 1 }`: the current ledger, and whether its steps are completed. As a
+/// `{ tag: 39, settled: 1, ledger: 24 }`: the current ledger, and whether its steps are completed. As a
 /// number it only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head(u64);
 
 impl Head {
-    const SETTLED: u64 = 1;
+    const SETTLED: u64 = 1 << INDEX_BITS;
     /// With ledger 0, which is empty.
     const INITIAL: Self = Self(Self::SETTLED);
 
@@ -107,14 +106,13 @@ impl Head {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the low bits")]
     const fn ledger(self) -> u32 {
-        (self.0 >> 1) as u32 & INDEX
+        index_of(self.0)
     }
 
     /// The head after this one, not settled.
     const fn next(self, ledger: u32) -> Self {
-        Self(((self.0 >> (INDEX_BITS + 1)) + 1) << (INDEX_BITS + 1) | (ledger as u64) << 1)
+        Self(((self.0 >> (INDEX_BITS + 1)) + 1) << (INDEX_BITS + 1) | ledger as u64)
     }
 
     /// The head as a number, which only grows.
@@ -124,9 +122,9 @@ impl Head {
     }
 }
 
-/// A count from which on a row is too large for the recent sums: the sum of as many rows as a window can
-/// have stays below 2⁶³.
-const LARGE: u64 = (1 << 62) / WindowConfig::MAX_SAMPLE_COUNT as u64;
+/// How many ledgers stand in the history itself: as many as take turns while one thread publishes at a
+/// time.
+const FIRST_LEDGERS: u32 = 2;
 
 const INDEX_BITS: u32 = 24;
 const INDEX: u32 = (1 << INDEX_BITS) - 1;
@@ -150,15 +148,14 @@ impl History {
 
     pub(crate) fn new(config: &WindowConfig) -> Self {
         let samples = config.sample_count();
-        let ledgers = Pool::with_capacity(1);
-        ledgers.make(0, Ledger::new);
         Self {
             head: AtomicU64::new(Head::INITIAL.0),
-            free: AtomicU64::new(0),
+            free: [AtomicU64::new(0), AtomicU64::new(0)],
             slots: (0..samples).map(|_| AtomicU64::new(0)).collect(),
             rows: Pool::with_capacity(samples + Self::SPARE_ROWS),
             rows_made: AtomicU32::new(0),
-            ledgers,
+            first_ledgers: std::array::from_fn(|_| Ledger::new()),
+            more_ledgers: Pool::with_capacity(1),
             ledgers_made: AtomicU32::new(1),
         }
     }
@@ -205,10 +202,22 @@ impl History {
         self.head.load(Ordering::Relaxed)
     }
 
+    /// The current ledger, if it is one of the first: it is, except after publications at the same time.
+    #[inline]
+    pub(crate) fn first_ledger(&self, head: Head) -> Option<&Ledger> {
+        self.first_ledgers.get(head.ledger() as usize)
+    }
+
     /// The current ledger.
     #[inline]
     pub(crate) fn ledger(&self, head: Head) -> &Ledger {
-        self.ledgers.get(head.ledger())
+        self.ledger_at(head.ledger())
+    }
+
+    #[inline]
+    fn ledger_at(&self, index: u32) -> &Ledger {
+        let first = self.first_ledgers.get(index as usize);
+        first.unwrap_or_else(|| self.more_ledgers.get(index - FIRST_LEDGERS))
     }
 
     /// The row in a slot.
@@ -231,10 +240,11 @@ impl History {
         // Release: pairs with the acquire fence in `is_still`. A reader that sees what is filled from
         // here on sees that the head has moved on since it was read in its former place.
         fence(Ordering::Release);
-        let head = loop {
+        let (head, current) = loop {
             let head = self.settled(cells);
             stall::at(Point::HeadRead);
-            self.fill(draft, config, head, sealed, &mut spare);
+            let current = self.ledger(head);
+            let slot = self.fill(draft, config, current, sealed, &mut spare);
             stall::at(Point::Filled);
             let next = head.next(index);
             // AcqRel: publishes what was filled. If nothing was published since `head` was read, what
@@ -243,18 +253,19 @@ impl History {
                 self.head.compare_exchange(head.0, next.0, Ordering::AcqRel, Ordering::Relaxed);
             if published.is_ok() {
                 stall::at(Point::Published);
-                self.complete(next, cells);
-                break head;
+                self.take_steps(next, Steps { slot, cell: sealed.cell }, cells);
+                break (head, current);
             }
         };
-        self.give_ledger(head.ledger());
+        self.give_ledger(head.ledger(), current);
     }
 
-    /// Fills a ledger, and a row if the counts go into one, with a publication that follows `head`. If
-    /// other threads publish at the same time, this reads parts of several publications; then the
-    /// compare-exchange against `head` fails, and nothing of it is published.
+    /// Fills a ledger, and a row if the counts go into one, with a publication that follows the current
+    /// one. If other threads publish at the same time, this reads parts of several publications; then
+    /// the compare-exchange against the head fails, and nothing of it is published.
     ///
     /// `spare` is the row to fill, or 0; the row that the publication replaces goes with the ledger.
+    /// Returns the step that puts the filled row into its slot.
     //
     // Out of line, and one part after the other: in the loop of `publish`, the compiler keeps copies of
     // all words at hand, which takes longer than to load them.
@@ -263,12 +274,11 @@ impl History {
         &self,
         draft: &Ledger,
         config: &WindowConfig,
-        head: Head,
+        current: &Ledger,
         sealed: &Sealed,
         spare: &mut u32,
-    ) {
+    ) -> Option<SlotStep> {
         let Sealed { number, is_late, ref counts, .. } = *sealed;
-        let current = self.ledger(head);
         let slot = config.slot_of(number);
         // Acquire: as in `row_in`.
         let from = self.slots[slot].load(Ordering::Acquire);
@@ -294,47 +304,59 @@ impl History {
             let row = self.rows.get(*spare - 1);
             row.bucket.store(number, Ordering::Relaxed);
             row.counts.store_sum(counts, same.map(Row::counts));
-            draft.set_recent(self.recent_after(config, current, sealed, row));
+            self.fill_recent(draft, config, current, sealed, slot);
             SlotStep { slot, from, to: next_word(from, *spare) }
         });
         if !has_row {
-            draft.set_recent(current.recent());
+            draft.copy_recent(current);
         }
         draft.set_steps(step, sealed.cell);
         let left = if has_row { index_of(from) } else { *spare };
         draft.spare_row().store(left, Ordering::Relaxed);
+        step
     }
 
-    /// The recent sums with the sealed counts, which go into `row`.
-    #[inline]
-    fn recent_after(
+    /// The recent sums of a ledger, with the sealed counts, which go into that slot.
+    #[inline(never)]
+    fn fill_recent(
         &self,
+        draft: &Ledger,
         config: &WindowConfig,
         current: &Ledger,
         sealed: &Sealed,
-        row: &Row,
-    ) -> Option<(Range<u64>, [u64; MetricEvent::COUNT])> {
-        let (before, mut sums) = current.recent()?;
-        // Bit by bit: their "or" is as large as the largest, and not twice as large.
-        if row.counts.plain_events().into_iter().fold(0, BitOr::bitor) >= LARGE {
-            return None;
-        }
+        slot: usize,
+    ) {
+        let Some(before) = current.recent_numbers() else { return draft.copy_recent(current) };
+        let samples = config.sample_count();
         let end = before.end.max(sealed.number + 1);
-        let first = end.saturating_sub(config.sample_count() as u64 - 1);
+        let first = end.saturating_sub(samples as u64 - 1);
+        let recent = draft.recent();
+        if sealed.number >= first {
+            recent.store_sum(current.recent(), &sealed.counts.events);
+        } else {
+            recent.store_all(&current.recent().load_all());
+        }
         // The buckets that are not among the newest any more: one, unless there was a gap. No more than N,
         // unless the two ends are of different publications.
-        for bucket in (before.start..first.min(before.end)).take(config.sample_count()) {
-            let row = self.row_in(config.slot_of(bucket));
-            if let Some(row) = row.filter(|row| row.bucket() == bucket) {
-                let left = row.counts.plain_events();
-                sums.iter_mut().zip(left).for_each(|(sum, left)| *sum = sum.wrapping_sub(left));
-            }
+        let leaving = before.start..first.min(before.end);
+        if leaving.start + 1 == leaving.end && sealed.number == before.end {
+            // Of the N − 1 before, the first one: it is in the next slot.
+            let next = if slot + 1 == samples { 0 } else { slot + 1 };
+            self.subtract_row(recent, next, leaving.start);
+        } else {
+            leaving
+                .take(samples)
+                .for_each(|bucket| self.subtract_row(recent, config.slot_of(bucket), bucket));
         }
-        if sealed.number >= first {
-            let added = sealed.counts.plain_events();
-            sums.iter_mut().zip(added).for_each(|(sum, added)| *sum = sum.wrapping_add(added));
+        draft.set_recent_numbers(config.bucket_nanos(), first..end);
+    }
+
+    /// Subtracts the row of a bucket, if there is one.
+    #[inline]
+    fn subtract_row(&self, recent: &EventWords, slot: usize, bucket: u64) {
+        if let Some(row) = self.row_in(slot).filter(|row| row.bucket() == bucket) {
+            recent.subtract(row.counts.events());
         }
-        Some((first..end, sums))
     }
 
     /// Completes a publication. Any thread may, at any later time as well.
@@ -345,6 +367,11 @@ impl History {
         if !self.is_still(head) {
             return;
         }
+        self.take_steps(head, steps, cells);
+    }
+
+    /// Takes the steps of a publication, and says that they were taken.
+    fn take_steps(&self, head: Head, steps: Steps, cells: &CellTable) {
         stall::at(Point::StepsRead);
         if let Some(SlotStep { slot, from, to }) = steps.slot {
             // Fails if it has been done: the tag of a slot only grows.
@@ -370,32 +397,41 @@ impl History {
         index + 1
     }
 
-    /// A ledger to fill.
+    /// A ledger to fill: one of the first if one is free, so that it is read without a look-up in the pool.
     fn take_ledger(&self) -> (u32, &Ledger) {
+        if let Some(ledger) = self.free.iter().find_map(|free| self.take_from(free)) {
+            return ledger;
+        }
+        let index = self.ledgers_made.fetch_add(1, Ordering::Relaxed);
+        let first = self.first_ledgers.get(index as usize);
+        let more = || self.more_ledgers.make(index - FIRST_LEDGERS, Ledger::new);
+        (index, first.unwrap_or_else(more))
+    }
+
+    fn take_from(&self, free: &AtomicU64) -> Option<(u32, &Ledger)> {
         // Acquire: pairs with the Release in `give_ledger`. The head has moved on from it.
-        let mut top = self.free.load(Ordering::Acquire);
+        let mut top = free.load(Ordering::Acquire);
         while let Some(index) = index_of(top).checked_sub(1) {
-            let ledger = self.ledgers.get(index);
+            let ledger = self.ledger_at(index);
             // If another thread has taken it by now, the tag has changed.
             let next = ledger.next_free().load(Ordering::Relaxed);
             stall::at(Point::FreeLedgerSeen);
             let below = next_word(top, next);
-            match self.free.compare_exchange(top, below, Ordering::Acquire, Ordering::Acquire) {
-                Ok(_) => return (index, ledger),
+            match free.compare_exchange(top, below, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some((index, ledger)),
                 Err(found) => top = found,
             }
         }
-        let index = self.ledgers_made.fetch_add(1, Ordering::Relaxed);
-        (index, self.ledgers.make(index, Ledger::new))
+        None
     }
 
-    fn give_ledger(&self, index: u32) {
-        let ledger = self.ledgers.get(index);
-        let mut top = self.free.load(Ordering::Relaxed);
+    fn give_ledger(&self, index: u32, ledger: &Ledger) {
+        let free = &self.free[usize::from(index >= FIRST_LEDGERS)];
+        let mut top = free.load(Ordering::Relaxed);
         loop {
             ledger.next_free().store(index_of(top), Ordering::Relaxed);
             let with_it = next_word(top, index + 1);
-            match self.free.compare_exchange(top, with_it, Ordering::Release, Ordering::Relaxed) {
+            match free.compare_exchange(top, with_it, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(found) => top = found,
             }
@@ -415,15 +451,17 @@ impl History {
     pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>) {
         let made = self.ledgers_made.load(Ordering::Relaxed);
         let in_slots = self.slots.iter().map(|slot| index_of(slot.load(Ordering::Relaxed)));
-        let spare = (0..made).map(|it| self.ledgers.get(it).spare_row().load(Ordering::Relaxed));
+        let spare = (0..made).map(|it| self.ledger_at(it).spare_row().load(Ordering::Relaxed));
         let current = Head(self.head.load(Ordering::Relaxed)).ledger() + 1;
-        let top = index_of(self.free.load(Ordering::Relaxed));
-        let free = std::iter::successors(Some(top), |&index| {
-            let ledger = self.ledgers.get(index.checked_sub(1)?);
-            Some(ledger.next_free().load(Ordering::Relaxed))
+        let free = self.free.iter().flat_map(|free| {
+            let top = index_of(free.load(Ordering::Relaxed));
+            let free = std::iter::successors(Some(top), |&index| {
+                let ledger = self.ledger_at(index.checked_sub(1)?);
+                Some(ledger.next_free().load(Ordering::Relaxed))
+            });
+            // One more than were made: enough to show a list that runs in a circle.
+            free.take(made as usize + 1)
         });
-        // One more than were made: enough to show a list that runs in a circle.
-        let free = free.take(made as usize + 1);
         let in_order = |blocks: &mut dyn Iterator<Item = u32>| {
             let mut blocks: Vec<_> = blocks.filter(|&block| block != 0).collect();
             blocks.sort_unstable();

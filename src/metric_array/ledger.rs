@@ -1,10 +1,11 @@
 //! The steps of one publication, and the running totals after it.
 
-use std::ops::Range;
+use std::ops::{BitOr, Range};
 
 use super::atomic_counts::{AtomicCounts, EventWords};
 use super::counts::Counts;
 use super::thread_cell::State;
+use crate::cell::CEILING;
 use crate::event::MetricEvent;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -32,10 +33,12 @@ pub(crate) struct Ledger {
     /// after the newest sealed one, which is not sealed itself while its threads record in it;
     /// otherwise with a row more or some rows less.
     recent: EventWords,
-    /// The number of the first of these buckets, or [`UNKNOWN`](Self::UNKNOWN).
+    /// The number of the first of these buckets.
     recent_first: AtomicU64,
-    /// That of the last one, plus 1; or 0.
+    /// That of the last one, plus 1; or [`UNKNOWN`](Self::UNKNOWN).
     recent_end: AtomicU64,
+    /// When the bucket of that number starts, in nanoseconds.
+    recent_end_start: AtomicU64,
     /// Gauge counts of retired cells, and of threads without a cell.
     entered: AtomicU64,
     ended: AtomicU64,
@@ -76,8 +79,8 @@ pub(crate) struct GaugeCounts {
 }
 
 impl Ledger {
-    /// In place of the first bucket of the recent sums, for good: a row was so large that they might
-    /// overflow. No bucket has this number.
+    /// In place of the end of the recent sums, for good: they are so large that the next ones might
+    /// overflow, or their end is the end of time. No bucket has this number.
     const UNKNOWN: u64 = u64::MAX;
 
     /// That of a history in which nothing was sealed.
@@ -95,6 +98,7 @@ impl Ledger {
             late: AtomicCounts::new(),
             recent_first: zero(),
             recent_end: zero(),
+            recent_end_start: zero(),
             recent: EventWords::new(),
             entered: zero(),
             ended: zero(),
@@ -136,17 +140,25 @@ impl Ledger {
         set(&self.ended, ended.wrapping_add(more.ended));
     }
 
-    /// The recent sums; `None` if they might overflow.
+    pub(crate) fn copy_recent(&self, current: &Self) {
+        set(&self.recent_first, current.recent_first.load(Ordering::Relaxed));
+        set(&self.recent_end, current.recent_end.load(Ordering::Relaxed));
+        set(&self.recent_end_start, current.recent_end_start.load(Ordering::Relaxed));
+        self.recent.store_all(&current.recent.load_all());
+    }
+
+    /// The buckets of the recent sums, which have been stored; or [`UNKNOWN`](Self::UNKNOWN).
     #[inline]
-    pub(crate) fn set_recent(&self, recent: Option<(Range<u64>, [u64; MetricEvent::COUNT])>) {
-        match recent {
-            Some((numbers, sums)) => {
-                set(&self.recent_first, numbers.start);
-                set(&self.recent_end, numbers.end);
-                self.recent.store_all(&sums);
-            }
-            None => set(&self.recent_first, Self::UNKNOWN),
-        }
+    pub(crate) fn set_recent_numbers(&self, bucket_nanos: u64, Range { start, end }: Range<u64>) {
+        // Bit by bit: their "or" is as large as the largest, and not twice as large. A sealed count is no
+        // larger than the ceiling.
+        let are_small = self.recent.plain().into_iter().fold(0, BitOr::bitor) < CEILING;
+        // The last bucket of all may end before its length is over.
+        let end_start = end.checked_mul(bucket_nanos);
+        let is_whole = end_start.is_some_and(|it| it.checked_add(bucket_nanos - 1).is_some());
+        set(&self.recent_first, start);
+        set(&self.recent_end, if are_small && is_whole { end } else { Self::UNKNOWN });
+        set(&self.recent_end_start, end_start.unwrap_or(0));
     }
 
     #[inline]
@@ -192,18 +204,25 @@ impl Ledger {
         (self.has_late.load(Ordering::Relaxed) != 0).then(|| self.late.load())
     }
 
-    /// The buckets of the recent sums, and the sums; `None` if a row was too large.
+    /// The recent sums. Of response times there is none: it would take more than a word.
     #[inline]
-    pub(crate) fn recent(&self) -> Option<(Range<u64>, [u64; MetricEvent::COUNT])> {
-        let first = self.recent_first();
-        let numbers = first..self.recent_end.load(Ordering::Relaxed);
-        (first != Self::UNKNOWN).then(|| (numbers, self.recent.load_all()))
+    pub(crate) const fn recent(&self) -> &EventWords {
+        &self.recent
     }
 
-    /// The number of the first bucket of the recent sums; none that exists if a row was too large.
+    /// The buckets of the recent sums; `None` if these are not known.
     #[inline]
-    pub(crate) fn recent_first(&self) -> u64 {
-        self.recent_first.load(Ordering::Relaxed)
+    pub(crate) fn recent_numbers(&self) -> Option<Range<u64>> {
+        let end = self.recent_end.load(Ordering::Relaxed);
+        (end != Self::UNKNOWN).then(|| self.recent_first.load(Ordering::Relaxed)..end)
+    }
+
+    /// The bucket after those of the recent sums, and when it starts. If these are not known, no thread
+    /// records in a bucket of that number.
+    #[inline]
+    pub(crate) fn after_recent(&self) -> (u64, u64) {
+        let [number, start] = [&self.recent_end, &self.recent_end_start];
+        (number.load(Ordering::Relaxed), start.load(Ordering::Relaxed))
     }
 
     /// The recent sums of some events, not of response times.

@@ -39,7 +39,7 @@ use cell_table::CellTable;
 use history::{History, Sealed};
 use ledger::{CellStep, GaugeCounts};
 use read::Moment;
-use thread_cache::Leased;
+use thread_cache::{Lease, Leased};
 use thread_cell::{LATE, State, ThreadCell};
 
 /// What follows from the bucket that a thread begins to record in.
@@ -115,14 +115,14 @@ impl MetricArray {
 
     /// The calling thread's cell; `None` if it is to have none.
     fn lease(&self) -> Option<Leased> {
-        if !thread_cache::may_own() {
-            return None;
+        // First: a thread that may own no cell has none in its cache.
+        let found = thread_cache::find(self.id);
+        if found.is_some() || !thread_cache::may_own() {
+            return found;
         }
-        thread_cache::find(self.id).or_else(|| {
-            let (place, cell, state) = self.cells.adopt().or_else(|| self.cells.add())?;
-            stall::at(Point::CellTaken);
-            Some(thread_cache::insert(self.id, place, cell, state))
-        })
+        let (place, cell, state) = self.cells.adopt().or_else(|| self.cells.add())?;
+        stall::at(Point::CellTaken);
+        Some(thread_cache::insert(self.id, place, cell, state))
     }
 
     /// Binds the calling thread's cell to a bucket, unless it is already; returns its state.
@@ -141,7 +141,7 @@ impl MetricArray {
             self.cells.make_present(place);
         }
         if is_to_sweep {
-            self.sweep(number);
+            self.sweep(number, place);
         }
         stall::at(Point::Bound);
         bound
@@ -210,8 +210,8 @@ impl MetricArray {
     /// Records without a cell of the thread's own: for a thread that is ending, and where there is no
     /// place for one more cell.
     fn record_directly(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>)) {
-        let cell = ThreadCell::new(0);
-        op(OwnedCell::not_kept(&cell));
+        let (cell, lease) = (ThreadCell::new(0), Lease::new());
+        op(OwnedCell { cell: &cell, lease: &lease });
         let number = self.config.bucket_number(now);
         let is_late = self.arrive(number).is_late;
         self.publish(&Sealed {
@@ -224,9 +224,11 @@ impl MetricArray {
     }
 
     /// Sweeps one group of cells, once for each new bucket: retires an abandoned cell, and removes idle
-    /// cells from the masks.
-    fn sweep(&self, number: u64) {
-        let Some(group) = self.cells.next_group() else { return };
+    /// cells from the masks. The cell at `bound` was just bound to that bucket.
+    fn sweep(&self, number: u64, bound: u32) {
+        let Some(group) = self.cells.next_group().filter(|group| !group.has_only(bound)) else {
+            return;
+        };
         let samples = self.config.sample_count() as u64;
         let is_idle = |cell: &ThreadCell, state: State| {
             let bucket = cell.bucket();

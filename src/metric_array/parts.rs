@@ -79,6 +79,7 @@ impl BareCell {
     }
 
     /// Gives it back. Returns the state in which it is left, as a number.
+    #[must_use]
     pub fn give(self) -> u64 {
         self.cell.disown();
         let left = self.cell.state().0;

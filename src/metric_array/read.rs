@@ -8,6 +8,7 @@ use super::history::{Head, History, Row};
 use super::ledger::Ledger;
 use super::thread_cell::{LATE, ThreadCell};
 use crate::account::Account;
+use crate::cell::CEILING;
 use crate::event::MetricEvent;
 use crate::metric_totals::MetricTotals;
 use crate::sync::Ordering;
@@ -215,7 +216,7 @@ impl<'a> Moment<'a> {
         let is_near = |recent: &Range<u64>| {
             numbers.last + 1 >= recent.end && 2 * first.abs_diff(recent.start) <= samples
         };
-        let recent = ledger.recent().map(|(numbers, _)| numbers).filter(is_near);
+        let recent = ledger.recent_numbers().filter(is_near);
         let Some(recent) = recent else { return self.sums_of_rows(numbers, events) };
         let sums = ledger.recent_sums(events);
         let rows = |rows: Range<u64>| match rows.end.checked_sub(1) {
@@ -285,60 +286,65 @@ impl MetricArray {
     pub(crate) fn sum(&self, numbers: RangeInclusive<u64>, event: MetricEvent) -> u128 {
         match event {
             MetricEvent::Rt => self.totals(numbers).rt_nanos,
-            event => self.any_sums(Numbers::of(&numbers), [event])[0].into(),
+            event => self.sums(numbers, [event])[0].into(),
         }
     }
 
-    /// The sums of some events over the buckets of those numbers, at most N, and not of response times,
-    /// whose sum takes more than a word. They saturate.
+    /// The sums of some events over the N buckets that end with that of `now`, in the most frequent state,
+    /// and `None` in any other: `now` is in the newest bucket, and at most `within` nanoseconds after its
+    /// start, no thread has sealed counts of that bucket, all active cells are among the window's first
+    /// 32, no sum reaches [`CEILING`], and no thread publishes at the same time or was the last of several
+    /// that did.
+    ///
+    /// It takes a third of the instructions of [`sums`](Self::sums): it has no retry, and no division to
+    /// find the bucket of `now`.
     #[inline]
+    pub(crate) fn steady_sums<const K: usize>(
+        &self,
+        now: Timestamp,
+        within: u64,
+        events: [MetricEvent; K],
+    ) -> Option<[u64; K]> {
+        let history = self.history.get()?;
+        let head = history.if_settled()?;
+        stall::at(Point::MomentTaken);
+        let ledger = history.first_ledger(head)?;
+        let (newest, newest_start) = ledger.after_recent();
+        // One comparison for both ends of the bucket: a time before it wraps around.
+        if now.as_nanos().wrapping_sub(newest_start) >= within {
+            return None;
+        }
+        let mut sums = ledger.recent_sums(events);
+        let samples = self.config.sample_count() as u64;
+        self.cells.try_for_each_active_of_few(|cell| {
+            // No cell is bound to a later bucket; that of a late one is beyond all others.
+            if cell.state().is_bound() && newest.wrapping_sub(cell.bucket()) < samples {
+                for k in 0..K {
+                    sums[k] = sums[k].checked_add(cell.unbounded_sum(events[k]))?;
+                }
+            }
+            Some(())
+        })?;
+        stall::at(Point::Counted);
+        // After the fence in `is_still`: no thread had come to a later bucket by then, so that no bucket
+        // of the window was gone, and none of its cells was found idle.
+        let is_newest = || self.newest.load(Ordering::Relaxed) == newest.wrapping_add(1);
+        if !history.is_still(head) || !is_newest() {
+            return None;
+        }
+        // A count that is not bounded is no less than the ceiling.
+        sums.iter().all(|&sum| sum < CEILING).then_some(sums)
+    }
+
+    /// The sums of some events over the buckets of those numbers, and not of response times, whose sum
+    /// takes more than a word. They saturate.
+    #[inline(never)]
     pub(crate) fn sums<const K: usize>(
         &self,
         numbers: RangeInclusive<u64>,
         events: [MetricEvent; K],
     ) -> [u64; K] {
         let asked = Numbers::of(&numbers);
-        match self.steady_sums(asked, events) {
-            Some(sums) => sums,
-            None => self.any_sums(asked, events),
-        }
-    }
-
-    /// The same in the most frequent state, and `None` in any other: the buckets are a whole window that
-    /// ends with the newest bucket, no thread has sealed counts of that bucket, all active cells are among
-    /// the window's first 32, and no thread publishes at the same time.
-    ///
-    /// It takes half the instructions of [`any_sums`](Self::any_sums), since it has no call and no retry.
-    #[inline]
-    fn steady_sums<const K: usize>(
-        &self,
-        asked: Numbers,
-        events: [MetricEvent; K],
-    ) -> Option<[u64; K]> {
-        let history = self.history.get()?;
-        let head = history.if_settled()?;
-        // Relaxed: as in `Moment::of`.
-        let newest = self.newest.load(Ordering::Relaxed);
-        stall::at(Point::MomentTaken);
-        // The recent sums end before the newest bucket, unless it was sealed: then they begin later.
-        let ledger = history.ledger(head);
-        if asked.first != ledger.recent_first() || asked.last + 1 != newest {
-            return None;
-        }
-        let mut sums = ledger.recent_sums(events);
-        self.cells.for_each_active_of_few(|cell| {
-            if is_bound_to(cell, asked) {
-                Part::Cell(cell).add_to(&mut sums, events);
-            }
-        })?;
-        stall::at(Point::Counted);
-        let is_still = history.is_still(head) && self.newest.load(Ordering::Relaxed) == newest;
-        is_still.then_some(sums)
-    }
-
-    /// The same in any state.
-    #[inline(never)]
-    fn any_sums<const K: usize>(&self, asked: Numbers, events: [MetricEvent; K]) -> [u64; K] {
         loop {
             let moment = Moment::of(self);
             let mut sums = [0; K];

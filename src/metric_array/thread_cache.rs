@@ -34,16 +34,22 @@ static NONE: ThreadCache = ThreadCache::new();
 /// a thread that has ended to one that begins, without unsafe code; they are never read by others.
 #[derive(Debug)]
 struct ThreadCache {
-    entries: [Entry; LEN],
-    leases: [Lease; LEN],
+    sets: [Set; THREAD_CACHE_SETS],
 }
 
 const WAYS: usize = 2;
-const LEN: usize = WAYS * THREAD_CACHE_SETS;
+
+/// The windows whose ids have one remainder. A record reads the first of its two cache lines.
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct Set {
+    entries: [Entry; WAYS],
+    leases: [Lease; WAYS],
+}
 
 /// The words that each record reads.
 #[derive(Debug)]
-struct Entry {
+pub(crate) struct Entry {
     /// The window's id; 0 for none.
     window: PrivateU64,
     /// The start of the bucket that the cell is bound to.
@@ -55,7 +61,7 @@ struct Entry {
 
 /// The words that only a change of the bucket and the gauge read.
 #[derive(Debug)]
-struct Lease {
+pub(crate) struct Lease {
     /// The window's id, also while its entry is empty; 0 for none.
     window: PrivateU64,
     place: PrivateU64,
@@ -72,11 +78,15 @@ struct GaugeLook {
     looked_at: PrivateU64,
 }
 
-impl GaugeLook {
-    const fn new() -> Self {
-        Self { highest: PrivateU64::new(0), looked_at: PrivateU64::new(0) }
+impl Lease {
+    /// One of no window. The first request looks at the gauge.
+    pub(crate) const fn new() -> Self {
+        let gauge = GaugeLook { highest: PrivateU64::new(0), looked_at: PrivateU64::new(0) };
+        Self { window: PrivateU64::new(0), place: PrivateU64::new(0), gauge }
     }
+}
 
+impl GaugeLook {
     #[inline]
     fn is_due(&self, here: i64, now: Timestamp, look_after: u64) -> bool {
         // A time before that looks as well.
@@ -100,16 +110,11 @@ impl GaugeLook {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedCell<'a> {
     pub(crate) cell: &'a ThreadCell,
-    /// `None` for a cell that is not in the cache.
-    lease: Option<&'a Lease>,
+    /// That of its place in the cache, or a new one for a cell that is not kept.
+    pub(crate) lease: &'a Lease,
 }
 
 impl<'a> OwnedCell<'a> {
-    /// A cell that is not in the cache.
-    pub(crate) const fn not_kept(cell: &'a ThreadCell) -> Self {
-        Self { cell, lease: None }
-    }
-
     #[inline]
     pub(crate) const fn writer(self) -> OwnedWriter<'a> {
         self.cell.writer()
@@ -120,15 +125,15 @@ impl<'a> OwnedCell<'a> {
     /// nanoseconds ago.
     #[inline]
     pub(crate) fn enter(self, now: Timestamp, look_after: u64) -> bool {
-        let here = self.cell.enter();
-        self.lease.is_none_or(|lease| lease.gauge.is_due(here, now, look_after))
+        self.lease.gauge.is_due(self.cell.enter(), now, look_after)
     }
 }
 
 /// A cell of the calling thread, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leased {
-    index: usize,
+    entry: &'static Entry,
+    lease: &'static Lease,
     pub(crate) place: u32,
     pub(crate) cell: &'static ThreadCell,
     pub(crate) state: State,
@@ -139,21 +144,21 @@ pub(crate) struct Leased {
 #[expect(clippy::inline_always, reason = "part of every record")]
 pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<OwnedCell<'static>> {
     let cache = CACHE.with(Cell::get);
-    let mut index = first_way(window);
-    let mut entry = &cache.entries[index];
-    if entry.window.get() != window {
-        index += 1;
-        entry = &cache.entries[index];
-        if entry.window.get() != window {
-            return None;
-        }
-    }
+    let Set { entries: [entry, second], leases: [lease, lease_of_second] } =
+        &cache.sets[set_of(window)];
+    let (entry, lease) = if entry.window.get() == window {
+        (entry, lease)
+    } else if second.window.get() == window {
+        (second, lease_of_second)
+    } else {
+        return None;
+    };
     // One comparison for both ends of the bucket: a time before it wraps around.
     if now.as_nanos().wrapping_sub(entry.start.get()) >= bucket_nanos {
         return None;
     }
     match entry.cell.load() {
-        Some(cell) => Some(OwnedCell { cell, lease: Some(&cache.leases[index]) }),
+        Some(cell) => Some(OwnedCell { cell, lease }),
         None => no_cell(),
     }
 }
@@ -169,12 +174,11 @@ fn no_cell() -> Option<OwnedCell<'static>> {
 /// The cell that the calling thread has for that window, bound to whichever bucket.
 pub(crate) fn find(window: u64) -> Option<Leased> {
     let cache = CACHE.with(Cell::get);
-    let first = first_way(window);
-    let index = (first..first + WAYS).find(|&it| cache.leases[it].window.get() == window)?;
-    let entry = &cache.entries[index];
+    let (entry, lease) = cache.sets[set_of(window)].find(window)?;
     #[expect(clippy::cast_possible_truncation, reason = "it was a u32")]
-    let place = cache.leases[index].place.get() as u32;
-    Some(Leased { index, place, cell: entry.cell.load()?, state: State(entry.state.get()) })
+    let place = lease.place.get() as u32;
+    let (cell, state) = (entry.cell.load()?, State(entry.state.get()));
+    Some(Leased { entry, lease, place, cell, state })
 }
 
 /// Keeps a cell that the calling thread has become the owner of. If its set is full, the cell in its
@@ -183,19 +187,17 @@ pub(crate) fn find(window: u64) -> Option<Leased> {
 /// The thread has a cache: [`may_own`] has returned true.
 pub(crate) fn insert(window: u64, place: u32, cell: &'static ThreadCell, state: State) -> Leased {
     let cache = CACHE.with(Cell::get);
-    let first = first_way(window);
-    let free = (first..first + WAYS).find(|&it| cache.leases[it].window.get() == 0);
-    let index = free.unwrap_or_else(|| {
-        cache.abandon(first + 1);
-        cache.copy(first, first + 1);
-        first
+    let set = &cache.sets[set_of(window)];
+    let (entry, lease) = set.find(0).unwrap_or_else(|| {
+        set.abandon(1);
+        set.move_first_to_second();
+        (&set.entries[0], &set.leases[0])
     });
-    let (entry, lease) = (&cache.entries[index], &cache.leases[index]);
     lease.window.set(window);
     lease.place.set(place.into());
     lease.gauge.reset();
     entry.set(0, 0, Some(cell), state);
-    Leased { index, place, cell, state }
+    Leased { entry, lease, place, cell, state }
 }
 
 /// Has records in the bucket that starts at `start` find the cell, which is bound to it in this state.
@@ -207,18 +209,16 @@ pub(crate) fn rebind(
     state: State,
     start: Option<Timestamp>,
 ) -> OwnedCell<'static> {
-    let Leased { index, cell, .. } = leased;
-    let cache = CACHE.with(Cell::get);
-    let entry = &cache.entries[index];
+    let Leased { entry, lease, cell, .. } = leased;
     if entry.state.get() != state.0 {
         // In each bucket, the first request of a thread looks.
-        cache.leases[index].gauge.reset();
+        lease.gauge.reset();
     }
     match start {
         Some(start) => entry.set(window, start.as_nanos(), Some(cell), state),
         None => entry.set(0, 0, Some(cell), state),
     }
-    OwnedCell { cell, lease: Some(&cache.leases[index]) }
+    OwnedCell { cell, lease }
 }
 
 /// Whether the calling thread may own cells: it has a cache, or gets one now. False for a thread that
@@ -237,8 +237,8 @@ pub(crate) fn may_own() -> bool {
 
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the remainder is below the number of sets")]
-const fn first_way(window: u64) -> usize {
-    (window % THREAD_CACHE_SETS as u64) as usize * WAYS
+const fn set_of(window: u64) -> usize {
+    (window % THREAD_CACHE_SETS as u64) as usize
 }
 
 impl Entry {
@@ -253,6 +253,12 @@ impl Entry {
 impl ThreadCache {
     #[cfg_attr(not(loom), expect(clippy::large_stack_arrays, reason = "of a static, or of a box"))]
     const fn new() -> Self {
+        Self { sets: [const { Set::new() }; THREAD_CACHE_SETS] }
+    }
+}
+
+impl Set {
+    const fn new() -> Self {
         Self {
             entries: [const {
                 Entry {
@@ -261,20 +267,19 @@ impl ThreadCache {
                     cell: AtomicCell::new(None),
                     state: PrivateU64::new(0),
                 }
-            }; LEN],
-            leases: [const {
-                Lease {
-                    window: PrivateU64::new(0),
-                    place: PrivateU64::new(0),
-                    gauge: GaugeLook::new(),
-                }
-            }; LEN],
+            }; WAYS],
+            leases: [const { Lease::new() }; WAYS],
         }
     }
 
+    /// The way of that window, or for 0 an empty one.
+    fn find(&self, window: u64) -> Option<(&Entry, &Lease)> {
+        self.entries.iter().zip(&self.leases).find(|(_, lease)| lease.window.get() == window)
+    }
+
     /// Gives up the cell there, if there is one.
-    fn abandon(&self, index: usize) {
-        let (entry, lease) = (&self.entries[index], &self.leases[index]);
+    fn abandon(&self, way: usize) {
+        let (entry, lease) = (&self.entries[way], &self.leases[way]);
         if lease.window.get() != 0 {
             lease.window.set(0);
             let (cell, state) = (entry.cell.load(), State(entry.state.get()));
@@ -286,9 +291,8 @@ impl ThreadCache {
         }
     }
 
-    fn copy(&self, from: usize, to: usize) {
-        let [entry, lease] = [from, to].map(|index| (&self.entries[index], &self.leases[index]));
-        let ((from_entry, from_lease), (to_entry, to_lease)) = (entry, lease);
+    fn move_first_to_second(&self) {
+        let ([from_entry, to_entry], [from_lease, to_lease]) = (&self.entries, &self.leases);
         let state = State(from_entry.state.get());
         let (window, start) = (from_entry.window.get(), from_entry.start.get());
         to_entry.set(window, start, from_entry.cell.load(), state);
@@ -353,7 +357,7 @@ impl Drop for Cleanup {
         // First, so that a record by another destructor finds nothing. (Loom drops all locals of a
         // thread together, and has none of them any more.)
         let _ = CACHE.try_with(|cache| cache.set(&NONE));
-        (0..LEN).for_each(|index| leaked.cache.abandon(index));
+        leaked.cache.sets.iter().for_each(|set| (0..WAYS).for_each(|way| set.abandon(way)));
         // Release: pairs with the Acquire in `take`.
         leaked.is_taken.store(0, Ordering::Release);
     }

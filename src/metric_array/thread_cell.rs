@@ -132,6 +132,12 @@ impl ThreadCell {
         self.counts.sum(event)
     }
 
+    /// The same of a counter that may be beyond its end for a moment; then this is 2⁶² or more.
+    #[inline]
+    pub(crate) fn unbounded_sum(&self, event: MetricEvent) -> u64 {
+        self.counts.unbounded_sum(event)
+    }
+
     #[inline]
     pub(crate) fn state(&self) -> State {
         // Acquire: pairs with the Release of each transition.

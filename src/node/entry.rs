@@ -151,9 +151,12 @@ where
         self.node.count_out(now, event, self.permits, rt);
     }
 
+    /// Ends a request that was dropped. By value: an entry that has an address stays in memory.
     #[cold]
-    fn abandon(&mut self) {
-        self.end(C::now, MetricEvent::Exception);
+    fn abandon(node: &ResourceNode<C>, start: Timestamp, permits: u64) {
+        let now = node.clock().now();
+        let rt = now.as_nanos().saturating_sub(start.as_nanos());
+        node.count_out(now, MetricEvent::Exception, permits, rt);
     }
 }
 
@@ -165,7 +168,7 @@ where
     #[inline(always)]
     fn drop(&mut self) {
         if !self.has_ended {
-            self.abandon();
+            Self::abandon(&self.node, self.start, self.permits);
         }
     }
 }

@@ -50,6 +50,9 @@ pub struct SlidingWindow<C = MonotonicClock> {
     buckets_per_sample: u64,
     /// How many of the array's buckets this window covers.
     array_len: usize,
+    /// For how many nanoseconds from its start on a read in the newest bucket may be a
+    /// [steady](MetricArray::steady_sums) one: a bucket of the array, or 0 for a view of fewer buckets.
+    steady_within: u64,
     interval_secs: f64,
     /// The start of the array's bucket in which the window was made.
     made: Timestamp,
@@ -98,6 +101,7 @@ impl<C: Clock> SlidingWindow<C> {
             config,
             buckets_per_sample: 1,
             array_len: config.sample_count(),
+            steady_within: config.bucket_nanos(),
             interval_secs: config.interval().as_secs_f64(),
             made,
             whole_at: Self::whole_at(&config, &config),
@@ -144,8 +148,11 @@ impl<C: Clock> SlidingWindow<C> {
         let array_len = config.sample_count() * usize::try_from(buckets_per_sample).unwrap_or(1);
         let interval_secs = config.interval().as_secs_f64();
         let whole_at = Self::whole_at(&config, self.array.config());
+        let covers_all = array_len == self.array.config().sample_count();
+        let steady_within = if covers_all { self.array.config().bucket_nanos() } else { 0 };
         let view = self.clone();
-        Ok(Self { config, buckets_per_sample, array_len, interval_secs, whole_at, ..view })
+        let read = Self { config, buckets_per_sample, array_len, steady_within, ..view };
+        Ok(Self { interval_secs, whole_at, ..read })
     }
 
     /// The start of the bucket in which the window was made.

@@ -34,7 +34,10 @@ impl<C: Clock> SlidingWindow<C> {
     /// saturates at `u64::MAX`.
     #[inline]
     pub fn sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
-        self.sum_of(self.covered(now), event)
+        match event {
+            MetricEvent::Rt => self.totals(now).sum(event),
+            event => self.sums_at(now, [event])[0],
+        }
     }
 
     /// The rate of `event` per second over the window now.
@@ -270,11 +273,20 @@ impl<C: Clock> SlidingWindow<C> {
     }
 
     /// The sums of some events over the window at `now`, of one moment.
+    #[inline]
     pub(crate) fn sums_at<const K: usize>(
         &self,
         now: Timestamp,
         events: [MetricEvent; K],
     ) -> [u64; K] {
+        match self.array.steady_sums(now, self.steady_within, events) {
+            Some(sums) => sums,
+            None => self.other_sums_at(now, events),
+        }
+    }
+
+    #[inline(never)]
+    fn other_sums_at<const K: usize>(&self, now: Timestamp, events: [MetricEvent; K]) -> [u64; K] {
         self.array.sums(self.covered(now), events)
     }
 
