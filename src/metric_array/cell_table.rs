@@ -15,8 +15,9 @@ const PLACES: u32 = if cfg!(loom) { 4 } else { 1 << 16 };
 ///
 /// A cell stays at its place until the window is dropped, and goes from one thread to the next when
 /// its owner has ended. Two masks say which places a reader must visit: those whose cell may be bound
-/// to a bucket of the window (`active`), and those whose cell has gauge counts (`present`). A third one
-/// says which levels have active places at all.
+/// to a bucket of the window (`active`), and those whose cell has gauge counts (`present`). Further ones
+/// say in which groups and levels a place is active at all, so that a reader looks at no group in which
+/// all threads idle.
 #[derive(Debug)]
 pub(crate) struct CellTable {
     /// How many places were taken.
@@ -34,6 +35,8 @@ pub(crate) struct CellTable {
 #[derive(Debug)]
 struct Level {
     groups: Box<[Group]>,
+    /// The groups that have active places: a place for each, or for as many as make 32 places of all.
+    active: Mask,
     next: Lazy<Self>,
 }
 
@@ -51,7 +54,8 @@ struct Group {
 /// A place is removed by a thread that has found its cell idle, and inserted by the cell's owner once
 /// the cell is not idle any more. An insertion changes the word also if the bit is set: so either the
 /// removal acquires the insertion and then finds the cell in use, or its compare-exchange fails. The mask
-/// of levels follows the same protocol: a level is removed by a thread that has found its groups empty.
+/// of a level and that of all levels follow the same protocol: a group or a level is removed by a thread
+/// that has found it empty, and inserted after the place.
 #[derive(Debug)]
 pub(crate) struct Mask(AtomicU64);
 
@@ -117,11 +121,6 @@ const fn is_empty(word: u64) -> bool {
     word as u32 == 0
 }
 
-/// The depth of a place's level; `None` for a place of the first group.
-fn depth_of(place: u32) -> Option<usize> {
-    (place as usize / GROUP).checked_ilog2().map(|depth| depth as usize)
-}
-
 impl CellTable {
     pub(crate) fn new() -> Self {
         Self {
@@ -172,7 +171,8 @@ impl CellTable {
     pub(crate) fn activate(&self, place: u32) {
         if let Some((group, bit)) = self.group(place) {
             group.active.insert(bit);
-            if let Some(depth) = depth_of(place) {
+            if let Some((level, depth, index)) = self.level_of(place) {
+                level.active.insert(level.bit_of(index));
                 self.active_levels.insert(depth);
             }
         }
@@ -208,25 +208,56 @@ impl CellTable {
         std::iter::successors(self.more.get(), |level| level.next.get())
     }
 
+    /// The level of a place, its depth, and the index of the place's group in it; `None` for a place of the
+    /// first group.
+    fn level_of(&self, place: u32) -> Option<(&Level, usize, usize)> {
+        let index = place as usize / GROUP;
+        let depth = index.checked_ilog2()? as usize;
+        Some((self.levels().nth(depth)?, depth, index - (1 << depth)))
+    }
+
     /// Visits the cells that may be bound to a bucket of the window.
     #[inline]
     pub(crate) fn for_each_active(&self, mut visit: impl FnMut(&ThreadCell)) {
-        let Some(first) = self.first.get() else { return };
-        first.for_each(&first.active, &mut visit);
-        let levels = self.active_levels.load();
-        if is_empty(levels) {
-            return;
-        }
-        let active = self.levels().enumerate().filter(|(depth, _)| levels & 1 << depth != 0);
-        for group in active.flat_map(|(_, level)| &level.groups) {
-            group.for_each(&group.active, &mut visit);
-        }
+        let _ = self.try_for_each_active(|cell| {
+            visit(cell);
+            Some(())
+        });
     }
 
-    /// The same if all of them are among the first 32 cells; otherwise `None`, and none is visited. Ends
-    /// with the first `None` of `visit`.
+    /// The same, and ends with the first `None`.
     #[inline]
-    pub(crate) fn try_for_each_active_of_few(
+    pub(crate) fn try_for_each_active(
+        &self,
+        mut visit: impl FnMut(&ThreadCell) -> Option<()>,
+    ) -> Option<()> {
+        let Some(first) = self.first.get() else { return Some(()) };
+        first.try_for_each(&first.active, &mut visit)?;
+        let levels = self.active_levels.load();
+        if is_empty(levels) { Some(()) } else { self.try_for_each_in_levels(levels, visit) }
+    }
+
+    /// Apart: most windows have no more than the first group.
+    #[cold]
+    fn try_for_each_in_levels(
+        &self,
+        active: u64,
+        mut visit: impl FnMut(&ThreadCell) -> Option<()>,
+    ) -> Option<()> {
+        for (depth, level) in self.levels().enumerate() {
+            if active & 1 << depth != 0 {
+                try_for_each_bit(level.active.load(), |bit| {
+                    let mut groups = level.groups_of(bit).iter();
+                    groups.try_for_each(|group| group.try_for_each(&group.active, &mut visit))
+                })?;
+            }
+        }
+        Some(())
+    }
+
+    /// The same if all of them are among the first 32 cells; otherwise `None`.
+    #[inline]
+    pub(crate) fn try_for_each_active_of_first(
         &self,
         visit: impl FnMut(&ThreadCell) -> Option<()>,
     ) -> Option<()> {
@@ -248,14 +279,17 @@ impl CellTable {
         (0..self.len()).filter_map(|place| self.cell(place)).for_each(visit);
     }
 
-    /// Removes the level of a place from the mask if no place in the level is active.
-    fn remove_idle_level(&self, place: u32) {
-        let Some(depth) = depth_of(place) else { return };
-        // Loaded before the groups are looked at: see `Mask`.
-        let observed = self.active_levels.load();
-        let is_idle = |level: &Level| level.groups.iter().all(|it| is_empty(it.active.load()));
-        if self.levels().nth(depth).is_some_and(is_idle) {
-            self.active_levels.remove(observed, depth);
+    /// Removes the groups and the level of a place from their masks, if no place in them is active.
+    fn remove_idle_groups(&self, place: u32) {
+        let Some((level, depth, index)) = self.level_of(place) else { return };
+        // Each mask is loaded before what it stands for is looked at: see `Mask`.
+        let observed = (self.active_levels.load(), level.active.load());
+        let bit = level.bit_of(index);
+        if level.groups_of(bit).iter().all(|group| is_empty(group.active.load())) {
+            level.active.remove(observed.1, bit);
+        }
+        if is_empty(level.active.load()) {
+            self.active_levels.remove(observed.0, depth);
         }
     }
 
@@ -309,7 +343,7 @@ impl GroupOfCells<'_> {
             }
         });
         if is_empty(active.load()) {
-            self.table.remove_idle_level(self.first);
+            self.table.remove_idle_groups(self.first);
         }
         is_left
     }
@@ -340,8 +374,26 @@ impl Drop for CellTable {
 }
 
 impl Level {
+    /// How many bits its mask has.
+    const BITS: usize = u32::BITS as usize;
+
     fn new(depth: u32) -> Self {
-        Self { groups: (0..1 << depth).map(|_| Group::new()).collect(), next: Lazy::new() }
+        let groups = (0..1 << depth).map(|_| Group::new()).collect();
+        Self { groups, active: Mask::new(), next: Lazy::new() }
+    }
+
+    /// How many groups share a bit.
+    fn groups_of_a_bit(&self) -> usize {
+        self.groups.len().div_ceil(Self::BITS)
+    }
+
+    fn bit_of(&self, group: usize) -> usize {
+        group / self.groups_of_a_bit()
+    }
+
+    fn groups_of(&self, bit: usize) -> &[Group] {
+        let count = self.groups_of_a_bit();
+        self.groups.get(bit * count..(bit + 1) * count).unwrap_or_default()
     }
 }
 
@@ -394,6 +446,31 @@ mod tests {
             assert!(found.is_some_and(|found| std::ptr::eq(found, cell)), "{place}");
             assert!(table.cell(place).is_some_and(|found| std::ptr::eq(found, cell)), "{place}");
         }
+    }
+
+    #[test]
+    fn idle_groups_and_levels_leave_the_masks() {
+        let table = CellTable::new();
+        let added: Vec<_> = (0..600).filter_map(|_| table.add()).collect();
+        for (place, ..) in added {
+            table.activate(place);
+        }
+        let visited = || {
+            let mut count = 0;
+            table.for_each_active(|_| count += 1);
+            count
+        };
+        assert_eq!(visited(), 600);
+        for _ in 0..600_usize.div_ceil(GROUP) {
+            table.next_group().unwrap().skip_idle(|_, _| true);
+        }
+        assert_eq!(visited(), 0);
+        let masks = || table.levels().map(|level| &level.active).chain([&table.active_levels]);
+        assert!(masks().all(|mask| is_empty(mask.load())));
+        table.activate(599);
+        assert_eq!(visited(), 1);
+        let bits = masks().map(|mask| mask.load() & u64::from(u32::MAX)).collect::<Vec<_>>();
+        assert_eq!(bits, [0, 0, 0, 0, 1 << 2, 1 << 4], "the third group of the fifth level");
     }
 
     #[test]

@@ -470,3 +470,23 @@ impl History {
         (in_order(&mut in_slots.chain(spare)), in_order(&mut free.chain([current])))
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn first_ledgers_are_taken_first() {
+        let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
+        let history = History::new(&config);
+        // Ledger 0 is the current one.
+        let taken = [(); 3].map(|()| history.take_ledger());
+        assert_eq!(taken.map(|(index, _)| index), [1, 2, 3]);
+        for (index, ledger) in taken {
+            history.give_ledger(index, ledger);
+        }
+        assert_eq!([(); 3].map(|()| history.take_ledger().0), [1, 3, 2]);
+    }
+}

@@ -290,16 +290,15 @@ impl MetricArray {
         }
     }
 
-    /// The sums of some events over the N buckets that end with that of `now`, in the most frequent state,
-    /// and `None` in any other: `now` is in the newest bucket, and at most `within` nanoseconds after its
-    /// start, no thread has sealed counts of that bucket, all active cells are among the window's first
-    /// 32, no sum reaches [`CEILING`], and no thread publishes at the same time or was the last of several
-    /// that did.
+    /// The sums of some events over the whole window at `now`, if the window is *steady*, and `None`
+    /// otherwise: `now` is in the newest bucket, at most `within` nanoseconds after its start, no thread
+    /// has sealed counts of that bucket, no sum reaches [`CEILING`], and no thread publishes at the same
+    /// time or was the last of several that did.
     ///
-    /// It takes a third of the instructions of [`sums`](Self::sums): it has no retry, and no division to
-    /// find the bucket of `now`.
+    /// It has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it also asks
+    /// that all active cells are among the window's first 32, and then has no call either.
     #[inline]
-    pub(crate) fn steady_sums<const K: usize>(
+    pub(crate) fn steady_sums<const ALL_CELLS: bool, const K: usize>(
         &self,
         now: Timestamp,
         within: u64,
@@ -316,7 +315,7 @@ impl MetricArray {
         }
         let mut sums = ledger.recent_sums(events);
         let samples = self.config.sample_count() as u64;
-        self.cells.try_for_each_active_of_few(|cell| {
+        let add = |cell: &ThreadCell| {
             // No cell is bound to a later bucket; that of a late one is beyond all others.
             if cell.state().is_bound() && newest.wrapping_sub(cell.bucket()) < samples {
                 for k in 0..K {
@@ -324,7 +323,12 @@ impl MetricArray {
                 }
             }
             Some(())
-        })?;
+        };
+        if ALL_CELLS {
+            self.cells.try_for_each_active(add)?;
+        } else {
+            self.cells.try_for_each_active_of_first(add)?;
+        }
         stall::at(Point::Counted);
         // After the fence in `is_still`: no thread had come to a later bucket by then, so that no bucket
         // of the window was gone, and none of its cells was found idle.

@@ -279,7 +279,7 @@ impl<C: Clock> SlidingWindow<C> {
         now: Timestamp,
         events: [MetricEvent; K],
     ) -> [u64; K] {
-        match self.array.steady_sums(now, self.steady_within, events) {
+        match self.array.steady_sums::<false, K>(now, self.steady_within, events) {
             Some(sums) => sums,
             None => self.other_sums_at(now, events),
         }
@@ -287,7 +287,10 @@ impl<C: Clock> SlidingWindow<C> {
 
     #[inline(never)]
     fn other_sums_at<const K: usize>(&self, now: Timestamp, events: [MetricEvent; K]) -> [u64; K] {
-        self.array.sums(self.covered(now), events)
+        match self.array.steady_sums::<true, K>(now, self.steady_within, events) {
+            Some(sums) => sums,
+            None => self.array.sums(self.covered(now), events),
+        }
     }
 
     /// For how many seconds of the interval before the end of `now`'s bucket this window has been
