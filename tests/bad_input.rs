@@ -218,3 +218,17 @@ fn sum_of_one_bucket_passes_the_ceiling_once_its_thread_has_left_it() {
     assert_eq!(window.max_of_single_bucket_at(second, PASS), u64::MAX);
     assert_eq!(window.sum_at(second, MetricEvent::Block), 5);
 }
+
+#[test]
+fn huge_bucket_before_the_newest_one_saturates_the_sum() {
+    let config = WindowConfig::new(2, Duration::from_millis(200)).unwrap();
+    let window = SlidingWindow::with_clock(config, ManualClock::new(Timestamp::MIN));
+    let [first, second] = [1_000, 1_100].map(Timestamp::from_millis);
+    window.add_at(first, PASS, 1);
+    window.add_at(second, PASS, 5);
+    for _ in 0..4 {
+        window.add_at(first, PASS, u64::MAX);
+        window.add_at(second, PASS, 1);
+    }
+    assert_eq!(window.sum_at(second, PASS), u64::MAX);
+}

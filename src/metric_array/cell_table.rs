@@ -314,14 +314,11 @@ pub(crate) struct GroupOfCells<'a> {
 }
 
 impl GroupOfCells<'_> {
-    /// Whether no other place is in the masks.
+    /// Whether it is the group of that place, and no other place is in the masks.
     pub(crate) fn has_only(&self, place: u32) -> bool {
-        let (first, place) = (self.first as usize, place as usize);
-        let others = match place.checked_sub(first) {
-            Some(bit) if bit < GROUP => !(1 << bit),
-            _ => u64::MAX,
-        };
-        is_empty((self.group.active.load() | self.group.present.load()) & others)
+        let bit = place.checked_sub(self.first).map(|bit| bit as usize).filter(|&bit| bit < GROUP);
+        let bits = self.group.active.load() | self.group.present.load();
+        bit.is_some_and(|bit| is_empty(bits & !(1 << bit)))
     }
 
     /// Removes idle cells, as told by `is_idle`, from the active mask, and retired cells from the mask of

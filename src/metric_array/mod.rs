@@ -42,7 +42,7 @@ use read::Moment;
 use thread_cache::{Lease, Leased};
 use thread_cell::{LATE, State, ThreadCell};
 
-/// What follows from the bucket that a thread begins to record in.
+/// How a thread goes on that begins to record in a bucket.
 struct Arrival {
     /// The bucket is gone: its counts are late.
     is_late: bool,

@@ -214,7 +214,7 @@ impl<'a> Moment<'a> {
         let Some(ledger) = self.ledger() else { return [0; K] };
         let (first, samples) = (numbers.first, self.array.config.sample_count() as u64);
         let is_near = |recent: &Range<u64>| {
-            numbers.last + 1 >= recent.end && 2 * first.abs_diff(recent.start) <= samples
+            numbers.last + 1 >= recent.end && first.abs_diff(recent.start) <= samples / 2
         };
         let recent = ledger.recent_numbers().filter(is_near);
         let Some(recent) = recent else { return self.sums_of_rows(numbers, events) };
@@ -227,8 +227,9 @@ impl<'a> Moment<'a> {
         };
         let more = rows(first..recent.start);
         let less = rows(recent.start..first.min(recent.end));
-        // It wraps only if the parts are of different moments.
-        std::array::from_fn(|k| sums[k].wrapping_add(more[k]).wrapping_sub(less[k]))
+        // The difference wraps only if the parts are of different moments. A row that is not in the recent
+        // sums may be at its end.
+        std::array::from_fn(|k| sums[k].wrapping_sub(less[k]).saturating_add(more[k]))
     }
 }
 
@@ -291,7 +292,7 @@ impl MetricArray {
     }
 
     /// The sums of some events over the whole window at `now`, if the window is *steady*, and `None`
-    /// otherwise: `now` is in the newest bucket, at most `within` nanoseconds after its start, no thread
+    /// otherwise: `now` is in the newest bucket, less than `within` nanoseconds after its start, no thread
     /// has sealed counts of that bucket, no sum reaches [`CEILING`], and no thread publishes at the same
     /// time or was the last of several that did.
     ///

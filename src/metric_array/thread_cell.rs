@@ -132,7 +132,7 @@ impl ThreadCell {
         self.counts.sum(event)
     }
 
-    /// The same of a counter that may be beyond its end for a moment; then this is 2⁶² or more.
+    /// The same without the ceiling of 2⁶²: no less than the sum if that is at the ceiling.
     #[inline]
     pub(crate) fn unbounded_sum(&self, event: MetricEvent) -> u64 {
         self.counts.unbounded_sum(event)
