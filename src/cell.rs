@@ -86,7 +86,7 @@ impl Counter {
         from_cell(self.0.load(order)).min(CEILING)
     }
 
-    /// The same, but a value above the ceiling for one at the ceiling.
+    /// The raw value: 2⁶² or more if the counter is at its ceiling.
     #[inline]
     pub(crate) fn get_unbounded(&self) -> u64 {
         from_cell(self.0.load(Ordering::Relaxed))

@@ -52,7 +52,7 @@ impl MetricCell {
         self.events[event as usize].get(Ordering::Relaxed)
     }
 
-    /// The same without the ceiling.
+    /// The raw value of the counter: 2⁶² or more if that is at its ceiling.
     #[inline]
     pub(crate) fn unbounded_sum(&self, event: MetricEvent) -> u64 {
         self.events[event as usize].get_unbounded()

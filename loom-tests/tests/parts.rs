@@ -137,11 +137,11 @@ fn abandoned_cell_is_retired_once() {
 fn free_cell_is_taken_once() {
     explore(Some(3), || {
         let [first, second] = [BareCell::take(), BareCell::take()];
-        let _ = first.give();
-        let _ = second.give();
+        first.give();
+        second.give();
         let other = thread::spawn(|| [BareCell::take(), BareCell::take()]);
         let [first, second] = [BareCell::take(), BareCell::take()];
-        let _ = first.give();
+        first.give();
         let [third, fourth] = other.join().unwrap();
         let taken = [second, third, fourth].map(|cell| cell.identity().0);
         assert!(taken[0] != taken[1] && taken[0] != taken[2] && taken[1] != taken[2], "{taken:?}");

@@ -84,6 +84,19 @@ fn reader_finds_the_counts_of_a_cell_that_is_bound_to_an_earlier_bucket_again() 
     });
 }
 
+/// The whole window is read in its newest bucket, while the cell goes back to the bucket before.
+#[test]
+fn steady_reader_finds_a_sealed_count_or_the_cell_that_had_it() {
+    explore(Some(1), || {
+        let (window, progress) = (warm(2), Arc::new(AtomicU64::new(0)));
+        let reader = reader(&window, &progress, |window| window.sum(2));
+        add_in(&window, &progress, &[2, 1]);
+        let (before, sum) = reader.join().unwrap();
+        assert_prefix(before, sum);
+        assert_eq!(window.sum(2), 11);
+    });
+}
+
 #[test]
 fn account_finds_each_count_once() {
     explore(Some(1), || {

@@ -30,7 +30,7 @@ impl EventWords {
         self.0.each_ref().map(get)
     }
 
-    /// All but that of response times, which is not one word.
+    /// The counts of all events, with 0 for response times, whose sum takes two words.
     #[inline]
     pub(crate) fn plain(&self) -> [u64; MetricEvent::COUNT] {
         let mut counts = self.load_all();

@@ -16,8 +16,7 @@ const PLACES: u32 = if cfg!(loom) { 4 } else { 1 << 16 };
 /// A cell stays at its place until the window is dropped, and goes from one thread to the next when
 /// its owner has ended. Two masks say which places a reader must visit: those whose cell may be bound
 /// to a bucket of the window (`active`), and those whose cell has gauge counts (`present`). Further ones
-/// say in which groups and levels a place is active at all, so that a reader looks at no group in which
-/// all threads idle.
+/// say in which groups and levels a place is active at all, so that a sum skips the others.
 #[derive(Debug)]
 pub(crate) struct CellTable {
     /// How many places were taken.
@@ -35,7 +34,8 @@ pub(crate) struct CellTable {
 #[derive(Debug)]
 struct Level {
     groups: Box<[Group]>,
-    /// The groups that have active places: a place for each, or for as many as make 32 places of all.
+    /// The groups that have active places. A bit stands for one group, or for several in a level of more
+    /// than 32 groups.
     active: Mask,
     next: Lazy<Self>,
 }
@@ -255,7 +255,8 @@ impl CellTable {
         Some(())
     }
 
-    /// The same if all of them are among the first 32 cells; otherwise `None`.
+    /// Visits the active cells if all of them are in the first group, until `visit` returns `None`; `None`
+    /// if one is in another group, or if there is no group.
     #[inline]
     pub(crate) fn try_for_each_active_of_first(
         &self,
@@ -282,7 +283,7 @@ impl CellTable {
     /// Removes the groups and the level of a place from their masks, if no place in them is active.
     fn remove_idle_groups(&self, place: u32) {
         let Some((level, depth, index)) = self.level_of(place) else { return };
-        // Each mask is loaded before what it stands for is looked at: see `Mask`.
+        // Each mask is loaded before its groups are checked: see `Mask`.
         let observed = (self.active_levels.load(), level.active.load());
         let bit = level.bit_of(index);
         if level.groups_of(bit).iter().all(|group| is_empty(group.active.load())) {
@@ -447,27 +448,29 @@ mod tests {
 
     #[test]
     fn idle_groups_and_levels_leave_the_masks() {
+        // The last place is in group 93, of the level of 64 groups: there, a bit stands for two groups.
+        const PLACES_USED: u32 = 3_000;
         let table = CellTable::new();
-        let added: Vec<_> = (0..600).filter_map(|_| table.add()).collect();
+        let added: Vec<_> = (0..PLACES_USED).filter_map(|_| table.add()).collect();
         for (place, ..) in added {
             table.activate(place);
         }
         let visited = || {
-            let mut count = 0;
+            let mut count = 0_u32;
             table.for_each_active(|_| count += 1);
             count
         };
-        assert_eq!(visited(), 600);
-        for _ in 0..600_usize.div_ceil(GROUP) {
+        assert_eq!(visited(), PLACES_USED);
+        for _ in 0..(PLACES_USED as usize).div_ceil(GROUP) {
             table.next_group().unwrap().skip_idle(|_, _| true);
         }
         assert_eq!(visited(), 0);
         let masks = || table.levels().map(|level| &level.active).chain([&table.active_levels]);
         assert!(masks().all(|mask| is_empty(mask.load())));
-        table.activate(599);
+        table.activate(PLACES_USED - 1);
         assert_eq!(visited(), 1);
         let bits = masks().map(|mask| mask.load() & u64::from(u32::MAX)).collect::<Vec<_>>();
-        assert_eq!(bits, [0, 0, 0, 0, 1 << 2, 1 << 4], "the third group of the fifth level");
+        assert_eq!(bits, [0, 0, 0, 0, 0, 0, 1 << ((93 - 64) / 2), 1 << 6]);
     }
 
     #[test]

@@ -340,7 +340,7 @@ impl History {
         // unless the two ends are of different publications.
         let leaving = before.start..first.min(before.end);
         if leaving.start + 1 == leaving.end && sealed.number == before.end {
-            // Of the N − 1 before, the first one: it is in the next slot.
+            // The leaving bucket lies N − 1 before the sealed one, so its row is in the next slot.
             let next = if slot + 1 == samples { 0 } else { slot + 1 };
             self.subtract_row(recent, next, leaving.start);
         } else {

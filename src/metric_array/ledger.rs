@@ -150,8 +150,8 @@ impl Ledger {
     /// The buckets of the recent sums, which have been stored; or [`UNKNOWN`](Self::UNKNOWN).
     #[inline]
     pub(crate) fn set_recent_numbers(&self, bucket_nanos: u64, Range { start, end }: Range<u64>) {
-        // Bit by bit: their "or" is as large as the largest, and not twice as large. A sealed count is no
-        // larger than the ceiling.
+        // The bitwise or is below 2⁶² if and only if each sum is. A sealed count is no larger than that, so
+        // that the next sums do not overflow.
         let are_small = self.recent.plain().into_iter().fold(0, BitOr::bitor) < CEILING;
         // The last bucket of all may end before its length is over.
         let end_start = end.checked_mul(bucket_nanos);

@@ -42,7 +42,7 @@ use read::Moment;
 use thread_cache::{Lease, Leased};
 use thread_cell::{LATE, State, ThreadCell};
 
-/// How a thread goes on that begins to record in a bucket.
+/// How a thread proceeds when it begins to record in a bucket.
 struct Arrival {
     /// The bucket is gone: its counts are late.
     is_late: bool,

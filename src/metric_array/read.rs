@@ -293,8 +293,8 @@ impl MetricArray {
 
     /// The sums of some events over the whole window at `now`, if the window is *steady*, and `None`
     /// otherwise: `now` is in the newest bucket, less than `within` nanoseconds after its start, no thread
-    /// has sealed counts of that bucket, no sum reaches [`CEILING`], and no thread publishes at the same
-    /// time or was the last of several that did.
+    /// has sealed counts of that bucket, no sum reaches [`CEILING`], no publication is in flight, and the
+    /// current ledger is one of the first two.
     ///
     /// It has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it also asks
     /// that all active cells are among the window's first 32, and then has no call either.
@@ -309,16 +309,16 @@ impl MetricArray {
         let head = history.if_settled()?;
         stall::at(Point::MomentTaken);
         let ledger = history.first_ledger(head)?;
-        let (newest, newest_start) = ledger.after_recent();
+        let (number, start) = ledger.after_recent();
         // One comparison for both ends of the bucket: a time before it wraps around.
-        if now.as_nanos().wrapping_sub(newest_start) >= within {
+        if now.as_nanos().wrapping_sub(start) >= within {
             return None;
         }
         let mut sums = ledger.recent_sums(events);
         let samples = self.config.sample_count() as u64;
         let add = |cell: &ThreadCell| {
-            // No cell is bound to a later bucket; that of a late one is beyond all others.
-            if cell.state().is_bound() && newest.wrapping_sub(cell.bucket()) < samples {
+            // The difference is N or more for a later bucket and for a late cell.
+            if cell.state().is_bound() && number.wrapping_sub(cell.bucket()) < samples {
                 for k in 0..K {
                     sums[k] = sums[k].checked_add(cell.unbounded_sum(events[k]))?;
                 }
@@ -333,16 +333,16 @@ impl MetricArray {
         stall::at(Point::Counted);
         // After the fence in `is_still`: no thread had come to a later bucket by then, so that no bucket
         // of the window was gone, and none of its cells was found idle.
-        let is_newest = || self.newest.load(Ordering::Relaxed) == newest.wrapping_add(1);
+        let is_newest = || self.newest.load(Ordering::Relaxed) == number.wrapping_add(1);
         if !history.is_still(head) || !is_newest() {
             return None;
         }
-        // A count that is not bounded is no less than the ceiling.
+        // A counter at or above the ceiling raises its sum to the ceiling or more.
         sums.iter().all(|&sum| sum < CEILING).then_some(sums)
     }
 
-    /// The sums of some events over the buckets of those numbers, and not of response times, whose sum
-    /// takes more than a word. They saturate.
+    /// The sums of some events over the buckets of those numbers; they saturate. Response times are not
+    /// among them: their sum takes two words.
     #[inline(never)]
     pub(crate) fn sums<const K: usize>(
         &self,

@@ -43,13 +43,13 @@ const WAYS: usize = 2;
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Set {
-    entries: [Entry; WAYS],
+    entries: [CacheEntry; WAYS],
     leases: [Lease; WAYS],
 }
 
 /// The words that each record reads.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CacheEntry {
     /// The window's id; 0 for none.
     window: PrivateU64,
     /// The start of the bucket that the cell is bound to.
@@ -132,7 +132,7 @@ impl<'a> OwnedCell<'a> {
 /// A cell of the calling thread, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leased {
-    entry: &'static Entry,
+    entry: &'static CacheEntry,
     lease: &'static Lease,
     pub(crate) place: u32,
     pub(crate) cell: &'static ThreadCell,
@@ -241,7 +241,7 @@ const fn set_of(window: u64) -> usize {
     (window % THREAD_CACHE_SETS as u64) as usize
 }
 
-impl Entry {
+impl CacheEntry {
     fn set(&self, window: u64, start: u64, cell: Option<&'static ThreadCell>, state: State) {
         self.window.set(window);
         self.start.set(start);
@@ -261,7 +261,7 @@ impl Set {
     const fn new() -> Self {
         Self {
             entries: [const {
-                Entry {
+                CacheEntry {
                     window: PrivateU64::new(0),
                     start: PrivateU64::new(0),
                     cell: AtomicCell::new(None),
@@ -273,7 +273,7 @@ impl Set {
     }
 
     /// The way of that window, or for 0 an empty one.
-    fn find(&self, window: u64) -> Option<(&Entry, &Lease)> {
+    fn find(&self, window: u64) -> Option<(&CacheEntry, &Lease)> {
         self.entries.iter().zip(&self.leases).find(|(_, lease)| lease.window.get() == window)
     }
 

@@ -132,7 +132,7 @@ impl ThreadCell {
         self.counts.sum(event)
     }
 
-    /// The same without the ceiling of 2⁶²: no less than the sum if that is at the ceiling.
+    /// The raw value of its counter: 2⁶² or more if that is at its ceiling.
     #[inline]
     pub(crate) fn unbounded_sum(&self, event: MetricEvent) -> u64 {
         self.counts.unbounded_sum(event)

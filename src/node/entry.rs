@@ -147,17 +147,22 @@ where
         // First: a clock that panics would do so again in `drop`, and that aborts.
         self.has_ended = true;
         let now = now(self.node.clock());
-        let rt = now.as_nanos().saturating_sub(self.start.as_nanos());
-        self.node.count_out(now, event, self.permits, rt);
+        self.node.count_out(now, event, self.permits, nanos_since(self.start, now));
     }
 
-    /// Ends a request that was dropped. By value: an entry that has an address stays in memory.
+    /// Ends a request that was dropped. Takes the fields rather than `&mut self`: an entry whose address
+    /// is taken stays in memory.
     #[cold]
-    fn abandon(node: &ResourceNode<C>, start: Timestamp, permits: u64) {
+    fn end_dropped(node: &ResourceNode<C>, start: Timestamp, permits: u64) {
         let now = node.clock().now();
-        let rt = now.as_nanos().saturating_sub(start.as_nanos());
-        node.count_out(now, MetricEvent::Exception, permits, rt);
+        node.count_out(now, MetricEvent::Exception, permits, nanos_since(start, now));
     }
+}
+
+/// The response time in nanoseconds, or 0 for a request that ends before it begins.
+#[inline(always)]
+const fn nanos_since(start: Timestamp, end: Timestamp) -> u64 {
+    end.as_nanos().saturating_sub(start.as_nanos())
 }
 
 impl<N, C> Drop for Entry<N, C>
@@ -168,7 +173,7 @@ where
     #[inline(always)]
     fn drop(&mut self) {
         if !self.has_ended {
-            Self::abandon(&self.node, self.start, self.permits);
+            Self::end_dropped(&self.node, self.start, self.permits);
         }
     }
 }

@@ -82,7 +82,7 @@ points! {
     Published,
     /// A head was seen whose steps are not completed.
     UnsettledSeen,
-    /// The steps of a publication were read, and none was done by this thread.
+    /// The steps of a publication are known, and this thread has done none.
     StepsRead,
     /// The row is in its slot, and the cell not sealed yet.
     SlotChanged,

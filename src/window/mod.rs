@@ -50,8 +50,8 @@ pub struct SlidingWindow<C = MonotonicClock> {
     buckets_per_sample: u64,
     /// How many of the array's buckets this window covers.
     array_len: usize,
-    /// For how many nanoseconds from its start on a read in the newest bucket may be a
-    /// [steady](MetricArray::steady_sums) one: a bucket of the array, or 0 for a view of fewer buckets.
+    /// A read less than this many nanoseconds after the start of the newest bucket may be
+    /// [steady](MetricArray::steady_sums): the length of a bucket, or 0 for a view of fewer buckets.
     steady_within: u64,
     interval_secs: f64,
     /// The start of the array's bucket in which the window was made.

@@ -11,7 +11,7 @@ use leaparray::{
 use crate::{NOON, config, millis, node};
 
 #[test]
-fn what_a_geometry_must_be() {
+fn invalid_geometries_are_refused() {
     let window = |samples, secs| WindowConfig::new(samples, Duration::from_secs(secs)).unwrap();
     let no_view = ViewError::IntervalNotADivisor {
         view: Duration::from_secs(7),
@@ -99,7 +99,7 @@ fn a_ring_that_is_left_keeps_its_counts_for_a_longer_window() {
 }
 
 #[test]
-fn a_limit_is_one_for_all_geometries_and_for_who_comes_late() {
+fn limit_holds_across_geometries_and_for_stale_timestamps() {
     let (node, clock) = node();
     clock.advance(millis(450));
     assert!(node.try_occupy_next(5, 5).is_some());
