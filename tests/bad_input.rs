@@ -1,5 +1,6 @@
 //! Input that is wrong, or at the edge of what there is: nothing panics, nothing wraps.
 
+use std::thread;
 use std::time::Duration;
 
 use leaparray::{
@@ -231,4 +232,36 @@ fn huge_bucket_before_the_newest_one_saturates_the_sum() {
         window.add_at(second, PASS, 1);
     }
     assert_eq!(window.sum_at(second, PASS), u64::MAX);
+}
+
+#[test]
+fn huge_counts_of_several_threads_saturate_the_sum() {
+    /// On as many threads, none of which ends before the innermost one has read.
+    fn add_on_threads(window: &SlidingWindow<ManualClock>, threads: u64) {
+        let [before, now] = [0, 100].map(Timestamp::from_millis);
+        window.add_at(before, PASS, 0);
+        window.add_at(now, PASS, u64::MAX);
+        if threads > 1 {
+            thread::scope(|scope| {
+                scope.spawn(|| add_on_threads(window, threads - 1)).join().unwrap()
+            });
+        } else {
+            assert_eq!(window.sum_at(now, PASS), u64::MAX);
+        }
+    }
+    add_on_threads(&window(), 4);
+    add_on_threads(&window(), 5);
+}
+
+#[test]
+fn read_back_in_time_finds_the_cell_of_an_idle_thread() {
+    let window = window();
+    let [earlier, far_ahead] = [0, 1_500].map(Timestamp::from_millis);
+    window.add_at(earlier, PASS, 1);
+    thread::scope(|scope| {
+        // In another slot, and so far ahead that the first cell is found idle.
+        scope.spawn(|| window.add_at(far_ahead, PASS, 10)).join().unwrap();
+    });
+    assert_eq!(window.sum_at(far_ahead, PASS), 10);
+    assert_eq!(window.sum_at(earlier, PASS), 1);
 }
