@@ -265,3 +265,21 @@ fn read_back_in_time_finds_the_cell_of_an_idle_thread() {
     assert_eq!(window.sum_at(far_ahead, PASS), 10);
     assert_eq!(window.sum_at(earlier, PASS), 1);
 }
+
+#[test]
+fn late_counts_beside_the_cell_of_a_later_bucket_are_counted_once() {
+    let window = window();
+    let [gone, later] = [90, 100].map(Timestamp::from_secs);
+    window.add_at(later, PASS, 1);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            window.add_at(gone, PASS, 10);
+            // Seals the late counts, while the slot has no row.
+            window.add_at(later, PASS, 100);
+        });
+        other.join().unwrap();
+    });
+    assert_eq!(window.sum_at(later, PASS), 101);
+    assert_eq!(window.account_at(later).late.sum(PASS), 10);
+    assert_eq!(window.lifetime().sum(PASS), 111);
+}
