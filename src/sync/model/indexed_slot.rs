@@ -13,12 +13,12 @@ use super::Held;
 /// The table of values is the standard library's, so that loom sees the index alone. An inner
 /// `Arc` is never cloned or dropped under its lock: those are loom's switching points, and all of
 /// a model's threads run on one thread of the system. Hence the outer, invisible `Arc`.
-pub(crate) struct Slot<T> {
+pub(crate) struct IndexedSlot<T> {
     index: AtomicUsize,
     values: Mutex<Vec<Option<Invisible<Arc<T>>>>>,
 }
 
-impl<T> Slot<T> {
+impl<T> IndexedSlot<T> {
     pub(crate) fn empty() -> Self {
         Self { index: AtomicUsize::new(0), values: Mutex::new(vec![None]) }
     }

@@ -4,9 +4,9 @@ use loom::sync::{Arc, Mutex};
 
 use super::Held;
 
-pub(crate) struct Slot<T>(Mutex<Option<Arc<T>>>);
+pub(crate) struct LockedSlot<T>(Mutex<Option<Arc<T>>>);
 
-impl<T> Slot<T> {
+impl<T> LockedSlot<T> {
     pub(crate) fn empty() -> Self {
         Self(Mutex::new(None))
     }

@@ -1,23 +1,19 @@
 //! The model checker's atomics, and two stand-ins for `arc-swap`, which loom cannot see into.
 //!
 //! The default one is an index that is swapped atomically: it makes the edges that an acquiring
-//! load and a releasing swap make, and no others. `--cfg locked_slot` puts a mutex there instead:
-//! simpler, and a cross-check, but its lock orders what a real slot does not.
+//! load and a releasing swap make, and no others. With `LOCKED_SLOT` in the environment, a mutex takes
+//! its place: simpler, and a cross-check, but its lock orders what a real slot does not.
 
-#[cfg(not(locked_slot))]
 mod indexed_slot;
 mod lazy;
-#[cfg(locked_slot)]
 mod locked_slot;
 mod names;
 mod once_ref;
 mod payload;
 mod shadowed;
+mod slot;
 
-#[cfg(not(locked_slot))]
-pub(crate) use indexed_slot::Slot;
-#[cfg(locked_slot)]
-pub(crate) use locked_slot::Slot;
+pub(crate) use slot::Slot;
 
 pub(crate) use lazy::Lazy;
 pub(crate) use names::Names;
