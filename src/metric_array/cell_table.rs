@@ -317,9 +317,9 @@ pub(crate) struct GroupOfCells<'a> {
 impl GroupOfCells<'_> {
     /// Whether it is the group of that place, and no other place is in the masks.
     pub(crate) fn has_only(&self, place: u32) -> bool {
-        let bit = place.checked_sub(self.first).map(|bit| bit as usize).filter(|&bit| bit < GROUP);
+        let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
         let bits = self.group.active.load() | self.group.present.load();
-        bit.is_some_and(|bit| is_empty(bits & !(1 << bit)))
+        index == self.first as usize / GROUP && is_empty(bits & !(1 << bit))
     }
 
     /// Removes idle cells, as told by `is_idle`, from the active mask, and retired cells from the mask of

@@ -35,7 +35,7 @@ use crate::geometry::WindowConfig;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, Lazy, Ordering, unique};
 use crate::timestamp::Timestamp;
-use cell_table::CellTable;
+use cell_table::{CellTable, GroupOfCells};
 use history::{History, Sealed};
 use ledger::{CellStep, GaugeCounts};
 use read::Moment;
@@ -226,9 +226,13 @@ impl MetricArray {
     /// Sweeps one group of cells, once for each new bucket: retires an abandoned cell, and removes idle
     /// cells from the masks. The cell at `bound` was just bound to that bucket.
     fn sweep(&self, number: u64, bound: u32) {
-        let Some(group) = self.cells.next_group().filter(|group| !group.has_only(bound)) else {
-            return;
-        };
+        if let Some(group) = self.cells.next_group().filter(|group| !group.has_only(bound)) {
+            self.sweep_group(&group, number);
+        }
+    }
+
+    #[inline(never)]
+    fn sweep_group(&self, group: &GroupOfCells<'_>, number: u64) {
         let samples = self.config.sample_count() as u64;
         let is_idle = |cell: &ThreadCell, state: State| {
             let bucket = cell.bucket();
