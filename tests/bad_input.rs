@@ -243,7 +243,7 @@ fn huge_counts_of_several_threads_saturate_the_sum() {
         window.add_at(now, PASS, u64::MAX);
         if threads > 1 {
             thread::scope(|scope| {
-                scope.spawn(|| add_on_threads(window, threads - 1)).join().unwrap()
+                scope.spawn(|| add_on_threads(window, threads - 1)).join().unwrap();
             });
         } else {
             assert_eq!(window.sum_at(now, PASS), u64::MAX);
