@@ -1,15 +1,18 @@
 //! The cells of one window.
 
+use super::mask::{Mask, for_each_bit, is_empty, try_for_each_bit};
 use super::slab::slab;
 use super::thread_cell::{State, ThreadCell};
-use crate::sync::stall::{self, Point};
-use crate::sync::{AtomicU32, AtomicU64, Lazy, OnceRef, Ordering};
+use crate::sync::{AtomicU32, Lazy, OnceRef, Ordering};
 
 /// How many places share one word of a mask.
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 32 };
 
 /// 65,536 places. Threads beyond that many record in the window's history directly.
 const PLACES: u32 = if cfg!(loom) { 4 } else { 1 << 16 };
+
+/// How many levels hold all places but those of the first group.
+const LEVELS: usize = (PLACES as usize / GROUP).ilog2() as usize;
 
 /// The cells that threads have taken for one window, each at a *place*.
 ///
@@ -27,7 +30,7 @@ pub(crate) struct CellTable {
     active_levels: Mask,
     /// Apart from the others, since most windows have no more: a read gets by with one pointer.
     first: Lazy<Group>,
-    more: Lazy<Level>,
+    more: Lazy<[Lazy<Level>; LEVELS]>,
 }
 
 /// Groups that are made together. The level at depth d has 2^d of them, from the index 2^d on.
@@ -37,7 +40,6 @@ struct Level {
     /// The groups that have active places. A bit stands for one group, or for several in a level of more
     /// than 32 groups.
     active: Mask,
-    next: Lazy<Self>,
 }
 
 #[derive(Debug)]
@@ -45,80 +47,6 @@ struct Group {
     active: Mask,
     present: Mask,
     cells: [OnceRef<'static, ThreadCell>; GROUP],
-}
-
-/// A set of up to 32 places: `{ tag: 32, bits: 32 }`.
-///
-/// # Protocol
-///
-/// A place is removed by a thread that has found its cell idle, and inserted by the cell's owner once
-/// the cell is not idle any more. An insertion changes the word also if the bit is set: so either the
-/// removal acquires the insertion and then finds the cell in use, or its compare-exchange fails. The mask
-/// of a level and that of all levels follow the same protocol: a group or a level is removed by a thread
-/// that has found it empty, and inserted after the place.
-#[derive(Debug)]
-pub(crate) struct Mask(AtomicU64);
-
-impl Mask {
-    fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    #[inline]
-    fn load(&self) -> u64 {
-        // Acquire: pairs with the Release in `insert`. A thread that sees the bit sees the cell bound.
-        self.0.load(Ordering::Acquire)
-    }
-
-    fn insert(&self, bit: usize) {
-        let mut word = self.load();
-        loop {
-            let inserted = (word | 1 << bit).wrapping_add(1 << 32);
-            // Release: as told above. Acquire: an insertion also hands on the ones before it.
-            match self.0.compare_exchange(word, inserted, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(found) => word = found,
-            }
-        }
-    }
-
-    /// Removes a place if it is in the set, and the set has not changed since it was `observed`.
-    fn remove(&self, observed: u64, bit: usize) -> bool {
-        if observed & 1 << bit == 0 {
-            return false;
-        }
-        stall::at(Point::IdleSeen);
-        let removed = (observed & !(1 << bit)).wrapping_add(1 << 32);
-        self.0.compare_exchange(observed, removed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-}
-
-/// Visits the places of a word.
-#[inline]
-fn for_each_bit(word: u64, mut visit: impl FnMut(usize)) {
-    let _ = try_for_each_bit(word, |bit| {
-        visit(bit);
-        Some(())
-    });
-}
-
-/// The same, and ends with the first `None`.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the low half is the bits")]
-fn try_for_each_bit(word: u64, mut visit: impl FnMut(usize) -> Option<()>) -> Option<()> {
-    let mut bits = word as u32;
-    while bits != 0 {
-        visit(bits.trailing_zeros() as usize)?;
-        bits &= bits - 1;
-    }
-    Some(())
-}
-
-/// Whether a word of a mask has no bit set.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the low half is the bits")]
-const fn is_empty(word: u64) -> bool {
-    word as u32 == 0
 }
 
 impl CellTable {
@@ -189,10 +117,8 @@ impl CellTable {
         let Some(last) = index.checked_ilog2() else {
             return Some(self.first.get_or_make(Group::new));
         };
-        let mut level = self.more.get_or_make(|| Level::new(0));
-        for depth in 1..=last {
-            level = level.next.get_or_make(|| Level::new(depth));
-        }
+        let levels = self.more.get_or_make(|| std::array::from_fn(|_| Lazy::new()));
+        let level = levels.get(last as usize)?.get_or_make(|| Level::new(last));
         level.groups.get(index - (1 << last))
     }
 
@@ -200,12 +126,16 @@ impl CellTable {
     fn group(&self, place: u32) -> Option<(&Group, usize)> {
         let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
         let Some(depth) = index.checked_ilog2() else { return Some((self.first.get()?, bit)) };
-        let level = self.levels().nth(depth as usize)?;
+        let level = self.level(depth as usize)?;
         Some((level.groups.get(index - (1 << depth))?, bit))
     }
 
+    fn level(&self, depth: usize) -> Option<&Level> {
+        self.more.get()?.get(depth)?.get()
+    }
+
     fn levels(&self) -> impl Iterator<Item = &Level> {
-        std::iter::successors(self.more.get(), |level| level.next.get())
+        self.more.get().into_iter().flatten().filter_map(Lazy::get)
     }
 
     /// The level of a place, its depth, and the index of the place's group in it; `None` for a place of the
@@ -213,7 +143,7 @@ impl CellTable {
     fn level_of(&self, place: u32) -> Option<(&Level, usize, usize)> {
         let index = place as usize / GROUP;
         let depth = index.checked_ilog2()? as usize;
-        Some((self.levels().nth(depth)?, depth, index - (1 << depth)))
+        Some((self.level(depth)?, depth, index - (1 << depth)))
     }
 
     /// Visits the cells that may be bound to a bucket of the window.
@@ -244,15 +174,13 @@ impl CellTable {
         active: u64,
         mut visit: impl FnMut(&ThreadCell) -> Option<()>,
     ) -> Option<()> {
-        for (depth, level) in self.levels().enumerate() {
-            if active & 1 << depth != 0 {
-                try_for_each_bit(level.active.load(), |bit| {
-                    let mut groups = level.groups_of(bit).iter();
-                    groups.try_for_each(|group| group.try_for_each(&group.active, &mut visit))
-                })?;
-            }
-        }
-        Some(())
+        try_for_each_bit(active, |depth| {
+            let Some(level) = self.level(depth) else { return Some(()) };
+            try_for_each_bit(level.active.load(), |bit| {
+                let mut groups = level.groups_of(bit).iter();
+                groups.try_for_each(|group| group.try_for_each(&group.active, &mut visit))
+            })
+        })
     }
 
     /// Visits the active cells if all of them are in the first group, until `visit` returns `None`; `None`
@@ -377,7 +305,7 @@ impl Level {
 
     fn new(depth: u32) -> Self {
         let groups = (0..1 << depth).map(|_| Group::new()).collect();
-        Self { groups, active: Mask::new(), next: Lazy::new() }
+        Self { groups, active: Mask::new() }
     }
 
     /// How many groups share a bit.
@@ -471,17 +399,6 @@ mod tests {
         assert_eq!(visited(), 1);
         let bits = masks().map(|mask| mask.load() & u64::from(u32::MAX)).collect::<Vec<_>>();
         assert_eq!(bits, [0, 0, 0, 0, 0, 0, 1 << ((93 - 64) / 2), 1 << 6]);
-    }
-
-    #[test]
-    fn removal_fails_after_an_insertion_of_the_same_place() {
-        let mask = Mask::new();
-        mask.insert(3);
-        let observed = mask.load();
-        mask.insert(3);
-        assert!(!mask.remove(observed, 3));
-        assert!(mask.remove(mask.load(), 3));
-        assert_eq!(mask.load() & u64::from(u32::MAX), 0);
     }
 
     #[test]

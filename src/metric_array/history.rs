@@ -4,6 +4,8 @@ use super::atomic_counts::{AtomicCounts, EventWords};
 use super::cell_table::CellTable;
 use super::counts::Counts;
 use super::ledger::{CellStep, GaugeCounts, Ledger, SlotStep, Steps};
+use super::ledgers::Ledgers;
+use super::tagged_index::{INDEX_BITS, index_of, next_word};
 use crate::geometry::WindowConfig;
 use crate::pool::Pool;
 use crate::sync::stall::{self, Point};
@@ -74,16 +76,11 @@ pub(crate) struct Sealed {
 pub(crate) struct History {
     /// See [`Head`].
     head: AtomicU64,
-    /// The stack of free ledgers among the first, and that of the others: `{ tag: 40, ledger + 1: 24 }`,
-    /// or 0 if there is none.
-    free: [AtomicU64; 2],
     /// The row of each slot: `{ tag: 40, row + 1: 24 }`, or 0 for an empty one.
     slots: Box<[AtomicU64]>,
     rows: Pool<Row>,
     rows_made: AtomicU32,
-    first_ledgers: [Ledger; FIRST_LEDGERS as usize],
-    more_ledgers: Pool<Ledger>,
-    ledgers_made: AtomicU32,
+    ledgers: Ledgers,
 }
 
 /// `{ tag: 39, settled: 1, ledger: 24 }`: the current ledger, and whether its steps are completed. As a
@@ -122,25 +119,6 @@ impl Head {
     }
 }
 
-/// How many ledgers stand in the history itself: as many as take turns while one thread publishes at a
-/// time.
-const FIRST_LEDGERS: u32 = 2;
-
-const INDEX_BITS: u32 = 24;
-const INDEX: u32 = (1 << INDEX_BITS) - 1;
-
-/// The index in `{ tag: 40, index: 24 }`.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the low bits")]
-const fn index_of(word: u64) -> u32 {
-    word as u32 & INDEX
-}
-
-/// The word after `word`, with that index.
-const fn next_word(word: u64, index: u32) -> u64 {
-    ((word >> INDEX_BITS) + 1) << INDEX_BITS | index as u64
-}
-
 impl History {
     /// For how many rows there is room beyond one for each slot: a row for each thread that seals at the
     /// same time.
@@ -150,13 +128,10 @@ impl History {
         let samples = config.sample_count();
         Self {
             head: AtomicU64::new(Head::INITIAL.0),
-            free: [AtomicU64::new(0), AtomicU64::new(0)],
             slots: (0..samples).map(|_| AtomicU64::new(0)).collect(),
             rows: Pool::with_capacity(samples + Self::SPARE_ROWS),
             rows_made: AtomicU32::new(0),
-            first_ledgers: std::array::from_fn(|_| Ledger::new()),
-            more_ledgers: Pool::with_capacity(1),
-            ledgers_made: AtomicU32::new(1),
+            ledgers: Ledgers::new(),
         }
     }
 
@@ -205,19 +180,13 @@ impl History {
     /// The current ledger, if it is one of the first: it is, except after publications at the same time.
     #[inline]
     pub(crate) fn first_ledger(&self, head: Head) -> Option<&Ledger> {
-        self.first_ledgers.get(head.ledger() as usize)
+        self.ledgers.first(head.ledger())
     }
 
     /// The current ledger.
     #[inline]
     pub(crate) fn ledger(&self, head: Head) -> &Ledger {
-        self.ledger_at(head.ledger())
-    }
-
-    #[inline]
-    fn ledger_at(&self, index: u32) -> &Ledger {
-        let first = self.first_ledgers.get(index as usize);
-        first.unwrap_or_else(|| self.more_ledgers.get(index - FIRST_LEDGERS))
+        self.ledgers.get(head.ledger())
     }
 
     /// The row in a slot.
@@ -235,7 +204,7 @@ impl History {
 
     /// Moves counts into the history, and the cell that they come from into its next state.
     pub(crate) fn publish(&self, config: &WindowConfig, cells: &CellTable, sealed: &Sealed) {
-        let (index, draft) = self.take_ledger();
+        let (index, draft) = self.ledgers.take();
         let mut spare = draft.spare_row().load(Ordering::Relaxed);
         // Release: pairs with the acquire fence in `is_still`. A reader that sees what is filled from
         // here on sees that the head has moved on since it was read in its former place.
@@ -257,7 +226,7 @@ impl History {
                 break (head, current);
             }
         };
-        self.give_ledger(head.ledger(), current);
+        self.ledgers.give(head.ledger(), current);
     }
 
     /// Fills a ledger, and a row if the counts go into one, with a publication that follows the current
@@ -396,97 +365,30 @@ impl History {
         self.rows.make(index, Row::new);
         index + 1
     }
-
-    /// A ledger to fill: one of the first if one is free, so that it is read without a look-up in the pool.
-    fn take_ledger(&self) -> (u32, &Ledger) {
-        if let Some(ledger) = self.free.iter().find_map(|free| self.take_from(free)) {
-            return ledger;
-        }
-        let index = self.ledgers_made.fetch_add(1, Ordering::Relaxed);
-        let first = self.first_ledgers.get(index as usize);
-        let more = || self.more_ledgers.make(index - FIRST_LEDGERS, Ledger::new);
-        (index, first.unwrap_or_else(more))
-    }
-
-    fn take_from(&self, free: &AtomicU64) -> Option<(u32, &Ledger)> {
-        // Acquire: pairs with the Release in `give_ledger`. The head has moved on from it.
-        let mut top = free.load(Ordering::Acquire);
-        while let Some(index) = index_of(top).checked_sub(1) {
-            let ledger = self.ledger_at(index);
-            // If another thread has taken it by now, the tag has changed.
-            let next = ledger.next_free().load(Ordering::Relaxed);
-            stall::at(Point::FreeLedgerSeen);
-            let below = next_word(top, next);
-            match free.compare_exchange(top, below, Ordering::Acquire, Ordering::Acquire) {
-                Ok(_) => return Some((index, ledger)),
-                Err(found) => top = found,
-            }
-        }
-        None
-    }
-
-    fn give_ledger(&self, index: u32, ledger: &Ledger) {
-        let free = &self.free[usize::from(index >= FIRST_LEDGERS)];
-        let mut top = free.load(Ordering::Relaxed);
-        loop {
-            ledger.next_free().store(index_of(top), Ordering::Relaxed);
-            let with_it = next_word(top, index + 1);
-            match free.compare_exchange(top, with_it, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(found) => top = found,
-            }
-        }
-    }
 }
 
 #[cfg(all(test, not(loom)))]
 impl History {
     /// How many rows and ledgers were made.
     pub(crate) fn blocks_made(&self) -> (u32, u32) {
-        [&self.rows_made, &self.ledgers_made].map(|made| made.load(Ordering::Relaxed)).into()
+        (self.rows_made.load(Ordering::Relaxed), self.ledgers.made())
     }
 
     /// The numbers of all rows in slots or spare and of all ledgers current or free, counted from 1 and
     /// in order. No thread may publish at this time.
     pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>) {
-        let made = self.ledgers_made.load(Ordering::Relaxed);
         let in_slots = self.slots.iter().map(|slot| index_of(slot.load(Ordering::Relaxed)));
-        let spare = (0..made).map(|it| self.ledger_at(it).spare_row().load(Ordering::Relaxed));
+        let spare = (0..self.ledgers.made())
+            .map(|index| self.ledgers.get(index).spare_row().load(Ordering::Relaxed));
         let current = Head(self.head.load(Ordering::Relaxed)).ledger() + 1;
-        let free = self.free.iter().flat_map(|free| {
-            let top = index_of(free.load(Ordering::Relaxed));
-            let free = std::iter::successors(Some(top), |&index| {
-                let ledger = self.ledger_at(index.checked_sub(1)?);
-                Some(ledger.next_free().load(Ordering::Relaxed))
-            });
-            // One more than were made: enough to show a list that runs in a circle.
-            free.take(made as usize + 1)
-        });
         let in_order = |blocks: &mut dyn Iterator<Item = u32>| {
             let mut blocks: Vec<_> = blocks.filter(|&block| block != 0).collect();
             blocks.sort_unstable();
             blocks
         };
-        (in_order(&mut in_slots.chain(spare)), in_order(&mut free.chain([current])))
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn first_ledgers_are_taken_first() {
-        let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
-        let history = History::new(&config);
-        // Ledger 0 is the current one.
-        let taken = [(); 3].map(|()| history.take_ledger());
-        assert_eq!(taken.map(|(index, _)| index), [1, 2, 3]);
-        for (index, ledger) in taken {
-            history.give_ledger(index, ledger);
-        }
-        assert_eq!([(); 3].map(|()| history.take_ledger().0), [1, 3, 2]);
+        (
+            in_order(&mut in_slots.chain(spare)),
+            in_order(&mut self.ledgers.free_ones().chain([current])),
+        )
     }
 }

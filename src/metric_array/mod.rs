@@ -17,10 +17,13 @@ mod counts;
 mod gauge;
 mod history;
 mod ledger;
+mod ledgers;
+mod mask;
 #[cfg(loom)]
 pub mod parts;
 mod read;
 mod slab;
+mod tagged_index;
 mod thread_cache;
 mod thread_cell;
 

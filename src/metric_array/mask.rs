@@ -1,0 +1,97 @@
+//! A set of 32 members in one word.
+
+use crate::sync::stall::{self, Point};
+use crate::sync::{AtomicU64, Ordering};
+
+/// A set of up to 32 places: `{ tag: 32, bits: 32 }`.
+///
+/// # Protocol
+///
+/// A place is removed by a thread that has found its cell idle, and inserted by the cell's owner once
+/// the cell is not idle any more. An insertion changes the word also if the bit is set: so either the
+/// removal acquires the insertion and then finds the cell in use, or its compare-exchange fails. The mask
+/// of a level and that of all levels follow the same protocol: a group or a level is removed by a thread
+/// that has found it empty, and inserted after the place.
+#[derive(Debug)]
+pub(crate) struct Mask(AtomicU64);
+
+impl Mask {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    #[inline]
+    pub(crate) fn load(&self) -> u64 {
+        // Acquire: pairs with the Release in `insert`. A thread that sees the bit sees the cell bound.
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn insert(&self, bit: usize) {
+        let mut word = self.load();
+        loop {
+            let inserted = (word | 1 << bit).wrapping_add(1 << 32);
+            // Release: as told above. Acquire: an insertion also hands on the ones before it.
+            match self.0.compare_exchange(word, inserted, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(found) => word = found,
+            }
+        }
+    }
+
+    /// Removes a place if it is in the set, and the set has not changed since it was `observed`.
+    pub(crate) fn remove(&self, observed: u64, bit: usize) -> bool {
+        if observed & 1 << bit == 0 {
+            return false;
+        }
+        stall::at(Point::IdleSeen);
+        let removed = (observed & !(1 << bit)).wrapping_add(1 << 32);
+        self.0.compare_exchange(observed, removed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// Visits the places of a word.
+#[inline]
+pub(crate) fn for_each_bit(word: u64, mut visit: impl FnMut(usize)) {
+    let _ = try_for_each_bit(word, |bit| {
+        visit(bit);
+        Some(())
+    });
+}
+
+/// The same, and ends with the first `None`.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is the bits")]
+pub(crate) fn try_for_each_bit(
+    word: u64,
+    mut visit: impl FnMut(usize) -> Option<()>,
+) -> Option<()> {
+    let mut bits = word as u32;
+    while bits != 0 {
+        visit(bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+    }
+    Some(())
+}
+
+/// Whether a word of a mask has no bit set.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is the bits")]
+pub(crate) const fn is_empty(word: u64) -> bool {
+    word as u32 == 0
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removal_fails_after_an_insertion_of_the_same_place() {
+        let mask = Mask::new();
+        mask.insert(3);
+        let observed = mask.load();
+        mask.insert(3);
+        assert!(!mask.remove(observed, 3));
+        assert!(mask.remove(mask.load(), 3));
+        assert_eq!(mask.load() & u64::from(u32::MAX), 0);
+    }
+}
