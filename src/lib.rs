@@ -119,7 +119,7 @@ pub use registry::{
 pub use second_metrics::SecondMetrics;
 #[cfg(loom)]
 #[doc(hidden)]
-pub use sync::show_all_words;
+pub use sync::{shadow_all_words, show_all_words};
 pub use timestamp::Timestamp;
 pub use window::{BucketTotals, SlidingWindow};
 pub use wrap::BucketWrap;

@@ -3,6 +3,7 @@
 #![cfg(loom)]
 
 use leaparray::parts::{BareCell, BareCells, BareHistory};
+use leaparray::shadow_all_words;
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
 use loom::thread;
@@ -28,6 +29,21 @@ fn reader_of_a_history_finds_one_moment() {
         history.seal(3, 1_000);
         let found = reader.join().unwrap();
         assert!([[10, 1], [0, 11], [0, 111]].contains(&found), "{found:?}");
+    });
+}
+
+/// The memory of the row is made while the reader looks.
+#[test]
+fn reader_beside_the_first_row_finds_it_or_nothing() {
+    explore(None, || {
+        let history = Arc::new(BareHistory::new(1));
+        let reader = {
+            let history = history.clone();
+            thread::spawn(move || history.passes(0))
+        };
+        history.seal(0, 1);
+        let found = reader.join().unwrap();
+        assert!([[0, 0], [1, 0]].contains(&found), "{found:?}");
     });
 }
 
@@ -111,6 +127,7 @@ fn retired_cell_that_is_adopted_while_it_is_found_idle_is_read() {
 /// The third cell is in a group of its own, and that group in a level of its own.
 #[test]
 fn cell_that_is_bound_while_its_level_is_found_idle_is_read() {
+    shadow_all_words();
     explore(Some(2), || {
         let cells = BareCells::default();
         let [_, _, owned] = [(); 3].map(|()| cells.add(0));

@@ -1,16 +1,12 @@
-//! Takes the samples: every case once in each round, so that what disturbs the machine for a while
-//! disturbs all of them, and the median of the rounds is each one's cost.
+//! Takes the samples: every case once in each round, at a moment at which the machine is quiet. The median
+//! of the rounds is each one's cost.
 
-use std::hint::black_box;
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
+use crate::quiet::Quiet;
 use crate::results::{Cost, Key, Results};
+use crate::timed::{Taken, beside, on_threads, warm_up};
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
@@ -21,14 +17,6 @@ pub(crate) struct Plan {
     pub(crate) sample: Duration,
 }
 
-/// What the threads of one sample took for so many operations, in the mean.
-#[derive(Clone, Copy, Debug)]
-struct Taken {
-    wall: Duration,
-    /// Only the time on a core.
-    core: Duration,
-}
-
 /// Runs so many operations on each thread, numbered from the first; `None` if a thread panicked.
 type Run = Box<dyn Fn(u64, u64) -> Option<Taken>>;
 
@@ -37,8 +25,8 @@ struct Case {
     run: Run,
     iters: u64,
     next: AtomicU64,
-    /// Of each round the cost, and the share of the time that the threads were on a core.
-    samples: Vec<(f64, f64)>,
+    /// The cost in each round.
+    samples: Vec<f64>,
     lost: usize,
 }
 
@@ -88,18 +76,23 @@ impl Suite {
 
     /// Measures every case in every round, forwards and backwards in turn. `between` comes after
     /// each round.
-    pub(crate) fn measure(mut self, plan: Plan, mut between: impl FnMut(usize)) -> Results {
+    pub(crate) fn measure(
+        mut self,
+        plan: Plan,
+        quiet: &mut Quiet,
+        mut between: impl FnMut(usize, &mut Quiet),
+    ) -> Results {
         for case in &mut self.cases {
             case.calibrate(plan.sample, self.cores);
         }
         for round in 0..plan.rounds {
             let cases = self.cases.iter_mut();
             if round % 2 == 0 {
-                cases.for_each(|case| case.sample(self.cores));
+                cases.for_each(|case| case.sample(self.cores, quiet));
             } else {
-                cases.rev().for_each(|case| case.sample(self.cores));
+                cases.rev().for_each(|case| case.sample(self.cores, quiet));
             }
-            between(round);
+            between(round, quiet);
         }
         self.cases.into_iter().map(|case| (case.key, Cost::of(&case.samples, case.lost))).collect()
     }
@@ -114,98 +107,27 @@ impl Case {
         let mut cheapest = f64::MAX;
         for _ in 0..8 {
             // A disturbed sample is dearer, never cheaper.
-            cheapest = self.once(cores).map_or(cheapest, |(nanos, _)| nanos.min(cheapest));
+            cheapest = self.once(cores).map_or(cheapest, |nanos| nanos.min(cheapest));
             let iters = target / cheapest;
             self.iters = (iters as u64).clamp(100, 16 * self.iters);
         }
     }
 
-    fn sample(&mut self, cores: usize) {
-        match self.once(cores) {
-            Some(sample) => self.samples.push(sample),
-            None => self.lost += 1,
+    fn sample(&mut self, cores: usize, quiet: &mut Quiet) {
+        match quiet.sample(|| self.once(cores)) {
+            Some(Some(nanos)) => self.samples.push(nanos),
+            Some(None) => self.lost += 1,
+            // No moment was quiet, which `quiet` counts.
+            None => {}
         }
     }
 
-    /// Nanoseconds for one operation, and the share of the time that the threads were on a core.
-    fn once(&self, cores: usize) -> Option<(f64, f64)> {
+    /// Nanoseconds for one operation.
+    fn once(&self, cores: usize) -> Option<f64> {
         let first = self.next.fetch_add(self.iters + warm_up(self.iters), Ordering::Relaxed);
         let taken = (self.run)(self.iters, first)?;
         // Where threads have to wait for a core, their waiting is no cost of the operation.
         let time = if self.key.threads > cores { taken.core } else { taken.wall };
-        let on_core = taken.core.as_secs_f64() / taken.wall.as_secs_f64();
-        Some((time.as_secs_f64() * 1e9 / self.iters as f64, on_core))
+        Some(time.as_secs_f64() * 1e9 / self.iters as f64)
     }
-}
-
-/// How often a thread does it before the start: it is a new one, and has nothing in its caches. Of
-/// a thousand windows, each twice.
-const fn warm_up(iters: u64) -> u64 {
-    2_500 + iters / 50
-}
-
-/// Each time runs from the common start to that thread's last operation.
-fn on_threads<R>(
-    threads: usize,
-    iters: u64,
-    first: u64,
-    op: &(impl Fn(u64) -> R + Sync),
-) -> Option<Taken> {
-    let start = Barrier::new(threads);
-    let run = || {
-        let warm = first + warm_up(iters);
-        // Who panics here must not keep the others waiting.
-        let warmed = panic::catch_unwind(AssertUnwindSafe(|| repeat(first..warm, op)));
-        start.wait();
-        warmed.ok()?;
-        let (wall, core) = (Instant::now(), core_time());
-        repeat(warm..warm + iters, op);
-        let wall = wall.elapsed();
-        Some(Taken { wall, core: core_time().saturating_sub(core) })
-    };
-    thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-        let taken: Vec<_> =
-            running.into_iter().map(|thread| thread.join().ok().flatten()).collect();
-        mean(&taken.into_iter().collect::<Option<Vec<_>>>()?)
-    })
-}
-
-#[inline]
-fn repeat<R>(numbers: std::ops::Range<u64>, op: &impl Fn(u64) -> R) {
-    for number in numbers {
-        black_box(op(number));
-    }
-}
-
-fn mean(taken: &[Taken]) -> Option<Taken> {
-    let threads = u32::try_from(taken.len()).ok()?;
-    let wall = taken.iter().map(|taken| taken.wall).sum::<Duration>() / threads;
-    let core = taken.iter().map(|taken| taken.core).sum::<Duration>() / threads;
-    Some(Taken { wall, core })
-}
-
-/// Does `work` beside a thread that does `other` all the time.
-fn beside<R, S>(other: &(impl Fn() -> S + Sync), work: impl FnOnce() -> R) -> R {
-    let (stop, started) = (AtomicBool::new(false), Barrier::new(2));
-    thread::scope(|scope| {
-        let neighbour = scope.spawn(|| {
-            started.wait();
-            while !stop.load(Ordering::Relaxed) {
-                repeat(0..64, &|_| other());
-            }
-        });
-        started.wait();
-        let result = work();
-        stop.store(true, Ordering::Relaxed);
-        // A neighbour that panicked has said so.
-        let _ = neighbour.join();
-        result
-    })
-}
-
-/// For how long this thread has been on a core.
-fn core_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
 }

@@ -28,10 +28,12 @@ mod machine;
 mod options;
 mod peers;
 mod plot;
+mod quiet;
 mod report;
 mod results;
 mod scenarios;
 mod standins;
+mod timed;
 
 pub use bytes::print as print_bytes;
 pub use losses::run as run_losses;
@@ -45,10 +47,14 @@ use leaparray::MonotonicClock;
 use harness::Suite;
 use machine::Processor;
 use options::Options;
+use quiet::Quiet;
 use report::Measured;
 use scenarios::first::First;
 use scenarios::rotate::{self, Stage};
 use scenarios::tail::Tail;
+
+/// For how long the program may wait until the machine is quiet, for each round.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Measures, and writes what came of it.
 ///
@@ -95,9 +101,10 @@ fn measure(options: &Options) -> Measured {
     let (mut tail, mut first) = (Tail::new(&clock), First::new());
     suite.keep(&options.only);
     eprintln!("measuring, {} rounds", plan.rounds);
-    let mut results = suite.measure(plan, |round| {
+    let mut quiet = Quiet::new(cores, PATIENCE * plan.rounds as u32);
+    let mut results = suite.measure(plan, &mut quiet, |round, quiet| {
         tail.sample(plan.sample);
-        first.sample(plan.sample);
+        first.sample(plan.sample, quiet);
         upkeep.run();
         if (round + 1) % 20 == 0 {
             eprintln!("round {}, {:.0?}", round + 1, began.elapsed());
@@ -106,5 +113,6 @@ fn measure(options: &Options) -> Measured {
     eprintln!("rotating, in processes of their own");
     results.extend(rotate::measure(plan));
     let (processor, took) = (Processor::current(), began.elapsed());
-    Measured { plan, processor, cores, results, tail, first, bytes, took }
+    let samples = quiet.account;
+    Measured { plan, processor, cores, results, tail, first, bytes, took, samples }
 }

@@ -14,9 +14,9 @@ use std::time::Duration;
 use crate::bytes::Counted;
 use crate::harness::Plan;
 use crate::machine::Processor;
+use crate::quiet::Account;
 use crate::results::Results;
 use crate::scenarios::first::First;
-use crate::scenarios::record::{ARITHMETIC, RAW};
 use crate::scenarios::tail::Tail;
 
 /// All that came of a run.
@@ -29,30 +29,13 @@ pub(crate) struct Measured {
     pub(crate) first: First,
     pub(crate) bytes: Option<Counted>,
     pub(crate) took: Duration,
+    pub(crate) samples: Account,
 }
 
 impl Measured {
-    /// The share of time that threads which never wait were on a core, in the median round.
-    fn on_core(&self) -> f64 {
-        self.results.get(RAW, self.busy_threads()).map_or(f64::NAN, |cost| cost.on_core)
-    }
-
-    /// How many times as long plain arithmetic took in the median round as in the best tenth.
-    fn slower(&self) -> f64 {
-        let cost = self.results.get(ARITHMETIC, self.busy_threads());
-        cost.map_or(f64::NAN, |cost| cost.median / cost.best_tenth)
-    }
-
-    fn busy_threads(&self) -> usize {
-        self.cores.min(2)
-    }
-
-    /// Whether two threads had two cores, and those to themselves.
-    ///
-    /// Nothing here depends on how fast a processor is: one number is a share of the time, the other
-    /// compares rounds of this run with each other.
+    /// Whether nearly every sample was taken while the machine was quiet.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.on_core() > 0.97 && self.slower() < 1.05
+        self.samples.is_complete()
     }
 }
 

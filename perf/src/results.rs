@@ -19,24 +19,19 @@ impl Key {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) median: f64,
-    /// What it was in the best tenth of the rounds: at most this.
-    pub(crate) best_tenth: f64,
     /// Half of the rounds lie between these two.
     pub(crate) quartiles: (f64, f64),
-    /// What share of its time a thread was on a core.
-    pub(crate) on_core: f64,
     /// In how many rounds a thread panicked.
     pub(crate) lost: usize,
 }
 
 impl Cost {
-    /// From what was measured in each of the rounds: the cost, and the share on a core.
-    pub(crate) fn of(samples: &[(f64, f64)], lost: usize) -> Self {
-        let costs = sorted(samples.iter().map(|sample| sample.0));
-        let on_core = at(0.5, &sorted(samples.iter().map(|sample| sample.1)));
-        let quartiles = (at(0.25, &costs), at(0.75, &costs));
-        let [best_tenth, median] = [0.1, 0.5].map(|share| at(share, &costs));
-        Self { median, best_tenth, quartiles, on_core, lost }
+    /// From the cost in each of the rounds.
+    pub(crate) fn of(samples: &[f64], lost: usize) -> Self {
+        let mut costs = samples.to_vec();
+        costs.sort_by(f64::total_cmp);
+        let [low, median, high] = [0.25, 0.5, 0.75].map(|share| at(share, &costs));
+        Self { median, quartiles: (low, high), lost }
     }
 
     /// How far the middle half of the rounds lies from the median, either way, as a share of it.
@@ -44,12 +39,6 @@ impl Cost {
         let (low, high) = self.quartiles;
         (self.median - low).max(high - self.median) / self.median
     }
-}
-
-fn sorted(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut numbers: Vec<_> = numbers.collect();
-    numbers.sort_by(f64::total_cmp);
-    numbers
 }
 
 /// The number that this share of them is not above.
@@ -93,10 +82,8 @@ mod tests {
 
     #[test]
     fn the_median_and_the_middle_half() {
-        let samples = [5.0, 1.0, 4.0, 2.0, 3.0].map(|nanos| (nanos, 1.0));
-        let cost = Cost::of(&samples, 1);
-        assert_eq!((cost.best_tenth, cost.median), (1.0, 3.0));
-        assert_eq!((cost.quartiles, cost.lost), ((2.0, 4.0), 1));
+        let cost = Cost::of(&[5.0, 1.0, 4.0, 2.0, 3.0], 1);
+        assert_eq!((cost.median, cost.quartiles, cost.lost), (3.0, (2.0, 4.0), 1));
         assert!((cost.spread() - 1.0 / 3.0).abs() < 1e-9);
     }
 

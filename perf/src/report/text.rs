@@ -1,6 +1,7 @@
 //! The words around the numbers.
 
 use super::{Measured, tables};
+use crate::quiet::{self, Account};
 use crate::{goals, machine};
 
 /// The crates whose versions matter.
@@ -37,7 +38,7 @@ fn introduction(measured: &Measured) -> String {
     let (cores, took) = (measured.cores, measured.took.as_secs());
     let (usual, worst) = tables::spreads(measured);
     let (usual, worst) = (usual * 100.0, worst * 100.0);
-    let (quiet, processor) = (quiet(measured), &measured.processor);
+    let (quiet, processor) = (quietness(measured), &measured.processor);
     format!(
         "\
 # Performance on {processor}
@@ -49,7 +50,7 @@ fn introduction(measured: &Measured) -> String {
 ## How it is measured
 
 Every case is measured once in each of {rounds} rounds, {millis} ms at a time, the cases in turn
-forwards and backwards, {took} s in all: what disturbs the machine for a while disturbs them all. A
+forwards and backwards, {took} s in all. A
 number is the median over the rounds, in nanoseconds for one operation on one thread while the others
 do the same. Threads are new in every sample; each warms up, waits for the others at a barrier, and
 times itself from there; the mean of their times counts. Where there are more threads than cores, of
@@ -69,18 +70,23 @@ information.
 }
 
 /// Whether the machine was quiet, and how the program knows.
-fn quiet(measured: &Measured) -> String {
-    let (threads, slower) = (measured.busy_threads(), measured.slower());
-    let percent = measured.on_core() * 100.0;
+fn quietness(measured: &Measured) -> String {
+    let Account { quiet, repeated, missing } = measured.samples;
+    let percent = |count: usize| count as f64 * 100.0 / (quiet + missing) as f64;
+    let (repeated, missing) = (percent(repeated), percent(missing));
+    let threads = measured.cores.min(2);
+    let limit = quiet::LIMIT;
     let verdict = if measured.is_quiet() {
-        "the machine was quiet."
+        ""
     } else {
-        "**the machine was disturbed, and these numbers are worth little.**"
+        " **The machine was disturbed, and these numbers are worth little.**"
     };
     format!(
-        "In the median round, {threads} threads that never wait were on a core for {percent:.1} % of the time, and
-plain arithmetic took {slower:.2} times as long as in the best tenth of the rounds: {verdict} Below 97 %, or from
-1.05 on, it is disturbed. Both compare this run with itself: no processor is expected to be fast."
+        "Before and after each sample, the program times plain arithmetic on {threads} threads. A sample counts if
+the arithmetic took less than {limit} times as long as in the best tenth of the looks before the run, both
+times: then each thread had a core, and none of them was shared with another that was busy. Otherwise the sample
+is taken again. That was so for {repeated:.1} of 100 samples; {missing:.1} of 100 are missing, since no moment was quiet.{verdict}
+The tails, below, are of all moments."
     )
 }
 

@@ -12,6 +12,7 @@ use leaparray::{ManualClock, SlidingWindow, Timestamp};
 
 use super::config;
 use super::tail::empty;
+use crate::quiet::Quiet;
 
 /// Of how many threads the first records are timed.
 pub(crate) const THREADS: [usize; 2] = [1, 2];
@@ -36,11 +37,16 @@ impl First {
     }
 
     /// Adds a sample for each number of threads.
-    pub(crate) fn sample(&mut self, length: Duration) {
+    pub(crate) fn sample(&mut self, length: Duration, quiet: &mut Quiet) {
         for (index, threads) in THREADS.into_iter().enumerate() {
-            let (taken, next) = self.on_threads(threads, length);
-            self.next = next;
-            self.record[index].add(taken).expect("the same bounds");
+            let taken = quiet.sample(|| {
+                let (taken, next) = self.on_threads(threads, length);
+                self.next = next;
+                taken
+            });
+            if let Some(taken) = taken {
+                self.record[index].add(taken).expect("the same bounds");
+            }
         }
     }
 

@@ -14,9 +14,6 @@ use crate::harness::Suite;
 
 /// One read of the time stamp counter.
 pub(crate) const RAW: &str = "the bare counter (`quanta` raw)";
-/// Nothing but arithmetic, as much as a core does at once: dearer where the core is shared with another
-/// that is busy, which takes nothing of the time on it.
-pub(crate) const ARITHMETIC: &str = "arithmetic";
 /// The same once more: what two measurements of one thing differ by.
 pub(crate) const RAW_AGAIN: &str = "the bare counter, once more";
 /// One `fetch_add` on a counter that all threads share.
@@ -38,7 +35,6 @@ const WINDOWS: u64 = 1_000;
 
 pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock, cores: usize) {
     let counts = thread_counts(cores);
-    arithmetic(suite, cores.min(2));
     for &threads in &counts {
         to_compare_with(suite, threads);
         one_event(suite, clock, threads);
@@ -51,13 +47,6 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock, cores: usize) {
         fetch_add(suite, threads);
         time_given(suite, clock, threads);
     }
-}
-
-fn arithmetic(suite: &mut Suite, threads: usize) {
-    // Four that do not wait for each other, nor for those before. The factor is that of a Fibonacci hash.
-    suite.add(ARITHMETIC, threads, |number| {
-        [1, 2, 3, 4].map(|n: u64| (number ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(31))
-    });
 }
 
 fn to_compare_with(suite: &mut Suite, threads: usize) {

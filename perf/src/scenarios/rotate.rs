@@ -14,6 +14,8 @@ use leaparray::{ManualClock, MetricBucket, SlidingWindow, Timestamp};
 use super::crowd::{come_and_go, park};
 use super::{BUCKET_LEN, config};
 use crate::harness::Plan;
+use crate::machine;
+use crate::quiet::Quiet;
 use crate::results::{Cost, Key};
 
 /// What a rotation would do at least, if it allocated.
@@ -21,6 +23,9 @@ pub(crate) const STORE: &str = "a fresh bucket, allocated and stored in an `ArcS
 pub(crate) const SECOND: &str = "rotate and record one event, 2 buckets";
 pub(crate) const MINUTE: &str = "rotate and record one event, 120 buckets";
 const NAMES: [&str; 3] = [STORE, SECOND, MINUTE];
+
+/// For how long each process may wait until the machine is quiet.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What other threads have done in the process before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +81,7 @@ pub(crate) fn measure(plan: Plan) -> Vec<(Key, Cost)> {
             for (name, nanos) in lines.lines().filter_map(|line| line.split_once('\t')) {
                 let index = name.parse::<usize>().ok().filter(|&index| index < NAMES.len());
                 if let Some((index, nanos)) = index.zip(nanos.parse().ok()) {
-                    samples[index].push((nanos, 1.0));
+                    samples[index].push(nanos);
                 }
             }
         }
@@ -140,9 +145,12 @@ pub(crate) fn print(stage: Stage, rounds: usize, sample: Duration) {
     for op in ops {
         time(sample, op);
     }
+    let mut quiet = Quiet::new(machine::cores(), PATIENCE);
     for _ in 0..rounds {
         for (index, op) in ops.into_iter().enumerate() {
-            println!("{index}\t{}", time(sample, op));
+            if let Some(nanos) = quiet.sample(|| time(sample, op)) {
+                println!("{index}\t{nanos}");
+            }
         }
     }
 }

@@ -19,8 +19,8 @@ pub(crate) use lazy::Lazy;
 pub(crate) use names::Names;
 pub(crate) use once_ref::OnceRef;
 pub(crate) use payload::{Payload, payload, seen_payload};
-pub use shadowed::show_all_words;
 pub(crate) use shadowed::{AtomicI64, AtomicU32, AtomicU64};
+pub use shadowed::{shadow_all_words, show_all_words};
 
 pub(crate) use loom::sync::Arc;
 pub(crate) use loom::sync::atomic::{Ordering, fence};

@@ -5,9 +5,11 @@
 //! orders only. Every add to an owned cell is such a load and store. A relaxed store to a shadow, which
 //! is never loaded, before each load makes the two loads conflict, so that both orders are explored.
 //!
-//! The counters of cells always have a shadow. All other words have one if `SHADOWS` is set in the
-//! environment: it multiplies the executions.
+//! The counters of cells always have a shadow. All other words have one in a model that asks for it, by
+//! [`shadow_all_words`], and in all models if `SHADOWS` is set in the environment: it multiplies the
+//! executions.
 
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic as invisible;
 
@@ -22,6 +24,16 @@ pub fn show_all_words() {
     SHOW_ALL.store(true, Ordering::Relaxed);
 }
 
+std::thread_local! {
+    /// Whether all words have a shadow. Loom runs all threads of a model on the thread of its test.
+    static SHADOW_ALL: Cell<bool> = Cell::new(std::env::var_os("SHADOWS").is_some());
+}
+
+/// Gives every word a shadow in the models of the calling thread, which are to be explored after this.
+pub fn shadow_all_words() {
+    SHADOW_ALL.set(true);
+}
+
 /// A word with a shadow if all words have one. Its operations but `load` are loom's.
 macro_rules! shadowed {
     ($name:ident of $value:ty) => {
@@ -33,8 +45,7 @@ macro_rules! shadowed {
 
         impl $name {
             pub(crate) fn new(value: $value) -> Self {
-                let has_shadow = std::env::var_os("SHADOWS").is_some();
-                let shadow = has_shadow.then(|| AtomicBool::new(false));
+                let shadow = SHADOW_ALL.get().then(|| AtomicBool::new(false));
                 Self { shadow, word: atomic::$name::new(value) }
             }
 
