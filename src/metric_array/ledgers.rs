@@ -46,6 +46,7 @@ impl Ledgers {
     }
 
     /// A ledger to fill: one of the first if one is free, so that it is read without a look-up in the pool.
+    #[inline]
     pub(crate) fn take(&self) -> (u32, &Ledger) {
         if let Some(ledger) = self.free.iter().find_map(|free| self.take_from(free)) {
             return ledger;
@@ -57,6 +58,7 @@ impl Ledgers {
     }
 
     /// A ledger of one of the two stacks.
+    #[inline]
     fn take_from(&self, free: &AtomicU64) -> Option<(u32, &Ledger)> {
         // Acquire: pairs with the Release in `give`. The head has moved on from it.
         let mut top = free.load(Ordering::Acquire);
@@ -75,6 +77,7 @@ impl Ledgers {
     }
 
     /// Frees a ledger that is not the current one any more.
+    #[inline]
     pub(crate) fn give(&self, index: u32, ledger: &Ledger) {
         let free = &self.free[usize::from(index >= FIRST)];
         let mut top = free.load(Ordering::Relaxed);

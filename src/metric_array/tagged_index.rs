@@ -14,6 +14,7 @@ pub(crate) const fn index_of(word: u64) -> u32 {
 }
 
 /// The word after `word`, with that index.
+#[inline]
 pub(crate) const fn next_word(word: u64, index: u32) -> u64 {
     ((word >> INDEX_BITS) + 1) << INDEX_BITS | index as u64
 }
