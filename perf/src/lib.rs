@@ -111,7 +111,7 @@ fn measure(options: &Options) -> Measured {
         }
     });
     eprintln!("rotating, in processes of their own");
-    results.extend(rotate::measure(plan));
+    results.extend(rotate::measure(plan, &mut quiet.account));
     let (processor, took) = (Processor::current(), began.elapsed());
     let samples = quiet.account;
     Measured { plan, processor, cores, results, tail, first, bytes, took, samples }

@@ -1,5 +1,6 @@
 //! Waits for moments at which the machine is quiet.
 
+use std::ops::AddAssign;
 use std::thread;
 use std::time::Duration;
 
@@ -15,11 +16,10 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// How many times as long as in the best tenth of the looks the arithmetic may take.
 pub(crate) const LIMIT: f64 = 1.05;
 
-/// How often a sample is taken again.
+/// How many attempts there are at a sample.
 const TRIES: usize = 8;
 
-/// Looks at the machine before and after each sample: how long does plain arithmetic take, on two threads
-/// at once?
+/// Looks at the machine before and after each sample. A look times plain arithmetic on two threads at once.
 ///
 /// The arithmetic takes longer while a thread waits for a core, and while its core is shared with another
 /// that is busy. It is compared with itself, so that no processor is expected to be fast.
@@ -39,16 +39,16 @@ pub(crate) struct Quiet {
 /// What became of the samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Account {
-    /// They were taken while the machine was quiet.
+    /// Samples that were taken while the machine was quiet.
     pub(crate) quiet: usize,
-    /// They were not, and were taken again.
-    pub(crate) repeated: usize,
-    /// They are missing: the machine was not quiet for long enough.
+    /// Attempts that were discarded because the look after them was disturbed.
+    pub(crate) discarded: usize,
+    /// Samples that are missing: every attempt was discarded, or there was no patience left.
     pub(crate) missing: usize,
 }
 
 impl Quiet {
-    /// Waits for no more than `patience`, in the whole run.
+    /// Sleeps for no more than `patience` between disturbed looks, in the whole run.
     pub(crate) fn new(cores: usize, patience: Duration) -> Self {
         let threads = cores.min(2);
         let patience = patience.as_nanos() / PAUSE.as_nanos();
@@ -67,8 +67,8 @@ impl Quiet {
         Self { look, best, patience, pause, undisturbed: false, account: Account::default() }
     }
 
-    /// Takes a sample while the machine is quiet: it is found so before and after; `None` if that never
-    /// comes to pass.
+    /// A sample that lies between two quiet looks; `None` after as many attempts as are allowed, or without
+    /// patience.
     pub(crate) fn sample<R>(&mut self, mut take: impl FnMut() -> R) -> Option<R> {
         for _ in 0..TRIES {
             if !self.wait() {
@@ -80,7 +80,7 @@ impl Quiet {
                 self.account.quiet += 1;
                 return Some(taken);
             }
-            self.account.repeated += 1;
+            self.account.discarded += 1;
         }
         self.account.missing += 1;
         None
@@ -99,6 +99,14 @@ impl Quiet {
 
     fn look(&mut self) {
         self.undisturbed = (self.look)() < self.best * LIMIT;
+    }
+}
+
+impl AddAssign for Account {
+    fn add_assign(&mut self, other: Self) {
+        self.quiet += other.quiet;
+        self.discarded += other.discarded;
+        self.missing += other.missing;
     }
 }
 
@@ -138,8 +146,8 @@ mod tests {
             taken += 1;
             taken
         });
-        let Account { quiet, repeated, missing } = quiet.account;
-        (sample, [quiet, repeated, missing])
+        let Account { quiet, discarded, missing } = quiet.account;
+        (sample, [quiet, discarded, missing])
     }
 
     #[test]
@@ -168,7 +176,7 @@ mod tests {
 
     #[test]
     fn account_is_complete_up_to_one_sample_missing_in_twenty() {
-        let account = |missing| Account { quiet: 100, repeated: 0, missing };
+        let account = |missing| Account { quiet: 100, discarded: 0, missing };
         assert!(account(5).is_complete() && !account(6).is_complete());
     }
 }

@@ -17,8 +17,7 @@ pub(crate) struct Taken {
     pub(crate) core: Duration,
 }
 
-/// How often a thread does it before the start: it is a new one, and has nothing in its caches. Of
-/// a thousand windows, each twice.
+/// The number of operations that warm up each new thread: enough to visit 1,000 windows twice.
 pub(crate) const fn warm_up(iters: u64) -> u64 {
     2_500 + iters / 50
 }
@@ -36,7 +35,7 @@ pub(crate) fn on_threads<R>(
     let start = Barrier::new(threads);
     let run = || {
         let warm = first + warm_up(iters);
-        // Who panics here must not keep the others waiting.
+        // A panic must not leave the other threads at the barrier.
         let warmed = panic::catch_unwind(AssertUnwindSafe(|| repeat(first..warm, op)));
         start.wait();
         warmed.ok()?;

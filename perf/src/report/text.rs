@@ -71,9 +71,8 @@ information.
 
 /// Whether the machine was quiet, and how the program knows.
 fn quietness(measured: &Measured) -> String {
-    let Account { quiet, repeated, missing } = measured.samples;
-    let percent = |count: usize| count as f64 * 100.0 / (quiet + missing) as f64;
-    let (repeated, missing) = (percent(repeated), percent(missing));
+    let Account { quiet, discarded, missing } = measured.samples;
+    let samples = quiet + missing;
     let threads = measured.cores.min(2);
     let limit = quiet::LIMIT;
     let verdict = if measured.is_quiet() {
@@ -85,7 +84,8 @@ fn quietness(measured: &Measured) -> String {
         "Before and after each sample, the program times plain arithmetic on {threads} threads. A sample counts if
 the arithmetic took less than {limit} times as long as in the best tenth of the looks before the run, both
 times: then each thread had a core, and none of them was shared with another that was busy. Otherwise the sample
-is taken again. That was so for {repeated:.1} of 100 samples; {missing:.1} of 100 are missing, since no moment was quiet.{verdict}
+is discarded and taken again. Of {samples} samples {missing} are missing, for want of a quiet moment; {discarded} attempts were
+discarded.{verdict}
 The tails, below, are of all moments."
     )
 }

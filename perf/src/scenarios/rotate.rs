@@ -2,6 +2,7 @@
 //! cases leave behind would be part of it.
 
 use std::env;
+use std::fmt;
 use std::hint::black_box;
 use std::process::Command;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::crowd::{come_and_go, park};
 use super::{BUCKET_LEN, config};
 use crate::harness::Plan;
 use crate::machine;
-use crate::quiet::Quiet;
+use crate::quiet::{Account, Quiet};
 use crate::results::{Cost, Key};
 
 /// What a rotation would do at least, if it allocated.
@@ -70,26 +71,69 @@ impl Stage {
     }
 }
 
-/// Measures all stages in turn, a process at a time.
-pub(crate) fn measure(plan: Plan) -> Vec<(Key, Cost)> {
+/// A line that a process prints.
+enum Line {
+    /// The index of a case, and its nanoseconds.
+    Sample { index: usize, nanos: f64 },
+    /// What became of its samples.
+    Account(Account),
+}
+
+impl Line {
+    fn parse(line: &str) -> Option<Self> {
+        match line.split('\t').collect::<Vec<_>>()[..] {
+            [index, nanos] => {
+                let index = index.parse().ok().filter(|&index| index < NAMES.len())?;
+                Some(Self::Sample { index, nanos: nanos.parse().ok()? })
+            }
+            [quiet, discarded, missing] => {
+                let [quiet, discarded, missing] =
+                    [quiet, discarded, missing].map(|count| count.parse().ok());
+                let (quiet, discarded, missing) = (quiet?, discarded?, missing?);
+                Some(Self::Account(Account { quiet, discarded, missing }))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sample { index, nanos } => write!(f, "{index}\t{nanos}"),
+            Self::Account(Account { quiet, discarded, missing }) => {
+                write!(f, "{quiet}\t{discarded}\t{missing}")
+            }
+        }
+    }
+}
+
+/// Measures all stages in turn, a process at a time, and adds what became of the samples to the account.
+pub(crate) fn measure(plan: Plan, account: &mut Account) -> Vec<(Key, Cost)> {
     let processes = Stage::PROCESSES.min(plan.rounds);
     let rounds = plan.rounds.div_ceil(processes).to_string();
     let mut samples = [(); 3].map(|()| NAMES.map(|_| Vec::new()));
+    let mut lost = 0;
     for _ in 0..processes {
         for (stage, samples) in Stage::ALL.into_iter().zip(&mut samples) {
-            let lines = run_process(stage, &rounds, plan.sample).unwrap_or_default();
-            for (name, nanos) in lines.lines().filter_map(|line| line.split_once('\t')) {
-                let index = name.parse::<usize>().ok().filter(|&index| index < NAMES.len());
-                if let Some((index, nanos)) = index.zip(nanos.parse().ok()) {
-                    samples[index].push(nanos);
+            let Some(output) = run_process(stage, &rounds, plan.sample) else {
+                lost += 1;
+                continue;
+            };
+            for line in output.lines() {
+                match Line::parse(line) {
+                    Some(Line::Sample { index, nanos }) => samples[index].push(nanos),
+                    Some(Line::Account(of_process)) => *account += of_process,
+                    None => {}
                 }
             }
         }
     }
     let costs = Stage::ALL.into_iter().zip(&samples).flat_map(|(stage, samples)| {
-        NAMES.into_iter().zip(samples).map(move |(what, samples)| {
-            (Key::new(&stage.name(what), 1), Cost::of(samples, usize::from(samples.is_empty())))
-        })
+        NAMES
+            .into_iter()
+            .zip(samples)
+            .map(move |(what, samples)| (Key::new(&stage.name(what), 1), Cost::of(samples, lost)))
     });
     costs.collect()
 }
@@ -105,7 +149,7 @@ fn run_process(stage: Stage, rounds: &str, sample: Duration) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What such a process does: prints the index of a case and its nanoseconds, in each round.
+/// What such a process does: prints a line for each sample, and its account.
 pub(crate) fn print(stage: Stage, rounds: usize, sample: Duration) {
     let window = |count| {
         SlidingWindow::with_clock(config(count, BUCKET_LEN), ManualClock::new(Timestamp::MIN))
@@ -149,8 +193,9 @@ pub(crate) fn print(stage: Stage, rounds: usize, sample: Duration) {
     for _ in 0..rounds {
         for (index, op) in ops.into_iter().enumerate() {
             if let Some(nanos) = quiet.sample(|| time(sample, op)) {
-                println!("{index}\t{nanos}");
+                println!("{}", Line::Sample { index, nanos });
             }
         }
     }
+    println!("{}", Line::Account(quiet.account));
 }
