@@ -37,7 +37,8 @@ pub struct WindowConfig {
 }
 
 impl WindowConfig {
-    /// The largest [sample count](Self::sample_count), 2²⁰: six megabytes of empty slots.
+    /// The largest [sample count](Self::sample_count), 2²⁰: with so many, the slots of an empty window
+    /// take some ten megabytes.
     pub const MAX_SAMPLE_COUNT: usize = 1 << 20;
 
     /// The longest [interval](Self::interval), `u64::MAX` nanoseconds.

@@ -6,6 +6,7 @@ use leaparray::parts::{BareCell, BareCells, BareHistory};
 use leaparray::shadow_all_words;
 use leaparray_loom_tests::explore;
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 /// A history of one slot in which buckets 0 and 1 were sealed.
@@ -39,9 +40,9 @@ fn reader_beside_the_first_row_finds_it_or_nothing() {
         let history = Arc::new(BareHistory::new(1));
         let reader = {
             let history = history.clone();
-            thread::spawn(move || history.passes(0))
+            thread::spawn(move || history.passes(1))
         };
-        history.seal(0, 1);
+        history.seal(1, 1);
         let found = reader.join().unwrap();
         assert!([[0, 0], [1, 0]].contains(&found), "{found:?}");
     });
@@ -121,6 +122,26 @@ fn retired_cell_that_is_adopted_while_it_is_found_idle_is_read() {
         let cells = BareCells::default();
         cells.retire(cells.add(0));
         assert_bound_cell_is_read(cells, 1, |cells| cells.adopt(2));
+    });
+}
+
+/// A reader that misses a cell because it is idle sees the newest bucket that has made it idle.
+#[test]
+fn reader_that_misses_an_idle_cell_sees_the_newest_bucket() {
+    explore(None, || {
+        let (cells, newest) = (Arc::new(BareCells::default()), Arc::new(AtomicU64::new(0)));
+        let _owned = cells.add(0);
+        let sweeper = {
+            let (cells, newest) = (cells.clone(), newest.clone());
+            thread::spawn(move || {
+                newest.store(1, Ordering::Relaxed);
+                cells.skip_before(1);
+            })
+        };
+        let found = cells.bound_to(0);
+        assert!(found == 1 || newest.load(Ordering::Relaxed) == 1);
+        sweeper.join().unwrap();
+        assert_eq!(cells.bound_to(0), 0);
     });
 }
 

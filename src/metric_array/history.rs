@@ -138,7 +138,7 @@ impl History {
     /// The head, once its steps are completed: by this thread if necessary.
     #[inline]
     pub(crate) fn settled(&self, cells: &CellTable) -> Head {
-        // Acquire: pairs with the Release in `publish` and `complete`.
+        // Acquire: pairs with the Release in `publish` and `take_steps`.
         let head = Head(self.head.load(Ordering::Acquire));
         if head.is_settled() { head } else { self.settle(cells) }
     }

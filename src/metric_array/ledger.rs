@@ -177,7 +177,10 @@ impl Ledger {
 
     /// The steps. They are those of one publication only if the head is still the same after an
     /// acquire fence.
-    #[expect(clippy::cast_possible_truncation, reason = "what `store` made of a usize and a u32")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "what `set_steps` made of a usize and a u32"
+    )]
     pub(crate) fn steps(&self) -> Steps {
         let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let [slot, place] = [&self.slot, &self.place].map(|word| get(word).checked_sub(1));

@@ -8,10 +8,10 @@ use crate::sync::{AtomicU64, Ordering};
 /// # Protocol
 ///
 /// A place is removed by a thread that has found its cell idle, and inserted by the cell's owner once
-/// the cell is not idle any more. An insertion changes the word also if the bit is set: so either the
-/// removal acquires the insertion and then finds the cell in use, or its compare-exchange fails. The mask
-/// of a level and that of all levels follow the same protocol: a group or a level is removed by a thread
-/// that has found it empty, and inserted after the place.
+/// the cell is not idle any more. An insertion changes the word also if the bit is set. If it precedes the
+/// load by the removing thread, that thread finds the cell in use; otherwise the thread's compare-exchange
+/// fails. The mask of a level and that of all levels follow the same protocol: a group or a level is
+/// removed by a thread that has found it empty, and inserted after the place.
 #[derive(Debug)]
 pub(crate) struct Mask(AtomicU64);
 
@@ -22,16 +22,19 @@ impl Mask {
 
     #[inline]
     pub(crate) fn load(&self) -> u64 {
-        // Acquire: pairs with the Release in `insert`. A thread that sees the bit sees the cell bound.
+        // Acquire: pairs with the Release in `insert`, so that a thread that sees the bit sees the cell
+        // bound; and with that in `remove`, so that a reader that misses the bit sees the bucket that has
+        // made the cell idle.
         self.0.load(Ordering::Acquire)
     }
 
     pub(crate) fn insert(&self, bit: usize) {
-        let mut word = self.load();
+        let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let inserted = (word | 1 << bit).wrapping_add(1 << 32);
-            // Release: as told above. Acquire: an insertion also hands on the ones before it.
-            match self.0.compare_exchange(word, inserted, Ordering::AcqRel, Ordering::Acquire) {
+            // Release: as told in `load`. What other threads released before stays released: a
+            // read-modify-write continues their release sequences.
+            match self.0.compare_exchange(word, inserted, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(found) => word = found,
             }
@@ -45,7 +48,8 @@ impl Mask {
         }
         stall::at(Point::IdleSeen);
         let removed = (observed & !(1 << bit)).wrapping_add(1 << 32);
-        self.0.compare_exchange(observed, removed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        // Release: as told in `load`.
+        self.0.compare_exchange(observed, removed, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 }
 

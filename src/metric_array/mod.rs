@@ -4,8 +4,8 @@
 //!
 //! - A **recorder** adds to its own cell, which is bound to the bucket of `now`, with plain loads and
 //!   stores. When `now` is in another bucket, it seals its cell into the history and binds it again.
-//! - A **reader** adds up rows and bound cells, and retries if the history's head or the newest bucket
-//!   has changed in between.
+//! - A **reader** adds up rows and bound cells. It retries if the history's head or the newest bucket has
+//!   changed in between, or if a thread has bound a cell behind the newest bucket.
 //! - A **thread that ends** abandons its cells; others adopt them, or seal and retire them.
 //!
 //! A count is in a bound cell or in the history, and moves from one to the other at the moment at
@@ -157,7 +157,8 @@ impl MetricArray {
         if newest <= number + 1 {
             return Arrival { is_late: false, is_to_sweep: newest <= number };
         }
-        // Relaxed: the binding that follows releases it, so that a reader that sees the one sees both.
+        // Relaxed: the binding or the publication that follows releases it. A reader that sees either sees
+        // this.
         self.strays.fetch_add(1, Ordering::Relaxed);
         let is_behind = number + (self.config.sample_count() as u64) < newest;
         Arrival { is_late: is_behind && self.is_gone(number), is_to_sweep: is_behind }
@@ -226,8 +227,8 @@ impl MetricArray {
         });
     }
 
-    /// Sweeps one group of cells, once for each new bucket: retires an abandoned cell, and removes idle
-    /// cells from the masks. The cell at `bound` was just bound to that bucket.
+    /// Sweeps one group of cells: retires an abandoned cell, and removes idle cells from the masks. The cell
+    /// at `bound` was just bound to that bucket, which is new or lies N or more behind the newest one.
     fn sweep(&self, number: u64, bound: u32) {
         if let Some(group) = self.cells.next_group().filter(|group| !group.has_only(bound)) {
             self.sweep_group(&group, number);

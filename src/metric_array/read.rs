@@ -1,4 +1,5 @@
-//! Reading: rows and bound cells, while neither the history's head nor the newest bucket changes.
+//! Reading: rows and bound cells, while the history's head does not change and no thread binds a cell to
+//! another bucket than the newest one.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -57,8 +58,8 @@ impl<'a> Moment<'a> {
         Self { array, history, newest, strays }
     }
 
-    /// Whether nothing was sealed since, and no thread has begun to record in a bucket that was not
-    /// recorded in before.
+    /// Whether nothing was sealed since, and no thread has begun to record in a newer bucket or in one
+    /// behind the newest.
     #[inline]
     pub(super) fn is_still(&self) -> bool {
         stall::at(Point::Counted);

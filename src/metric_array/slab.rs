@@ -9,7 +9,7 @@ use crate::sync::{
 
 process_static! {
     static SLAB: Slab = Slab {
-        chunks: lazy_array!(),
+        chunks: lazy_array!(CHUNKS),
         made: AtomicU32::new(0),
         free: AtomicU64::new(0),
         free_len: AtomicU32::new(0),

@@ -51,8 +51,8 @@ pub(crate) use process_static;
 
 /// An array of [`Lazy`]s in which nothing is made.
 macro_rules! lazy_array {
-    () => {
-        [const { Lazy::new() }; _]
+    ($len:expr) => {
+        [const { Lazy::new() }; $len]
     };
 }
 pub(crate) use lazy_array;

@@ -37,9 +37,9 @@ use crate::timestamp::{Timestamp, saturating_nanos};
 ///
 /// Every add is in exactly one place: in the window, [expired or late](Self::account). What a
 /// window of n buckets covers at `now` is exactly the buckets `k(now) − n + 1 ..= k(now)`, of
-/// which the newest is still filling: between (n − 1)/n of the interval and all of it. A sum
-/// therefore sees at a steady rate between that and all of an interval's events; more buckets make
-/// the difference smaller.
+/// which the newest is still filling: between (n − 1)/n of the interval and all of it. At a
+/// steady rate, a sum is between (n − 1)/n of an interval's events and all of them; more buckets
+/// make the difference smaller.
 #[derive(Clone, Debug)]
 pub struct SlidingWindow<C = MonotonicClock> {
     array: Arc<MetricArray>,

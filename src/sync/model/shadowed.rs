@@ -5,9 +5,9 @@
 //! orders only. Every add to an owned cell is such a load and store. A relaxed store to a shadow, which
 //! is never loaded, before each load makes the two loads conflict, so that both orders are explored.
 //!
-//! The counters of cells always have a shadow. All other words have one in a model that asks for it, by
-//! [`shadow_all_words`], and in all models if `SHADOWS` is set in the environment: it multiplies the
-//! executions.
+//! The counters of cells always have a shadow. All other `AtomicU32`s and `AtomicU64`s have one in a model
+//! that asks for it, by [`shadow_all_words`], and in all models if `SHADOWS` is set in the environment: it
+//! multiplies the executions.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -25,11 +25,11 @@ pub fn show_all_words() {
 }
 
 std::thread_local! {
-    /// Whether all words have a shadow. Loom runs all threads of a model on the thread of its test.
+    /// Whether all these words have a shadow. Loom runs all threads of a model on the thread of its test.
     static SHADOW_ALL: Cell<bool> = Cell::new(std::env::var_os("SHADOWS").is_some());
 }
 
-/// Gives every word a shadow in the models of the calling thread, which are to be explored after this.
+/// Gives all these words a shadow in the models that the calling thread explores after this.
 pub fn shadow_all_words() {
     SHADOW_ALL.set(true);
 }
