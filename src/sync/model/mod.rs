@@ -56,8 +56,8 @@ pub(crate) use process_static;
 
 /// An array of [`Lazy`]s in which nothing is made.
 macro_rules! lazy_array {
-    () => {
-        std::array::from_fn(|_| Lazy::new())
+    ($len:expr) => {
+        std::array::from_fn::<_, { $len }, _>(|_| Lazy::new())
     };
 }
 pub(crate) use lazy_array;
