@@ -142,6 +142,8 @@ pub fn explore_some(
 ) {
     let mut builder = loom::model::Builder::new();
     builder.max_permutations = Some(executions);
+    // Loom looks at the number of executions at each checkpoint only.
+    builder.checkpoint_interval = executions;
     check(builder, preemptions, model);
 }
 

@@ -9,7 +9,7 @@ use loom::sync::{Arc, mpsc};
 use loom::thread;
 
 /// How many executions are run: there are more, of all of them.
-const SOME: usize = 10_000;
+const SOME: usize = 20_000;
 
 fn small() -> Arc<Node> {
     node(node_config(1, 1))

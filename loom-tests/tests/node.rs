@@ -10,7 +10,7 @@ use loom::thread;
 
 #[test]
 fn a_record_beside_a_change_of_the_geometry_is_in_both() {
-    explore_some(10_000, Some(1), || {
+    explore_some(20_000, Some(1), || {
         let node = node(node_config(1, 2));
         enter(&node, 1).success_at(start(1));
         let recorder = {

@@ -8,7 +8,7 @@ use loom::sync::{Arc, mpsc};
 use loom::thread;
 
 /// How many executions are run of a model that has too many.
-const SOME: usize = 10_000;
+const SOME: usize = 20_000;
 
 /// A window of `samples` buckets whose history exists, with the calling thread's cell bound to bucket
 /// 2. Nothing of that is explored.

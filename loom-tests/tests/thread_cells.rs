@@ -61,7 +61,7 @@ fn retired_cell_is_adopted_without_loss() {
 /// The rotator finds the other thread's cell idle while that thread binds it again.
 #[test]
 fn deactivated_cell_is_read_once_it_is_bound_again() {
-    explore_some(10_000, Some(1), || {
+    explore_some(20_000, Some(1), || {
         let window = window(1);
         let other = {
             let window = window.clone();
