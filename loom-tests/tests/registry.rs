@@ -230,6 +230,23 @@ fn a_geometry_reaches_a_context_of_what_was_just_listed() {
     });
 }
 
+/// The context is made from the first geometry, its node has the second one, and the first one returns.
+#[test]
+fn geometry_that_returns_reaches_a_context_that_is_being_made() {
+    explore(Some(3), || {
+        let registry = registry(1);
+        let resource = registry.resource("a").unwrap();
+        let first = *resource.config();
+        let maker = {
+            let resource = resource.clone();
+            thread::spawn(move || resource.in_context("web").unwrap())
+        };
+        registry.reconfigure(node_config(1, 2));
+        registry.reconfigure(first);
+        assert_eq!(*maker.join().unwrap().config(), first);
+    });
+}
+
 #[test]
 fn two_that_ask_for_a_context_get_one_node() {
     explore(None, || {

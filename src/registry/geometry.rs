@@ -56,13 +56,14 @@ impl Geometry {
         }
     }
 
-    /// Has what was just listed told what has changed since it was made, or was changing then.
-    pub(crate) fn settle(&self, made: AsOf, tell: impl Fn(NodeConfig)) {
+    /// Has what was just listed told what has changed since it was made, or was changing then. Returns what
+    /// is known of changes after that.
+    pub(crate) fn settle(&self, made: AsOf, tell: impl Fn(NodeConfig)) -> AsOf {
         let mut settled = Some(made.0).filter(|turns| turns.is_multiple_of(2));
         loop {
             let turns = self.take_turn();
             if settled == Some(turns) {
-                return;
+                return AsOf(turns);
             }
             settled = Some(turns);
             tell(self.get());

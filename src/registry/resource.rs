@@ -127,17 +127,21 @@ impl<C: Clock + Clone> Resource<C> {
             return Ok(self.with_context(Some(context)));
         }
         let geometry = &self.listed.common().geometry;
-        let as_of = geometry.as_of();
-        let inherited = *self.listed.node().config();
+        let mut as_of = geometry.as_of();
+        let mut inherited = *self.listed.node().config();
         let context = self.listed.context(name, inherited)?;
         let resource = self.with_context(Some(context));
-        geometry.settle(as_of, |config| resource.reconfigure(config));
-        // Its resource may only now be told of a change that was before that.
-        let current = *self.listed.node().config();
-        if current != inherited && *resource.config() == inherited {
+        loop {
+            as_of = geometry.settle(as_of, |config| resource.reconfigure(config));
+            // The thread that lists the resource may pass it an earlier change only now.
+            let current = *self.listed.node().config();
+            if current == inherited || *resource.config() != inherited {
+                return Ok(resource);
+            }
+            // A later change may reach the context before this, and is looked for once more.
             resource.reconfigure(current);
+            inherited = current;
         }
-        Ok(resource)
     }
 
     /// Like [`enter`](ResourceNode::enter), for an entry that is to live as long as it likes. It holds the
