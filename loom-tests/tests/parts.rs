@@ -128,6 +128,7 @@ fn retired_cell_that_is_adopted_while_it_is_found_idle_is_read() {
 /// A reader that misses a cell because it is idle sees the newest bucket that has made it idle.
 #[test]
 fn reader_that_misses_an_idle_cell_sees_the_newest_bucket() {
+    shadow_all_words();
     explore(None, || {
         let (cells, newest) = (Arc::new(BareCells::default()), Arc::new(AtomicU64::new(0)));
         let _owned = cells.add(0);

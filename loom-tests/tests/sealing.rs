@@ -120,25 +120,6 @@ fn account_only_grows() {
     });
 }
 
-/// Bucket 3 is gone once bucket 5 of its slot is recorded in, by a thread that publishes nothing and is
-/// behind the newest bucket.
-#[test]
-fn account_beside_a_record_behind_the_newest_bucket_is_of_one_moment() {
-    explore(Some(1), || {
-        let window = window(2);
-        window.add(3, 1);
-        window.add(6, 10);
-        let behind = {
-            let window = window.clone();
-            thread::spawn(move || window.add(5, 100))
-        };
-        let found = window.account(3);
-        assert!([[1, 10, 0], [0, 111, 0]].contains(&found), "{found:?}");
-        behind.join().unwrap();
-        assert_eq!(window.account(3), [0, 111, 0]);
-    });
-}
-
 /// Rows and ledgers are filled again while the reader still looks at them.
 #[test]
 fn reader_never_finds_counts_of_another_bucket() {
