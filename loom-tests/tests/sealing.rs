@@ -120,6 +120,34 @@ fn account_only_grows() {
     });
 }
 
+/// Bucket 3 is there, or has gone, beside a thread that begins to record in a later bucket of its slot and
+/// then adds.
+fn account_is_of_one_moment_beside_a_record_in(later: u32) {
+    explore(Some(1), move || {
+        let window = window(2);
+        window.add(3, 1);
+        window.add(6, 10);
+        let other = thread::spawn({
+            let window = window.clone();
+            move || window.add(later, 100)
+        });
+        let account = window.account(3);
+        assert!([[1, 10, 0], [0, 11, 0], [0, 111, 0]].contains(&account), "{account:?}");
+        other.join().unwrap();
+        assert_eq!(window.account(3), [0, 111, 0]);
+    });
+}
+
+#[test]
+fn account_beside_a_record_behind_the_newest_bucket_is_of_one_moment() {
+    account_is_of_one_moment_beside_a_record_in(5);
+}
+
+#[test]
+fn account_beside_a_record_in_a_new_bucket_is_of_one_moment() {
+    account_is_of_one_moment_beside_a_record_in(7);
+}
+
 /// Rows and ledgers are filled again while the reader still looks at them.
 #[test]
 fn reader_never_finds_counts_of_another_bucket() {

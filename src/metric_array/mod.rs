@@ -5,7 +5,7 @@
 //! - A **recorder** adds to its own cell, which is bound to the bucket of `now`, with plain loads and
 //!   stores. When `now` is in another bucket, it seals its cell into the history and binds it again.
 //! - A **reader** adds up rows and bound cells. It retries if the history's head or the newest bucket has
-//!   changed in between, or if a thread has bound a cell behind the newest bucket.
+//!   changed in between, or if a bucket that it took to be there has gone.
 //! - A **thread that ends** abandons its cells; others adopt them, or seal and retire them.
 //!
 //! A count is in a bound cell or in the history, and moves from one to the other at the moment at
@@ -60,8 +60,6 @@ pub(crate) struct MetricArray {
     config: WindowConfig,
     /// The number of the newest bucket that a thread has recorded in, plus 1, or 0.
     newest: AtomicU64,
-    /// How often a thread has begun to record in a bucket that was not the newest one.
-    strays: AtomicU64,
     cells: CellTable,
     history: Lazy<History>,
 }
@@ -73,7 +71,6 @@ impl MetricArray {
             id: unique() + 1,
             config,
             newest: AtomicU64::new(0),
-            strays: AtomicU64::new(0),
             cells: CellTable::new(),
             history: Lazy::new(),
         }
@@ -157,9 +154,6 @@ impl MetricArray {
         if newest <= number + 1 {
             return Arrival { is_late: false, is_to_sweep: newest <= number };
         }
-        // Relaxed: the binding or the publication that follows releases it. A reader that sees either sees
-        // this.
-        self.strays.fetch_add(1, Ordering::Relaxed);
         let is_behind = number + (self.config.sample_count() as u64) < newest;
         Arrival { is_late: is_behind && self.is_gone(number), is_to_sweep: is_behind }
     }

@@ -1,6 +1,6 @@
-//! Reading: rows and bound cells, while the history's head does not change and no thread binds a cell to
-//! another bucket than the newest one.
+//! Reading: rows and bound cells, while the history's head and the newest bucket do not change.
 
+use std::cell::Cell;
 use std::ops::{Range, RangeInclusive};
 
 use super::MetricArray;
@@ -43,8 +43,8 @@ pub(super) struct Moment<'a> {
     history: Option<(&'a History, Head)>,
     /// The number of the newest bucket, plus 1, or 0.
     newest: u64,
-    /// How often a thread has begun to record in a bucket that was not the newest one.
-    strays: u64,
+    /// A cell was found in a bucket later than the latest one that its slot had before.
+    is_overtaken: Cell<bool>,
 }
 
 impl<'a> Moment<'a> {
@@ -53,13 +53,12 @@ impl<'a> Moment<'a> {
         let history = array.history.get().map(|it| (it, it.settled(&array.cells)));
         // Relaxed: a reader that must see a thread's adds has them behind it, and so this.
         let newest = array.newest.load(Ordering::Relaxed);
-        let strays = array.strays.load(Ordering::Relaxed);
         stall::at(Point::MomentTaken);
-        Self { array, history, newest, strays }
+        Self { array, history, newest, is_overtaken: Cell::new(false) }
     }
 
-    /// Whether nothing was sealed since, and no thread has begun to record in a newer bucket or in one
-    /// behind the newest.
+    /// Whether nothing was sealed since, no thread has begun to record in a newer bucket, and no bucket
+    /// that was taken to be there was found to be gone.
     #[inline]
     pub(super) fn is_still(&self) -> bool {
         stall::at(Point::Counted);
@@ -68,10 +67,10 @@ impl<'a> Moment<'a> {
             None => self.array.has_no_history(),
         };
         // After the fence in either: a reader that was kept from a cell which a newer bucket has made
-        // idle sees that bucket, and one that has seen a cell bound behind it sees `strays` changed.
+        // idle sees that bucket.
         is_same
             && self.array.newest.load(Ordering::Relaxed) == self.newest
-            && self.array.strays.load(Ordering::Relaxed) == self.strays
+            && !self.is_overtaken.get()
     }
 
     /// Whether a bucket may be gone: the newest one lies N or more after it.
@@ -130,8 +129,9 @@ impl<'a> Moment<'a> {
     }
 
     /// Visits the rows and cells in the slots of those buckets, each with its bucket and whether that is
-    /// there or gone. This is decided once for each slot: another thread may come to the slot at any
-    /// time, and a part of a bucket would be true at no moment.
+    /// there or gone. This is decided once for each slot, since a part of a bucket would be true at no
+    /// moment. Another thread may come to the slot at any time: if a cell is then found in a later bucket,
+    /// its counts are not of the moment at which this was decided.
     #[cold]
     fn for_each_part_in_slots(&self, numbers: Numbers, visit: &mut dyn FnMut(Part<'_>, u64, bool)) {
         for slot in self.slots_of(numbers) {
@@ -143,6 +143,9 @@ impl<'a> Moment<'a> {
             }
             self.array.cells.for_each_cell(|cell| {
                 if let Some(bucket) = self.bucket_in(slot, cell) {
+                    if latest < Some(bucket) {
+                        self.is_overtaken.set(true);
+                    }
                     visit(Part::Cell(cell), bucket, is_there(bucket));
                 }
             });
