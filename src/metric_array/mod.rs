@@ -36,7 +36,7 @@ use std::fmt;
 
 use crate::geometry::WindowConfig;
 use crate::sync::stall::{self, Point};
-use crate::sync::{AtomicU64, Lazy, Ordering, unique};
+use crate::sync::{AtomicU64, Lazy, Ordering};
 use crate::timestamp::Timestamp;
 use cell_table::{CellTable, GroupOfCells};
 use history::{History, Sealed};
@@ -68,7 +68,7 @@ impl MetricArray {
     /// An array in which nothing was recorded.
     pub(crate) fn new(config: WindowConfig) -> Self {
         Self {
-            id: unique() + 1,
+            id: thread_cache::new_window_id(),
             config,
             newest: AtomicU64::new(0),
             cells: CellTable::new(),

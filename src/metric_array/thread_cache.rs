@@ -6,7 +6,7 @@ use super::thread_cell::{State, ThreadCell};
 use crate::metric_cell::OwnedWriter;
 use crate::sync::{
     AtomicCell, AtomicU32, OnceRef, Ordering, PrivateU64, THREAD_CACHE_SETS, process_static,
-    thread_local,
+    thread_local, unique,
 };
 use crate::timestamp::Timestamp;
 
@@ -38,6 +38,14 @@ struct ThreadCache {
 }
 
 const WAYS: usize = 2;
+
+/// Window ids are multiples of the size of a set, so that an id has its set's offset in its low bits.
+const WINDOW_STRIDE: u64 = size_of::<Set>() as u64;
+
+/// A window id that was never returned before; never 0.
+pub(crate) fn new_window_id() -> u64 {
+    (unique() + 1) * WINDOW_STRIDE
+}
 
 /// The windows whose ids have one remainder. A record reads the first of its two cache lines.
 #[derive(Debug)]
@@ -236,9 +244,8 @@ pub(crate) fn may_own() -> bool {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the remainder is below the number of sets")]
 const fn set_of(window: u64) -> usize {
-    (window % THREAD_CACHE_SETS as u64) as usize
+    (window / WINDOW_STRIDE % THREAD_CACHE_SETS as u64) as usize
 }
 
 impl CacheEntry {
