@@ -24,6 +24,8 @@ pub mod parts;
 mod read;
 mod slab;
 mod tagged_index;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod thread_cache;
 mod thread_cell;
 
@@ -44,6 +46,10 @@ use ledger::{CellStep, GaugeCounts};
 use read::Moment;
 use thread_cache::{Lease, Leased};
 use thread_cell::{LATE, State, ThreadCell};
+
+/// How many abandoned cells a sweep retires at most. Each of them is one publication, by the thread that is
+/// first in a new bucket.
+const RETIRED_PER_SWEEP: usize = 4;
 
 /// How a thread proceeds when it begins to record in a bucket.
 struct Arrival {
@@ -221,7 +227,7 @@ impl MetricArray {
         });
     }
 
-    /// Sweeps one group of cells: retires an abandoned cell, and removes idle cells from the masks. The cell
+    /// Sweeps one group of cells: retires abandoned cells, and removes idle cells from the masks. The cell
     /// at `bound` was just bound to that bucket, which is new or lies N or more behind the newest one.
     fn sweep(&self, number: u64, bound: u32) {
         if let Some(group) = self.cells.next_group().filter(|group| !group.has_only(bound)) {
@@ -239,11 +245,12 @@ impl MetricArray {
             state.is_retired() || (state.is_bound() && has_left)
         };
         if group.skip_idle(is_idle) {
-            if let Some((place, cell, state)) = group.adopt_abandoned() {
+            for _ in 0..RETIRED_PER_SWEEP {
+                let Some((place, cell, state)) = group.adopt_abandoned() else { break };
                 stall::at(Point::Adopted);
                 self.retire(place, cell, state);
-                group.skip_idle(is_idle);
             }
+            group.skip_idle(is_idle);
         }
     }
 }
