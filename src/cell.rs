@@ -88,8 +88,8 @@ impl Counter {
 
     /// The raw value: 2⁶² or more if the counter is at its ceiling.
     #[inline]
-    pub(crate) fn get_unbounded(&self) -> u64 {
-        from_cell(self.0.load(Ordering::Relaxed))
+    pub(crate) fn get_unbounded(&self, order: Ordering) -> u64 {
+        from_cell(self.0.load(order))
     }
 }
 

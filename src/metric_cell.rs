@@ -55,7 +55,7 @@ impl MetricCell {
     /// The raw value of the counter: 2⁶² or more if that is at its ceiling.
     #[inline]
     pub(crate) fn unbounded_sum(&self, event: MetricEvent) -> u64 {
-        self.events[event as usize].get_unbounded()
+        self.events[event as usize].get_unbounded(Ordering::Relaxed)
     }
 
     /// The sum of the response times in nanoseconds, and how many there were.
@@ -64,7 +64,8 @@ impl MetricCell {
         // Acquire, both: pairs with the Releases in `OwnedWriter::record_rt`. The sum is read first, then
         // the count, and after that what ended in as many response times.
         let nanos = self.events[MetricEvent::Rt as usize].get(Ordering::Acquire);
-        (nanos, self.rt_count.get(Ordering::Acquire))
+        // It counts in ones, and so never comes to the ceiling.
+        (nanos, self.rt_count.get_unbounded(Ordering::Acquire))
     }
 
     pub(crate) fn min_rt(&self) -> Option<Duration> {
@@ -82,11 +83,16 @@ impl MetricCell {
     #[inline]
     pub(crate) fn counts(&self) -> Counts {
         let (rt_nanos, rt_count) = self.rt();
-        let mut events = MetricEvent::ALL.map(|event| match event {
-            MetricEvent::Rt => 0,
+        // Acquire: pairs with the Release in `order_of`. The ends are read before the passes, so that no
+        // request is read to have ended here and not to have entered here before.
+        let [success, exception] = [MetricEvent::Success, MetricEvent::Exception]
+            .map(|event| self.events[event as usize].get(Ordering::Acquire));
+        let events = MetricEvent::ALL.map(|event| match event {
+            MetricEvent::Rt => rt_nanos,
+            MetricEvent::Success => success,
+            MetricEvent::Exception => exception,
             event => self.sum(event),
         });
-        events[MetricEvent::Rt as usize] = rt_nanos;
         Counts {
             events,
             rt_nanos_high: 0,
@@ -102,6 +108,19 @@ impl MetricCell {
     }
 }
 
+/// The ordering in which an event is counted.
+#[inline]
+const fn order_of(event: MetricEvent) -> Ordering {
+    match event {
+        // Pairs with the Acquire in `MetricCell::counts`. A reader that counts the end of a request counts
+        // its pass.
+        MetricEvent::Success | MetricEvent::Exception => Ordering::Release,
+        // The counter orders nothing else. A reader that must see the add is ordered by the event that told it
+        // that the add has returned.
+        _ => Ordering::Relaxed,
+    }
+}
+
 /// Writes a cell that no other thread writes, with plain loads and stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedWriter<'a>(pub(crate) &'a MetricCell);
@@ -112,16 +131,14 @@ impl OwnedWriter<'_> {
         if let MetricEvent::Rt = event {
             self.record_rt(count);
         } else {
-            // Relaxed: a counter orders nothing else. A reader that must see the add is ordered by
-            // what told it that the add has returned.
-            self.0.events[event as usize].add_owned(count, Ordering::Relaxed);
+            self.0.events[event as usize].add_owned(count, order_of(event));
         }
     }
 
     /// Adds one event, which is not a response time.
     #[inline]
     pub(crate) fn increment(self, event: MetricEvent) {
-        self.0.events[event as usize].increment_owned(Ordering::Relaxed);
+        self.0.events[event as usize].increment_owned(order_of(event));
     }
 
     #[inline]
@@ -152,7 +169,7 @@ impl SharedWriter<'_> {
         if let MetricEvent::Rt = event {
             self.record_rt(count);
         } else {
-            self.0.events[event as usize].add_shared(count, Ordering::Relaxed);
+            self.0.events[event as usize].add_shared(count, order_of(event));
         }
     }
 

@@ -14,7 +14,7 @@ use crate::serde_nanos::Totals;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(from = "Totals", into = "Totals"))]
 pub struct MetricTotals {
-    /// The slot of `Rt` is not read: `rt_nanos` has it without a bound.
+    /// The sum of response times is cut at `u64::MAX`; `rt_nanos` has it without a bound.
     pub(crate) events: [u64; MetricEvent::COUNT],
     pub(crate) rt_nanos: u128,
     pub(crate) rt_count: u64,
@@ -28,11 +28,8 @@ impl MetricTotals {
     /// The sum of what was added of `event`: for [`MetricEvent::Rt`] in nanoseconds, cut at
     /// `u64::MAX`.
     #[must_use]
-    pub fn sum(&self, event: MetricEvent) -> u64 {
-        match event {
-            MetricEvent::Rt => self.rt_nanos.try_into().unwrap_or(u64::MAX),
-            _ => self.events[event as usize],
-        }
+    pub const fn sum(&self, event: MetricEvent) -> u64 {
+        self.events[event as usize]
     }
 
     /// How many response times were recorded.

@@ -140,6 +140,7 @@ fn response_times_of_any_length_keep_a_mean() {
     let now = Timestamp::from_millis(999);
     assert_eq!(window.avg_rt_at(now), Some(century), "buckets are summed without a bound");
     assert_eq!(window.sum_at(now, MetricEvent::Rt), u64::MAX, "an event's sum is cut");
+    assert_eq!(window.lifetime().sum(MetricEvent::Rt), u64::MAX, "in totals as well");
     window.record_rt_at(now, Duration::MAX);
     let cut = Duration::from_nanos(MetricBucket::CEILING);
     assert_eq!(window.max_rt_at(now), Some(cut), "one response time is cut at 146 years");
@@ -218,6 +219,17 @@ fn sum_of_one_bucket_passes_the_ceiling_once_its_thread_has_left_it() {
     }
     assert_eq!(window.max_of_single_bucket_at(second, PASS), u64::MAX);
     assert_eq!(window.sum_at(second, MetricEvent::Block), 5);
+}
+
+#[test]
+fn huge_count_in_the_newest_bucket_stops_at_the_ceiling() {
+    let window = window();
+    let [first, second] = [0, 100].map(Timestamp::from_millis);
+    window.add_at(first, PASS, 5);
+    for count in [u64::MAX, 1] {
+        window.add_at(second, PASS, count);
+        assert_eq!(window.sum_at(second, PASS), MetricBucket::CEILING + 5);
+    }
 }
 
 #[test]

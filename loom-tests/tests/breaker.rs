@@ -4,7 +4,7 @@
 
 use leaparray::MetricEvent::{Block, Exception, Success};
 use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Decision, Promise, RandomSource};
-use leaparray::{ManualClock, Timestamp, WindowConfig};
+use leaparray::{ManualClock, Timestamp, WindowConfig, show_all_words};
 use leaparray_loom_tests::{LEN, explore, start};
 use loom::sync::Arc;
 use loom::thread;
@@ -99,7 +99,8 @@ fn two_rejections(breaker: &Breaker) {
 /// Of each alone nobody would be dropped, and the word not change.
 #[test]
 fn two_rejections_at_once_are_both_known() {
-    explore(Some(4), || {
+    explore(Some(3), || {
+        show_all_words();
         let breaker = breaker(1, STRICT);
         two_rejections(&breaker);
         // Of the same slice: it goes by the word.
@@ -111,7 +112,8 @@ fn two_rejections_at_once_are_both_known() {
 /// Each changes the word: to 1/4 alone, and 2/5 together.
 #[test]
 fn who_is_second_at_the_word_adds_up_both() {
-    explore(Some(4), || {
+    explore(Some(3), || {
+        show_all_words();
         let breaker = breaker(0, LENIENT);
         two_rejections(&breaker);
         assert!(ask(&breaker, 1).is_none());
@@ -123,6 +125,7 @@ fn who_is_second_at_the_word_adds_up_both() {
 #[test]
 fn a_rejection_beside_who_follows_the_time() {
     explore(Some(3), || {
+        show_all_words();
         let breaker = breaker(0, STRICT);
         let rejected = promise(&breaker, 0);
         let other = {

@@ -1,11 +1,11 @@
-//! Exact extremes: min and max are those of the values recorded, under any interleaving, and no
-//! mean is above the maximum. All models of this file see every word of a cell.
+//! Exact extremes: min and max are those of the values recorded, under any interleaving, no mean is above
+//! the maximum, and no request ends without its pass. All models of this file see every word of a cell.
 #![cfg(loom)]
 
 use std::time::Duration;
 
 use leaparray::{Bucket, MetricBucket, MetricEvent, show_all_words};
-use leaparray_loom_tests::{LEN, explore, start, window};
+use leaparray_loom_tests::{LEN, enter, explore, node, node_config, start, window};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -69,5 +69,22 @@ fn response_time_is_never_read_without_its_success() {
         window.record_success_at(start(1), LEN);
         let totals = reader.join().unwrap().expect("there is one bucket").totals;
         assert!(totals.rt_count() <= totals.sum(MetricEvent::Success), "{totals:?}");
+    });
+}
+
+/// Of one bucket, in which the request entered and ended on one thread.
+#[test]
+fn success_is_never_read_without_its_pass() {
+    show_all_words();
+    explore(Some(2), || {
+        let node = node(node_config(1, 1));
+        enter(&node, 1).success_at(start(1));
+        let reader = {
+            let node = node.clone();
+            thread::spawn(move || node.snapshot_at(start(1)).minute)
+        };
+        enter(&node, 1).success_at(start(1));
+        let totals = reader.join().unwrap().totals;
+        assert!(totals.sum(MetricEvent::Success) <= totals.sum(MetricEvent::Pass), "{totals:?}");
     });
 }

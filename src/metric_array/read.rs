@@ -43,7 +43,7 @@ pub(super) struct Moment<'a> {
     history: Option<(&'a History, Head)>,
     /// The number of the newest bucket, plus 1, or 0.
     newest: u64,
-    /// A cell was found in a bucket later than the latest one that its slot had before.
+    /// A thread has bound a cell while the read decided which buckets are there.
     is_overtaken: Cell<bool>,
 }
 
@@ -57,8 +57,8 @@ impl<'a> Moment<'a> {
         Self { array, history, newest, is_overtaken: Cell::new(false) }
     }
 
-    /// Whether nothing was sealed since, no thread has begun to record in a newer bucket, and no bucket
-    /// that was taken to be there was found to be gone.
+    /// Whether nothing was sealed since, no thread has come to a newer bucket, and no cell was bound where
+    /// that may have made a bucket go.
     #[inline]
     pub(super) fn is_still(&self) -> bool {
         stall::at(Point::Counted);
@@ -130,10 +130,14 @@ impl<'a> Moment<'a> {
 
     /// Visits the rows and cells in the slots of those buckets, each with its bucket and whether that is
     /// there or gone. This is decided once for each slot, since a part of a bucket would be true at no
-    /// moment. Another thread may come to the slot at any time: if a cell is then found in a later bucket,
-    /// its counts are not of the moment at which this was decided.
+    /// moment.
+    ///
+    /// A thread may bind a cell at any time, and so make a bucket go that was found there. If the head has
+    /// not changed, cells were bound and none was sealed: if as many are bound after the last slot as before
+    /// the first one, they are the same.
     #[cold]
     fn for_each_part_in_slots(&self, numbers: Numbers, visit: &mut dyn FnMut(Part<'_>, u64, bool)) {
+        let bound = self.bound_cells();
         for slot in self.slots_of(numbers) {
             let latest = self.latest_in(slot);
             let is_there =
@@ -143,13 +147,21 @@ impl<'a> Moment<'a> {
             }
             self.array.cells.for_each_cell(|cell| {
                 if let Some(bucket) = self.bucket_in(slot, cell) {
-                    if latest < Some(bucket) {
-                        self.is_overtaken.set(true);
-                    }
                     visit(Part::Cell(cell), bucket, is_there(bucket));
                 }
             });
+            stall::at(Point::SlotVisited);
         }
+        if self.bound_cells() != bound {
+            self.is_overtaken.set(true);
+        }
+    }
+
+    /// How many cells are bound to any bucket.
+    fn bound_cells(&self) -> usize {
+        let mut bound = 0;
+        self.array.cells.for_each_cell(|cell| bound += usize::from(cell.state().is_bound()));
+        bound
     }
 
     /// N buckets, of which each is in another slot.

@@ -7,6 +7,7 @@
 //!
 //! There are two subjects: a [`SlidingWindow`], which stands on a `MetricArray`, and a [`LeapArray`].
 
+mod back_in_time;
 mod expected;
 mod stage;
 mod stopped;

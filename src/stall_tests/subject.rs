@@ -213,6 +213,7 @@ impl Subject for LeapArray<Sum> {
         Point::SlotChanged,
         Point::CellSealed,
         Point::MomentTaken,
+        Point::SlotVisited,
     ];
 
     const PLACED: Point = Point::BucketFound;

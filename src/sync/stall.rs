@@ -90,6 +90,8 @@ points! {
     CellSealed,
     /// A reader has the head, and has added nothing up.
     MomentTaken,
+    /// A reader that goes back in time has visited a slot, and not the next one.
+    SlotVisited,
     /// A read without a hold has seen the start that it looks for, and no counter yet.
     StartSeen,
     /// A reader has added up, and has not validated it yet.

@@ -115,7 +115,7 @@ fn recording(measured: &Measured) -> String {
 All threads record in one window of 2 × 500 ms, through the ordinary shared `&self`. The 1,000 windows
 share one clock.
 
-The thread cache has 512 sets of two ways: two windows whose numbers are a multiple of 512 apart share
+The thread cache has 512 sets of two ways: windows that were made a multiple of 512 apart share
 a set, and three of them evict each other.
 
 {recording}

@@ -25,7 +25,7 @@ pub(crate) const CACHED: &str = "record one event, `CachedClock`";
 pub(crate) const GIVEN: &str = "record one event, time given";
 pub(crate) const MANY: &str = "record in 1,000 windows in turn, precise clock";
 
-/// The thread cache has 512 sets of two ways, and a window's set is its number modulo 512.
+/// The thread cache has 512 sets of two ways: windows that were made a multiple of 512 apart share a set.
 pub(crate) const SAME_SET_512: &str = "record in two windows in turn, 512 apart, precise clock";
 pub(crate) const SAME_SET_1024: &str = "record in two windows in turn, 1,024 apart, precise clock";
 pub(crate) const THREE_IN_SET: &str =
