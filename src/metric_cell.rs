@@ -62,7 +62,7 @@ impl MetricCell {
     #[inline]
     pub(crate) fn rt(&self) -> (u64, u64) {
         // Acquire, both: pairs with the Releases in `OwnedWriter::record_rt`. The sum is read first, then
-        // the count, and after that what ended in as many response times.
+        // the count, and after that the successes and exceptions.
         let nanos = self.events[MetricEvent::Rt as usize].get(Ordering::Acquire);
         // It counts in ones, and so never comes to the ceiling.
         (nanos, self.rt_count.get_unbounded(Ordering::Acquire))
@@ -112,10 +112,10 @@ impl MetricCell {
 #[inline]
 const fn order_of(event: MetricEvent) -> Ordering {
     match event {
-        // Pairs with the Acquire in `MetricCell::counts`. A reader that counts the end of a request counts
-        // its pass.
+        // Pairs with the Acquire in `MetricCell::counts`. A reader that counts the end of a request in this
+        // cell counts its pass in this cell.
         MetricEvent::Success | MetricEvent::Exception => Ordering::Release,
-        // The counter orders nothing else. A reader that must see the add is ordered by the event that told it
+        // These counters order nothing. A reader that must see the add is ordered by the event that told it
         // that the add has returned.
         _ => Ordering::Relaxed,
     }

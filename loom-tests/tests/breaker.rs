@@ -99,8 +99,8 @@ fn two_rejections(breaker: &Breaker) {
 /// Of each alone nobody would be dropped, and the word not change.
 #[test]
 fn two_rejections_at_once_are_both_known() {
+    show_all_words();
     explore(Some(3), || {
-        show_all_words();
         let breaker = breaker(1, STRICT);
         two_rejections(&breaker);
         // Of the same slice: it goes by the word.
@@ -112,8 +112,8 @@ fn two_rejections_at_once_are_both_known() {
 /// Each changes the word: to 1/4 alone, and 2/5 together.
 #[test]
 fn who_is_second_at_the_word_adds_up_both() {
+    show_all_words();
     explore(Some(3), || {
-        show_all_words();
         let breaker = breaker(0, LENIENT);
         two_rejections(&breaker);
         assert!(ask(&breaker, 1).is_none());
@@ -124,8 +124,8 @@ fn who_is_second_at_the_word_adds_up_both() {
 /// Who asks first in a slice adds up; the word of who rejects meanwhile is not lost.
 #[test]
 fn a_rejection_beside_who_follows_the_time() {
+    show_all_words();
     explore(Some(3), || {
-        show_all_words();
         let breaker = breaker(0, STRICT);
         let rejected = promise(&breaker, 0);
         let other = {

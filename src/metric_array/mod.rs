@@ -5,7 +5,7 @@
 //! - A **recorder** adds to its own cell, which is bound to the bucket of `now`, with plain loads and
 //!   stores. When `now` is in another bucket, it seals its cell into the history and binds it again.
 //! - A **reader** adds up rows and bound cells. It retries if the history's head or the newest bucket has
-//!   changed in between, or if a bucket that it took to be there has gone.
+//!   changed in between, or, where buckets may be gone, if a thread has bound a cell.
 //! - A **thread that ends** abandons its cells; others adopt them, or seal and retire them.
 //!
 //! A count is in a bound cell or in the history, and moves from one to the other at the moment at

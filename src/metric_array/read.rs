@@ -37,14 +37,15 @@ impl Numbers {
 }
 
 /// A moment of an array. If [`is_still`](Self::is_still) holds afterwards, everything that was read of
-/// the array is of this moment, except for adds to bound cells.
+/// the array is of this moment, except for adds to cells: to those that are bound, and to those that threads bind
+/// while this reads, unless a bucket may go by that.
 pub(super) struct Moment<'a> {
     array: &'a MetricArray,
     history: Option<(&'a History, Head)>,
     /// The number of the newest bucket, plus 1, or 0.
     newest: u64,
-    /// A thread has bound a cell while the read decided which buckets are there.
-    is_overtaken: Cell<bool>,
+    /// How many cells were bound before it was decided which buckets are there; `None` if all are.
+    bound: Cell<Option<usize>>,
 }
 
 impl<'a> Moment<'a> {
@@ -54,7 +55,7 @@ impl<'a> Moment<'a> {
         // Relaxed: a reader that must see a thread's adds has them behind it, and so this.
         let newest = array.newest.load(Ordering::Relaxed);
         stall::at(Point::MomentTaken);
-        Self { array, history, newest, is_overtaken: Cell::new(false) }
+        Self { array, history, newest, bound: Cell::new(None) }
     }
 
     /// Whether nothing was sealed since, no thread has come to a newer bucket, and no cell was bound where
@@ -70,7 +71,7 @@ impl<'a> Moment<'a> {
         // idle sees that bucket.
         is_same
             && self.array.newest.load(Ordering::Relaxed) == self.newest
-            && !self.is_overtaken.get()
+            && self.bound.get().is_none_or(|bound| bound == self.bound_cells())
     }
 
     /// Whether a bucket may be gone: the newest one lies N or more after it.
@@ -132,12 +133,12 @@ impl<'a> Moment<'a> {
     /// there or gone. This is decided once for each slot, since a part of a bucket would be true at no
     /// moment.
     ///
-    /// A thread may bind a cell at any time, and so make a bucket go that was found there. If the head has
-    /// not changed, cells were bound and none was sealed: if as many are bound after the last slot as before
-    /// the first one, they are the same.
+    /// A thread may bind a cell at any time, and so make a bucket go that was found there. While the head does
+    /// not change, cells may become bound, but none is sealed. If as many are bound when everything was read as
+    /// before, they are the same.
     #[cold]
     fn for_each_part_in_slots(&self, numbers: Numbers, visit: &mut dyn FnMut(Part<'_>, u64, bool)) {
-        let bound = self.bound_cells();
+        self.bound.set(Some(self.bound_cells()));
         for slot in self.slots_of(numbers) {
             let latest = self.latest_in(slot);
             let is_there =
@@ -151,9 +152,6 @@ impl<'a> Moment<'a> {
                 }
             });
             stall::at(Point::SlotVisited);
-        }
-        if self.bound_cells() != bound {
-            self.is_overtaken.set(true);
         }
     }
 

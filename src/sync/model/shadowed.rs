@@ -15,18 +15,18 @@ use std::sync::atomic as invisible;
 
 use loom::sync::atomic::{self, AtomicBool, Ordering};
 
-/// Whether [`AtomicI64::beside`] makes words that loom sees.
-static SHOW_ALL: invisible::AtomicBool = invisible::AtomicBool::new(false);
-
-/// Has loom see every word of a cell from here on, and not only the first counter: for models about
-/// what those words have to do with each other.
-pub fn show_all_words() {
-    SHOW_ALL.store(true, Ordering::Relaxed);
-}
-
 std::thread_local! {
+    /// Whether [`AtomicI64::beside`] makes words that loom sees.
+    static SHOW_ALL: Cell<bool> = const { Cell::new(false) };
+
     /// Whether all these words have a shadow. Loom runs all threads of a model on the thread of its test.
     static SHADOW_ALL: Cell<bool> = Cell::new(std::env::var_os("SHADOWS").is_some());
+}
+
+/// Has loom see every word of a cell, and not only the first counter, in the models that the calling
+/// thread explores after this: for models about what those words have to do with each other.
+pub fn show_all_words() {
+    SHOW_ALL.set(true);
 }
 
 /// Gives all these words a shadow in the models that the calling thread explores after this.
@@ -93,7 +93,7 @@ impl AtomicI64 {
 
     /// A word beside one that loom sees, which is written and read with it.
     pub(crate) fn beside(value: i64) -> Self {
-        if SHOW_ALL.load(Ordering::Relaxed) {
+        if SHOW_ALL.get() {
             Self::new(value)
         } else {
             Self::Unseen(invisible::AtomicI64::new(value))
