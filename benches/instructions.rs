@@ -2,8 +2,8 @@
 //! what `.ci/instructions` runs under callgrind.
 //!
 //! It runs each operation alone, 2,000 and then 4,000 times. The second run does all that the first
-//! does, setting up and warming up too, and 2,000 operations more: the difference is theirs. No
-//! thread and no real clock take part, so that nothing in it depends on when it runs.
+//! does, setting up and warming up too, and 2,000 operations more: the difference is theirs. No other
+//! thread and no real clock take part in them, so that nothing in it depends on when it runs.
 //!
 //! Not counted is the precise clock: how often a reading makes a correction, and how long `quanta`
 //! calibrates, goes by the time that passes. `--bench record` times it.
@@ -14,16 +14,17 @@
 //! $ .ci/instructions
 //! ```
 
-use std::env;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Duration;
+use std::{env, mem, thread};
 
 use leaparray::MetricEvent::{Block, Pass};
 use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, LeakyBucket, Limiter, Promise, RandomSource, Rate,
     SlidingWindowLimiter, TokenBucket,
 };
-use leaparray::{CachedClock, Clock, LeapArray, ManualClock, SlidingWindow};
+use leaparray::{CachedClock, Clock, Entry, LeapArray, ManualClock, SlidingWindow};
 use leaparray::{MetricBucket, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
@@ -33,7 +34,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// An operation's name in the baseline, and a function that repeats it.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 16] = [
+const OPERATIONS: [Operation; 17] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -45,6 +46,7 @@ const OPERATIONS: [Operation; 16] = [
     ("account_at_2", account_at_2),
     ("array_current_bucket", array_current_bucket),
     ("enter_and_succeed_at", enter_and_succeed_at),
+    ("enter_ends_elsewhere", enter_ends_elsewhere),
     ("token_admitted_at", token_admitted_at),
     ("leaky_refused_at", leaky_refused_at),
     ("sliding_admitted_at", sliding_admitted_at),
@@ -76,6 +78,14 @@ fn record_success_at(times: u64) {
 fn enter_and_succeed_at(times: u64) {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW));
     repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
+}
+
+/// One request has ended on another thread, so each that enters is a new high of this thread's.
+fn enter_ends_elsewhere(times: u64) {
+    let node = Arc::new(ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW)));
+    let elsewhere = Entry::enter_at(Arc::clone(&node), NOW);
+    thread::spawn(move || elsewhere.success_at(NOW)).join().expect("no panic");
+    repeat(times, |_| mem::forget(node.enter_at(black_box(NOW))));
 }
 
 fn add_cached_clock(times: u64) {

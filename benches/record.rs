@@ -18,13 +18,18 @@ mod common;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use criterion::{BenchmarkId, Criterion};
 use crossbeam_utils::CachePadded;
 use leaparray::MetricEvent::Pass;
-use leaparray::{CachedClock, Clock, MonotonicClock, SlidingWindow, Timestamp};
+use leaparray::Timestamp;
+use leaparray::{
+    CachedClock, Clock, Entry, MonotonicClock, NodeConfig, ResourceNode, SlidingWindow,
+};
 
 use common::Group;
 
@@ -72,6 +77,69 @@ fn to_compare_with(group: &mut Group<'_>, threads: u32) {
     row(group, "ArcSwapOption::load", threads, || slot.load());
 }
 
+/// Requests that enter on this thread, and end on this one or on another one, beside idle threads that have
+/// used the node. One operation is a request; the threads take turns.
+fn requests(criterion: &mut Criterion) {
+    let mut group = common::group(criterion, "request");
+    for idle in [0, 7, 127] {
+        let node = Arc::new(ResourceNode::new(NodeConfig::default()));
+        let _idle: Vec<_> = (0..idle).map(|_| idle_thread(&node)).collect();
+        for (name, ends_elsewhere) in [("ends here", false), ("ends elsewhere", true)] {
+            group.bench_function(BenchmarkId::new(name, format!("{idle} idle")), |bencher| {
+                bencher.iter_custom(|iters| time_requests(&node, iters, ends_elsewhere));
+            });
+        }
+    }
+    group.finish();
+}
+
+/// A thread that has used the node, and lives for as long as the sender does.
+fn idle_thread(node: &Arc<ResourceNode>) -> Sender<()> {
+    let node = Arc::clone(node);
+    let (entered, has_entered) = mpsc::channel();
+    let (end, ended) = mpsc::channel();
+    thread::spawn(move || {
+        node.enter().success();
+        entered.send(()).expect("the bench waits for it");
+        let _ = ended.recv();
+    });
+    has_entered.recv().expect("the thread enters");
+    end
+}
+
+/// 1,000 at a time, so that the entries stay in the cache.
+fn time_requests(node: &Arc<ResourceNode>, iters: u64, ends_elsewhere: bool) -> Duration {
+    fn end(entries: Vec<Entry<Arc<ResourceNode>>>) -> Duration {
+        let started = Instant::now();
+        entries.into_iter().for_each(Entry::success);
+        started.elapsed()
+    }
+    let (sender, receiver) = mpsc::channel();
+    let (done, is_done) = mpsc::channel();
+    let elsewhere = thread::spawn(move || {
+        for entries in receiver {
+            done.send(end(entries)).expect("the bench waits for it");
+        }
+    });
+    let (mut taken, mut left) = (Duration::ZERO, iters);
+    while left > 0 {
+        let count = left.min(1_000);
+        left -= count;
+        let started = Instant::now();
+        let entries: Vec<_> = (0..count).map(|_| Entry::enter(Arc::clone(node))).collect();
+        taken += started.elapsed();
+        taken += if ends_elsewhere {
+            sender.send(entries).expect("the thread waits for it");
+            is_done.recv().expect("the thread answers")
+        } else {
+            end(entries)
+        };
+    }
+    drop(sender);
+    elsewhere.join().expect("no panic");
+    taken
+}
+
 fn record(criterion: &mut Criterion) {
     let mut group = common::group(criterion, "record");
     for threads in [1, 2, 4] {
@@ -86,5 +154,6 @@ fn record(criterion: &mut Criterion) {
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     record(&mut criterion);
+    requests(&mut criterion);
     criterion.final_summary();
 }
