@@ -80,7 +80,7 @@ fn enter_and_succeed_at(times: u64) {
     repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
 }
 
-/// One request has ended on another thread, so each that enters is a new high of this thread's.
+/// None of them ends on this thread, so each one that enters is a new high of this thread.
 fn enter_ends_elsewhere(times: u64) {
     let node = Arc::new(ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW)));
     let elsewhere = Entry::enter_at(Arc::clone(&node), NOW);

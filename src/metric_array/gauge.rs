@@ -3,7 +3,6 @@
 use super::MetricArray;
 use super::history::History;
 use super::read::Moment;
-use super::thread_cell::ThreadCell;
 use crate::sync::{Ordering, fence};
 
 /// How many requests are in flight, as one look at all cells has found: the number lies between the
@@ -16,8 +15,6 @@ pub(crate) struct Gauge {
     /// The number that had entered, less the number that had ended when the look was over: this number
     /// was in flight at one moment.
     pub(crate) at_most_reached: u64,
-    /// How many cells were added up.
-    pub(crate) cells: u32,
 }
 
 /// How often all cells are added up, if something ends in the middle of it. Models explore what one
@@ -45,23 +42,14 @@ impl Gauge {
             // Ended counts are read first, and acquired: a request that is seen to have ended is seen to
             // have entered, on whichever thread. So this is never negative.
             let ended = sum(MetricArray::ended);
-            let mut cells = 0;
-            let entered = arrays.clone().fold(0_u64, |sum, array| {
-                let (entered, more) = array.entered();
-                cells += more;
-                sum.wrapping_add(entered)
-            });
+            let entered = sum(MetricArray::entered);
             let ended_since = sum(MetricArray::ended).wrapping_sub(ended);
             // Acquire: as in `History::is_still`. Every stamp only grows, so that equal sums are of
             // equal stamps.
             fence(Ordering::Acquire);
             if sum(MetricArray::stamp) == stamp {
                 let at_least = entered.wrapping_sub(ended);
-                return Self {
-                    at_least,
-                    at_most_reached: at_least.saturating_sub(ended_since),
-                    cells,
-                };
+                return Self { at_least, at_most_reached: at_least.saturating_sub(ended_since) };
             }
         }
     }
@@ -75,27 +63,21 @@ impl MetricArray {
 
     fn ended(&self) -> u64 {
         let mut sum = Moment::of(self).ledger().map_or(0, |ledger| ledger.gauge().ended);
-        self.for_each_gauge(|cell| sum = sum.wrapping_add(cell.ended()));
+        self.cells.for_each_present(|cell| {
+            if !cell.state().is_retired() {
+                sum = sum.wrapping_add(cell.ended());
+            }
+        });
         sum
     }
 
-    /// How many have entered, and the number of cells that this was added up from.
-    fn entered(&self) -> (u64, u32) {
+    fn entered(&self) -> u64 {
         let mut sum = Moment::of(self).ledger().map_or(0, |ledger| ledger.gauge().entered);
-        let mut cells = 0;
-        self.for_each_gauge(|cell| {
-            sum = sum.wrapping_add(cell.entered());
-            cells += 1;
-        });
-        (sum, cells)
-    }
-
-    /// Visits the cells whose gauge counts are not in the ledger.
-    fn for_each_gauge(&self, mut visit: impl FnMut(&ThreadCell)) {
         self.cells.for_each_present(|cell| {
             if !cell.state().is_retired() {
-                visit(cell);
+                sum = sum.wrapping_add(cell.entered());
             }
         });
+        sum
     }
 }

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use super::thread_cell::{State, ThreadCell};
 use crate::metric_cell::OwnedWriter;
 use crate::sync::{
-    AtomicCell, AtomicU32, OnceRef, Ordering, PrivateU32, PrivateU64, THREAD_CACHE_SETS,
-    process_static, thread_local, unique,
+    AtomicCell, AtomicU32, OnceRef, Ordering, PrivateU64, THREAD_CACHE_SETS, process_static,
+    thread_local, unique,
 };
 use crate::timestamp::Timestamp;
 
@@ -72,14 +72,11 @@ pub(crate) struct CacheEntry {
 pub(crate) struct Lease {
     /// The window's id, also while its entry is empty; 0 for none.
     window: PrivateU64,
-    place: PrivateU32,
-    /// How many requests may enter before a new high has the gauge added up again. Beside the place, so that
-    /// both take one word and a set two cache lines.
-    gauge_rest: PrivateU32,
+    place: PrivateU64,
     gauge: GaugeLook,
 }
 
-/// When a thread last added up its window's gauge, and how many requests of its own were in flight then.
+/// When a thread last added up its window's gauge, and what had entered on it by then.
 #[derive(Debug)]
 struct GaugeLook {
     /// How many more had entered than ended on this thread when it last added up all cells, with the
@@ -93,27 +90,21 @@ impl Lease {
     /// One of no window. The first request looks at the gauge.
     pub(crate) const fn new() -> Self {
         let gauge = GaugeLook { highest: PrivateU64::new(0), looked_at: PrivateU64::new(0) };
-        let (place, gauge_rest) = (PrivateU32::new(0), PrivateU32::new(0));
-        Self { window: PrivateU64::new(0), place, gauge_rest, gauge }
+        Self { window: PrivateU64::new(0), place: PrivateU64::new(0), gauge }
     }
 }
 
 impl GaugeLook {
     #[inline]
-    fn is_due(&self, here: i64, rest: &PrivateU32, now: Timestamp, look_after: u64) -> bool {
+    fn is_due(&self, here: i64, now: Timestamp, look_after: u64) -> bool {
         // A time before that looks as well.
-        let is_recent = now.as_nanos().wrapping_sub(self.looked_at.get()) < look_after;
-        let is_high = here > self.highest.get().cast_signed();
-        if is_recent && !is_high {
-            return false;
+        let age = now.as_nanos().wrapping_sub(self.looked_at.get());
+        let is_due = here > self.highest.get().cast_signed() || age >= look_after;
+        if is_due {
+            self.highest.set(here.cast_unsigned());
+            self.looked_at.set(now.as_nanos());
         }
-        if let (true, Some(left)) = (is_recent, rest.get().checked_sub(1)) {
-            rest.set(left);
-            return false;
-        }
-        self.highest.set(here.cast_unsigned());
-        self.looked_at.set(now.as_nanos());
-        true
+        is_due
     }
 
     /// The next request looks.
@@ -137,23 +128,12 @@ impl<'a> OwnedCell<'a> {
         self.cell.writer()
     }
 
-    /// Counts a request that enters. Says whether it is time to add up all cells of the gauge: more requests
-    /// of this thread are in flight than when it last did, or that is `look_after` nanoseconds ago.
+    /// Counts a request that enters. Says whether it is time to add up all cells of the gauge: there
+    /// were never so many requests of this thread since it last did, or that is `look_after`
+    /// nanoseconds ago.
     #[inline]
     pub(crate) fn enter(self, now: Timestamp, look_after: u64) -> bool {
-        let Lease { gauge, gauge_rest, .. } = self.lease;
-        gauge.is_due(self.cell.enter(), gauge_rest, now, look_after)
-    }
-
-    /// Notes that the gauge was added up from so many cells, and found `in_flight` requests.
-    ///
-    /// If by the counts of this thread alone more are in flight, some requests that entered here have ended on
-    /// other threads, and each one that enters from now on is a new high. The gauge is then due again after a
-    /// number of requests that grows with the number of cells, so that its cost for each request does not.
-    pub(crate) fn note_gauge(self, in_flight: u64, cells: u32) {
-        let has_ended_elsewhere = self.cell.in_flight() > in_flight.cast_signed();
-        let rest = if has_ended_elsewhere { cells.saturating_mul(2).saturating_add(32) } else { 0 };
-        self.lease.gauge_rest.set(rest);
+        self.lease.gauge.is_due(self.cell.enter(), now, look_after)
     }
 }
 
@@ -203,7 +183,8 @@ fn no_cell() -> Option<OwnedCell<'static>> {
 pub(crate) fn find(window: u64) -> Option<Leased> {
     let cache = CACHE.with(Cell::get);
     let (entry, lease) = cache.sets[set_of(window)].find(window)?;
-    let place = lease.place.get();
+    #[expect(clippy::cast_possible_truncation, reason = "it was a u32")]
+    let place = lease.place.get() as u32;
     let (cell, state) = (entry.cell.load()?, State(entry.state.get()));
     Some(Leased { entry, lease, place, cell, state })
 }
@@ -221,7 +202,7 @@ pub(crate) fn insert(window: u64, place: u32, cell: &'static ThreadCell, state: 
         (&set.entries[0], &set.leases[0])
     });
     lease.window.set(window);
-    lease.place.set(place);
+    lease.place.set(place.into());
     lease.gauge.reset();
     entry.set(0, 0, Some(cell), state);
     Leased { entry, lease, place, cell, state }
@@ -324,7 +305,6 @@ impl Set {
         to_entry.set(window, start, from_entry.cell.load(), state);
         to_lease.window.set(from_lease.window.get());
         to_lease.place.set(from_lease.place.get());
-        to_lease.gauge_rest.set(from_lease.gauge_rest.get());
         to_lease.gauge.highest.set(from_lease.gauge.highest.get());
         to_lease.gauge.looked_at.set(from_lease.gauge.looked_at.get());
     }

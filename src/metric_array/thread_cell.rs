@@ -255,12 +255,6 @@ impl ThreadCell {
         self.ended.store(ended, Ordering::Release);
     }
 
-    /// How many more requests have entered than ended here, for the owner alone.
-    pub(crate) fn in_flight(&self) -> i64 {
-        let [entered, ended] = [&self.entered, &self.ended].map(|it| it.load(Ordering::Relaxed));
-        entered.wrapping_sub(ended).cast_signed()
-    }
-
     #[inline]
     pub(crate) fn entered(&self) -> u64 {
         self.entered.load(Ordering::Acquire)

@@ -198,10 +198,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     #[inline(never)]
     fn look_at_gauge(&self, cell: OwnedCell<'_>) {
-        let gauge = self.gauge();
         // One at least: a request that enters is in flight, also where its gauge is not readable yet.
-        cell.writer().record_concurrency(gauge.at_most_reached.max(1));
-        cell.note_gauge(gauge.at_least, gauge.cells);
+        cell.writer().record_concurrency(self.gauge().at_most_reached.max(1));
     }
 }
 

@@ -141,13 +141,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// The highest concurrency that was seen in the short window at `now`; `None` if nothing entered in
     /// it.
     ///
-    /// A thread that enters adds up the counts of all threads: with its first request in a bucket; when of its own
-    /// requests more are in flight than when it last did; and otherwise a thousand times a bucket. If requests
-    /// that entered on it have ended on other threads, it does not know how many of its own are in flight. Then
-    /// it lets 32 requests enter before it adds up again, and two more for each thread that uses the node.
-    ///
-    /// Where one thread enters and ends all requests, this is exact. Otherwise it can miss a peak that is shorter than a thousandth of a bucket, and requests that enter while
-    /// the thread adds up. It is never higher than the highest concurrency there was.
+    /// To see it, a thread that enters looks at what all threads have counted: when it enters first in
+    /// a bucket, when it has let more in than have ended on it since it last looked, and otherwise a
+    /// thousand times a bucket. Where one thread enters and ends them, this is exact. It can miss a peak
+    /// that many threads make together, each with fewer than before, and that is shorter than a thousandth
+    /// of a bucket, and what enters while the thread looks. It is never higher than the highest there was.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
         self.second_totals(now).max_concurrency()
     }

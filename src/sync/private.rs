@@ -1,33 +1,26 @@
 //! Words of memory that goes from thread to thread, and that one thread at a time uses.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use crossbeam_utils::atomic::AtomicCell;
 
-macro_rules! private {
-    ($name:ident is $atomic:ident of $value:ty) => {
-        /// A word that one thread at a time reads and writes. It is atomic only to be shareable without
-        /// unsafe code, and orders nothing: a model need not see it.
-        #[derive(Debug)]
-        pub(crate) struct $name($atomic);
+/// A word that one thread at a time reads and writes. It is atomic only to be shareable without unsafe
+/// code, and orders nothing: a model need not see it.
+#[derive(Debug)]
+pub(crate) struct PrivateU64(AtomicU64);
 
-        impl $name {
-            pub(crate) const fn new(value: $value) -> Self {
-                Self($atomic::new(value))
-            }
+impl PrivateU64 {
+    pub(crate) const fn new(value: u64) -> Self {
+        Self(AtomicU64::new(value))
+    }
 
-            #[inline]
-            pub(crate) fn get(&self) -> $value {
-                self.0.load(Ordering::Relaxed)
-            }
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 
-            #[inline]
-            pub(crate) fn set(&self, value: $value) {
-                self.0.store(value, Ordering::Relaxed);
-            }
-        }
-    };
+    #[inline]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
 }
-
-private!(PrivateU32 is AtomicU32 of u32);
-private!(PrivateU64 is AtomicU64 of u64);
