@@ -9,6 +9,9 @@
 //! one thread while the others do the same. With more threads than cores, as 4 on a machine of 2,
 //! it includes waiting for a core: there, at twice the time, as much is done per second.
 //!
+//! The group `request` measures requests of a `ResourceNode` that end on the thread on which they entered, and others
+//! that end on another thread, beside idle threads that have used the node.
+//!
 //! ```console
 //! $ cargo bench --bench record
 //! ```
