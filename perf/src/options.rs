@@ -16,7 +16,7 @@ results of all processors in docs/PERFORMANCE.md.
   --only TEXT   only the cases with TEXT in their name; writes nothing unless --out is given
   --help        this";
 
-/// They take a quarter of an hour on two cores that are often disturbed.
+/// They take three minutes on two quiet cores, and a quarter of an hour where others often disturb them.
 const ROUNDS: usize = 41;
 
 /// What is to be done.

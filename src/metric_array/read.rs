@@ -37,8 +37,8 @@ impl Numbers {
 }
 
 /// A moment of an array. If [`is_still`](Self::is_still) holds afterwards, everything that was read of
-/// the array is of this moment, except for adds to cells: to those that are bound, and to those that threads bind
-/// while this reads, unless a bucket may go by that.
+/// the array is of this moment, except for adds to bound cells. A cell may have been bound while the array was
+/// read, but not if that may have made a bucket go.
 pub(super) struct Moment<'a> {
     array: &'a MetricArray,
     history: Option<(&'a History, Head)>,
@@ -58,8 +58,8 @@ impl<'a> Moment<'a> {
         Self { array, history, newest, bound: Cell::new(None) }
     }
 
-    /// Whether nothing was sealed since, no thread has come to a newer bucket, and no cell was bound where
-    /// that may have made a bucket go.
+    /// Whether since then nothing was sealed, no thread has come to a newer bucket, and, if buckets may be gone,
+    /// no cell was bound.
     #[inline]
     pub(super) fn is_still(&self) -> bool {
         stall::at(Point::Counted);
@@ -134,8 +134,8 @@ impl<'a> Moment<'a> {
     /// moment.
     ///
     /// A thread may bind a cell at any time, and so make a bucket go that was found there. While the head does
-    /// not change, cells may become bound, but none is sealed. If as many are bound when everything was read as
-    /// before, they are the same.
+    /// not change, cells may become bound, but none is sealed. So if the number of bound cells is the same before
+    /// and after everything was read, no cell was bound in between.
     #[cold]
     fn for_each_part_in_slots(&self, numbers: Numbers, visit: &mut dyn FnMut(Part<'_>, u64, bool)) {
         self.bound.set(Some(self.bound_cells()));

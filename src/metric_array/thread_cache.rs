@@ -47,7 +47,8 @@ pub(crate) fn new_window_id() -> u64 {
     (unique() + 1) * WINDOW_STRIDE
 }
 
-/// The windows that were made a multiple of [`THREAD_CACHE_SETS`] apart. A record reads the first of its two cache lines.
+/// The windows that were made a multiple of [`THREAD_CACHE_SETS`] apart. A record reads the first of its two
+/// cache lines.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Set {

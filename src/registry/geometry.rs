@@ -56,8 +56,8 @@ impl Geometry {
         }
     }
 
-    /// Passes to a node that was just listed each change that began or ended since it was made, or was under
-    /// way then. Returns what is known of changes after that.
+    /// Passes to a node that was just listed each change that began or ended since it was made, or was in
+    /// flight then. Returns what is known of changes after that.
     pub(crate) fn settle(&self, made: AsOf, tell: impl Fn(NodeConfig)) -> AsOf {
         let mut settled = Some(made.0).filter(|turns| turns.is_multiple_of(2));
         loop {

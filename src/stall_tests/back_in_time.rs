@@ -40,22 +40,27 @@ fn window() -> Window {
     window
 }
 
-/// A thread that is stopped in `read` once it has visited so many slots.
-fn reader<R: Send + 'static>(
-    window: &Window,
+/// The result of a `read` that is stopped after it has visited that number of slots, until two new threads have
+/// recorded these counts in these seconds, one after the other.
+fn read_beside<R: Send + 'static>(
+    records: [(u64, u64); 2],
     slots: usize,
     read: impl FnOnce(&Window) -> R + Send + 'static,
-) -> Led<R> {
-    let window = window.clone();
-    let mut reader = Led::start(move |leash| {
-        leash.put_on();
-        read(&window)
+) -> R {
+    let window = window();
+    let mut reader = Led::start({
+        let window = window.clone();
+        move |leash| {
+            leash.put_on();
+            read(&window)
+        }
     });
     for _ in 0..slots {
         assert!(reader.lead(0));
         reader.lead_to(Point::SlotVisited);
     }
-    reader
+    let _alive = records.map(|(second, count)| add_elsewhere(&window, second, count));
+    reader.finish().0
 }
 
 /// In the window at second 4, expired, and late.
@@ -64,36 +69,24 @@ fn account(window: &Window) -> [u64; 3] {
     [account.in_window, account.expired, account.late]
 }
 
-/// Buckets 3 and 4 go one after the other, between the reader's looks at their slots.
+/// Buckets 3 and 4 go one after the other, between the reader's visits to their slots.
 #[test]
 fn account_beside_records_in_two_slots_is_of_one_moment() {
-    let window = window();
-    let reader = reader(&window, 1, account);
-    let first = add_elsewhere(&window, 6, 100);
-    let second = add_elsewhere(&window, 7, 10_000);
-    assert_eq!(reader.finish().0, [0, 11_111, 0]);
-    drop((first, second));
+    let account = read_beside([(6, 100), (7, 10_000)], 1, account);
+    assert_eq!(account, [0, 11_111, 0]);
 }
 
 /// Bucket 3 goes after the reader has visited all slots, and before it visits late cells.
 #[test]
 fn account_beside_a_late_record_is_of_one_moment() {
-    let window = window();
-    let reader = reader(&window, 3, account);
-    let first = add_elsewhere(&window, 6, 100);
-    let second = add_elsewhere(&window, 3, 10_000);
-    assert_eq!(reader.finish().0, [10, 1_101, 10_000]);
-    drop((first, second));
+    let account = read_beside([(6, 100), (3, 10_000)], 3, account);
+    assert_eq!(account, [10, 1_101, 10_000]);
 }
 
 /// Bucket 4 goes after the reader has visited its slot, and before it visits the cells of bucket 6, which
 /// cannot be gone.
 #[test]
 fn sum_beside_a_record_in_a_bucket_that_is_there_is_of_one_moment() {
-    let window = window();
-    let reader = reader(&window, 2, |window| window.sum_at(Timestamp::from_secs(6), Pass));
-    let first = add_elsewhere(&window, 7, 100);
-    let second = add_elsewhere(&window, 6, 10_000);
-    assert_eq!(reader.finish().0, 10_000);
-    drop((first, second));
+    let sum = |window: &Window| window.sum_at(Timestamp::from_secs(6), Pass);
+    assert_eq!(read_beside([(7, 100), (6, 10_000)], 2, sum), 10_000);
 }
