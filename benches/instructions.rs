@@ -15,9 +15,9 @@
 //! ```
 
 use std::hint::black_box;
-use std::sync::Arc;
+use std::sync::mpsc;
 use std::time::Duration;
-use std::{env, mem, thread};
+use std::{env, thread};
 
 use leaparray::MetricEvent::{Block, Pass};
 use leaparray::flow::{
@@ -46,7 +46,7 @@ const OPERATIONS: [Operation; 17] = [
     ("account_at_2", account_at_2),
     ("array_current_bucket", array_current_bucket),
     ("enter_and_succeed_at", enter_and_succeed_at),
-    ("enter_ends_elsewhere", enter_ends_elsewhere),
+    ("enter_and_succeed_elsewhere", enter_and_succeed_elsewhere),
     ("token_admitted_at", token_admitted_at),
     ("leaky_refused_at", leaky_refused_at),
     ("sliding_admitted_at", sliding_admitted_at),
@@ -80,12 +80,27 @@ fn enter_and_succeed_at(times: u64) {
     repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
 }
 
-/// None of them ends on this thread, so each one that enters is a new high of this thread.
-fn enter_ends_elsewhere(times: u64) {
-    let node = Arc::new(ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW)));
-    let elsewhere = Entry::enter_at(Arc::clone(&node), NOW);
-    thread::spawn(move || elsewhere.success_at(NOW)).join().expect("no panic");
-    repeat(times, |_| mem::forget(node.enter_at(black_box(NOW))));
+/// Requests that enter on this thread and end on another one. A thousand at a time, so that the threads' waiting
+/// for each other is spread over as many; what it takes to pass an entry on is included.
+fn enter_and_succeed_elsewhere(times: u64) {
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW));
+    let (to_elsewhere, entries) = mpsc::channel::<Vec<Entry<&ResourceNode<_>, _>>>();
+    let (to_here, ended) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for mut batch in entries {
+                batch.drain(..).for_each(|entry| entry.success_at(black_box(NOW)));
+                to_here.send(batch).expect("it is waited for");
+            }
+        });
+        let mut batch = Vec::with_capacity(1_000);
+        for _ in 0..times.div_ceil(1_000) {
+            batch.extend((0..1_000).map(|_| node.enter_at(black_box(NOW))));
+            to_elsewhere.send(batch).expect("the thread waits for it");
+            batch = ended.recv().expect("the thread answers");
+        }
+        drop(to_elsewhere);
+    });
 }
 
 fn add_cached_clock(times: u64) {

@@ -15,10 +15,12 @@ mod atomic_counts;
 mod cell_table;
 mod counts;
 mod gauge;
+mod gauge_watch;
 mod history;
 mod ledger;
 mod ledgers;
 mod mask;
+mod origin;
 #[cfg(loom)]
 pub mod parts;
 mod read;
@@ -31,6 +33,7 @@ mod thread_cell;
 
 pub(crate) use counts::Counts;
 pub(crate) use gauge::Gauge;
+pub(crate) use origin::Origin;
 pub use slab::CellMemory;
 pub(crate) use thread_cache::OwnedCell;
 
@@ -51,6 +54,9 @@ use thread_cell::{LATE, State, ThreadCell};
 /// first in a new bucket.
 const RETIRED_PER_SWEEP: usize = 4;
 
+/// A thread that enters requests adds up the gauge at least so often in each bucket.
+const LOOKS_PER_BUCKET: u64 = 1_024;
+
 /// How a thread proceeds when it begins to record in a bucket.
 struct Arrival {
     /// The bucket is gone: its counts are late.
@@ -64,6 +70,8 @@ pub(crate) struct MetricArray {
     /// Which array this is, of all there ever were in this process; never 0.
     id: u64,
     config: WindowConfig,
+    /// A thread that enters requests adds up the gauge at least so often, in nanoseconds.
+    look_after: u64,
     /// The number of the newest bucket that a thread has recorded in, plus 1, or 0.
     newest: AtomicU64,
     cells: CellTable,
@@ -76,6 +84,7 @@ impl MetricArray {
         Self {
             id: thread_cache::new_window_id(),
             config,
+            look_after: config.bucket_nanos() / LOOKS_PER_BUCKET,
             newest: AtomicU64::new(0),
             cells: CellTable::new(),
             history: Lazy::new(),
@@ -87,23 +96,36 @@ impl MetricArray {
         &self.config
     }
 
+    #[inline]
+    pub(crate) const fn look_after(&self) -> u64 {
+        self.look_after
+    }
+
     /// Calls `op` with a cell that counts for the bucket of `now` and that the calling thread alone
     /// writes.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, each add asks which event it is")]
-    pub(crate) fn record(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>)) {
+    pub(crate) fn record<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
         match thread_cache::get(self.id, self.config.bucket_nanos(), now) {
-            Some(cell) => op(cell),
+            Some(cell) => op(cell, cell.origin()),
             None => self.record_slowly(now, op),
         }
+    }
+
+    /// Notes the end of a request that was counted on the calling thread, and that had entered elsewhere.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_end_elsewhere(&self, origin: Origin) {
+        thread_cache::note_end_of_other(self.id);
+        origin.note_end_elsewhere();
     }
 
     /// The same if the thread's cell is not bound to that bucket.
     #[cold]
     #[inline(never)]
-    fn record_slowly(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>)) {
+    fn record_slowly<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
         match self.bound_cell(now) {
-            Some(cell) => op(cell),
+            Some(cell) => op(cell, cell.origin()),
             None => self.record_directly(now, op),
         }
     }
@@ -213,9 +235,9 @@ impl MetricArray {
 
     /// Records without a cell of the thread's own: for a thread that is ending, and where there is no
     /// place for one more cell.
-    fn record_directly(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>)) {
+    fn record_directly<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
         let (cell, lease) = (ThreadCell::new(0), Lease::new());
-        op(OwnedCell { cell: &cell, lease: &lease });
+        let result = op(OwnedCell { cell: &cell, lease: &lease }, Origin::NONE);
         let number = self.config.bucket_number(now);
         let is_late = self.arrive(number).is_late;
         self.publish(&Sealed {
@@ -225,6 +247,7 @@ impl MetricArray {
             gauge: GaugeCounts { entered: cell.entered(), ended: cell.ended() },
             cell: None,
         });
+        result
     }
 
     /// Sweeps one group of cells: retires abandoned cells, and removes idle cells from the masks. The cell

@@ -1,5 +1,6 @@
 //! The process-wide slab of cells.
 
+use super::origin::EndedElsewhere;
 use super::thread_cache;
 use super::thread_cell::ThreadCell;
 use crate::sync::stall::{self, Point};
@@ -10,6 +11,7 @@ use crate::sync::{
 process_static! {
     static SLAB: Slab = Slab {
         chunks: lazy_array!(CHUNKS),
+        ended_elsewhere: lazy_array!(CHUNKS),
         made: AtomicU32::new(0),
         free: AtomicU64::new(0),
         free_len: AtomicU32::new(0),
@@ -28,6 +30,9 @@ process_static! {
 #[derive(Debug)]
 pub(crate) struct Slab {
     chunks: [Lazy<Box<[ThreadCell]>>; CHUNKS],
+    /// A word for each cell of a chunk, made when a request first ends in another cell than the one of the
+    /// chunk in which it entered.
+    ended_elsewhere: [Lazy<Box<[EndedElsewhere]>>; CHUNKS],
     /// How many cells were ever handed out for the first time.
     made: AtomicU32,
     /// `{ tag: 32, index + 1: 32 }`: the top of the stack, or index 0. The tag grows with each
@@ -62,7 +67,8 @@ pub struct CellMemory {
     pub in_use: usize,
     /// The number of cells that were used and wait for their next window.
     pub free: usize,
-    /// The number of bytes that all cells take, including cells that were never used.
+    /// The number of bytes that all cells take, including cells that were never used: 128 for each, and 64 more if
+    /// requests of a [`ResourceNode`](crate::ResourceNode) end on other threads than they enter on.
     pub bytes: usize,
     /// The number of bytes that the threads' caches of cells take: one cache for each thread that has
     /// recorded and not ended, and those that wait for the next thread.
@@ -135,6 +141,21 @@ impl Slab {
         }
     }
 
+    /// How many requests of a cell have ended elsewhere, if any cell of its chunk had one.
+    pub(super) fn ended_elsewhere(&self, cell: &ThreadCell) -> Option<&EndedElsewhere> {
+        let (chunk, offset) = place(cell.index())?;
+        self.ended_elsewhere.get(chunk)?.get()?.get(offset)
+    }
+
+    pub(super) fn make_ended_elsewhere(&self, cell: &ThreadCell) -> Option<&EndedElsewhere> {
+        let (chunk, offset) = place(cell.index())?;
+        let words = self.ended_elsewhere.get(chunk)?.get_or_make(|| {
+            let (_, len) = span(chunk);
+            (0..len).map(|_| EndedElsewhere::new()).collect()
+        });
+        words.get(offset)
+    }
+
     fn cell(&'static self, index: u32) -> Option<&'static ThreadCell> {
         let (chunk, offset) = place(index)?;
         self.chunks.get(chunk)?.get()?.get(offset)
@@ -144,10 +165,12 @@ impl Slab {
         let made = self.made.load(Ordering::Relaxed) as usize;
         let free = (self.free_len.load(Ordering::Relaxed) as usize).min(made);
         let cells: usize = self.chunks.iter().filter_map(Lazy::get).map(|chunk| chunk.len()).sum();
+        let words = self.ended_elsewhere.iter().filter_map(Lazy::get);
+        let word_bytes: usize = words.map(|chunk| size_of_val::<[_]>(chunk)).sum();
         CellMemory {
             in_use: made - free,
             free,
-            bytes: cells * size_of::<ThreadCell>(),
+            bytes: cells * size_of::<ThreadCell>() + word_bytes,
             cache_bytes: thread_cache::bytes(),
         }
     }
@@ -200,6 +223,7 @@ mod tests {
     fn given_cell_is_taken_again() {
         static SLAB: Slab = Slab {
             chunks: [const { Lazy::new() }; CHUNKS],
+            ended_elsewhere: [const { Lazy::new() }; CHUNKS],
             made: AtomicU32::new(0),
             free: AtomicU64::new(0),
             free_len: AtomicU32::new(0),

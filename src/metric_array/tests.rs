@@ -6,7 +6,7 @@ use super::*;
 use crate::event::MetricEvent;
 
 fn add(array: &MetricArray, number: u64) {
-    array.record(array.config().start_of(number), |cell| {
+    array.record(array.config().start_of(number), |cell, _| {
         cell.writer().add(MetricEvent::Pass, 1);
     });
 }

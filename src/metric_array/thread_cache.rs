@@ -2,11 +2,13 @@
 
 use std::cell::Cell;
 
+use super::gauge_watch::GaugeWatch;
+use super::origin::Origin;
 use super::thread_cell::{State, ThreadCell};
 use crate::metric_cell::OwnedWriter;
 use crate::sync::{
-    AtomicCell, AtomicU32, OnceRef, Ordering, PrivateU64, THREAD_CACHE_SETS, process_static,
-    thread_local, unique,
+    AtomicCell, AtomicU32, OnceRef, Ordering, PrivateU32, PrivateU64, THREAD_CACHE_SETS,
+    process_static, thread_local, unique,
 };
 use crate::timestamp::Timestamp;
 
@@ -42,6 +44,10 @@ const WAYS: usize = 2;
 /// Window ids are multiples of the size of a set, so that an id has its set's offset in its low bits.
 const WINDOW_STRIDE: u64 = size_of::<Set>() as u64;
 
+/// The mark on the id of a window of which the thread has a cell that each record has to look up. No window has an id
+/// with this mark.
+const LOOK_UP: u64 = 1;
+
 /// A window id that was never returned before; never 0.
 pub(crate) fn new_window_id() -> u64 {
     (unique() + 1) * WINDOW_STRIDE
@@ -59,7 +65,7 @@ struct Set {
 /// The words that each record reads.
 #[derive(Debug)]
 pub(crate) struct CacheEntry {
-    /// The window's id; 0 for none.
+    /// The window's id, with [`LOOK_UP`] if no record is to find the cell here; 0 for none.
     window: PrivateU64,
     /// The start of the bucket that the cell is bound to.
     start: PrivateU64,
@@ -71,47 +77,14 @@ pub(crate) struct CacheEntry {
 /// The words that only a change of the bucket and the gauge read.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    /// The window's id, also while its entry is empty; 0 for none.
-    window: PrivateU64,
-    place: PrivateU64,
-    gauge: GaugeLook,
-}
-
-/// When a thread last added up its window's gauge, and what had entered on it by then.
-#[derive(Debug)]
-struct GaugeLook {
-    /// How many more had entered than ended on this thread when it last added up all cells, with the
-    /// sign in the highest bit.
-    highest: PrivateU64,
-    /// When that was, in nanoseconds.
-    looked_at: PrivateU64,
+    place: PrivateU32,
+    gauge: GaugeWatch,
 }
 
 impl Lease {
-    /// One of no window. The first request looks at the gauge.
+    /// One of no window.
     pub(crate) const fn new() -> Self {
-        let gauge = GaugeLook { highest: PrivateU64::new(0), looked_at: PrivateU64::new(0) };
-        Self { window: PrivateU64::new(0), place: PrivateU64::new(0), gauge }
-    }
-}
-
-impl GaugeLook {
-    #[inline]
-    fn is_due(&self, here: i64, now: Timestamp, look_after: u64) -> bool {
-        // A time before that looks as well.
-        let age = now.as_nanos().wrapping_sub(self.looked_at.get());
-        let is_due = here > self.highest.get().cast_signed() || age >= look_after;
-        if is_due {
-            self.highest.set(here.cast_unsigned());
-            self.looked_at.set(now.as_nanos());
-        }
-        is_due
-    }
-
-    /// The next request looks.
-    fn reset(&self) {
-        self.highest.set(i64::MIN.cast_unsigned());
-        self.looked_at.set(0);
+        Self { place: PrivateU32::new(0), gauge: GaugeWatch::new() }
     }
 }
 
@@ -123,18 +96,23 @@ pub(crate) struct OwnedCell<'a> {
     pub(crate) lease: &'a Lease,
 }
 
+impl OwnedCell<'static> {
+    /// That of a request that enters here.
+    #[inline]
+    pub(crate) const fn origin(self) -> Origin {
+        Origin::of(self.cell)
+    }
+}
+
 impl<'a> OwnedCell<'a> {
     #[inline]
     pub(crate) const fn writer(self) -> OwnedWriter<'a> {
         self.cell.writer()
     }
 
-    /// Counts a request that enters. Says whether it is time to add up all cells of the gauge: there
-    /// were never so many requests of this thread since it last did, or that is `look_after`
-    /// nanoseconds ago.
     #[inline]
-    pub(crate) fn enter(self, now: Timestamp, look_after: u64) -> bool {
-        self.lease.gauge.is_due(self.cell.enter(), now, look_after)
+    pub(crate) const fn gauge(self) -> &'a GaugeWatch {
+        &self.lease.gauge
     }
 }
 
@@ -180,12 +158,19 @@ fn no_cell() -> Option<OwnedCell<'static>> {
     None
 }
 
+/// Notes that a request has ended on the calling thread that entered in another cell: it is none of the requests
+/// that entered in the thread's own.
+pub(crate) fn note_end_of_other(window: u64) {
+    if let Some(Leased { lease, .. }) = find(window) {
+        lease.gauge.note_end_of_other();
+    }
+}
+
 /// The cell that the calling thread has for that window, bound to whichever bucket.
 pub(crate) fn find(window: u64) -> Option<Leased> {
     let cache = CACHE.with(Cell::get);
     let (entry, lease) = cache.sets[set_of(window)].find(window)?;
-    #[expect(clippy::cast_possible_truncation, reason = "it was a u32")]
-    let place = lease.place.get() as u32;
+    let place = lease.place.get();
     let (cell, state) = (entry.cell.load()?, State(entry.state.get()));
     Some(Leased { entry, lease, place, cell, state })
 }
@@ -202,10 +187,9 @@ pub(crate) fn insert(window: u64, place: u32, cell: &'static ThreadCell, state: 
         set.move_first_to_second();
         (&set.entries[0], &set.leases[0])
     });
-    lease.window.set(window);
-    lease.place.set(place.into());
+    lease.place.set(place);
     lease.gauge.reset();
-    entry.set(0, 0, Some(cell), state);
+    entry.set(window | LOOK_UP, 0, Some(cell), state);
     Leased { entry, lease, place, cell, state }
 }
 
@@ -223,10 +207,10 @@ pub(crate) fn rebind(
         // In each bucket, the first request of a thread looks.
         lease.gauge.reset();
     }
-    match start {
-        Some(start) => entry.set(window, start.as_nanos(), Some(cell), state),
-        None => entry.set(0, 0, Some(cell), state),
-    }
+    entry.state.set(state.0);
+    let (mark, start) = start.map_or((LOOK_UP, 0), |start| (0, start.as_nanos()));
+    entry.window.set(window | mark);
+    entry.start.set(start);
     OwnedCell { cell, lease }
 }
 
@@ -282,14 +266,14 @@ impl Set {
 
     /// The way of that window, or for 0 an empty one.
     fn find(&self, window: u64) -> Option<(&CacheEntry, &Lease)> {
-        self.entries.iter().zip(&self.leases).find(|(_, lease)| lease.window.get() == window)
+        let mut ways = self.entries.iter().zip(&self.leases);
+        ways.find(|(entry, _)| entry.window.get() & !LOOK_UP == window)
     }
 
     /// Gives up the cell there, if there is one.
     fn abandon(&self, way: usize) {
-        let (entry, lease) = (&self.entries[way], &self.leases[way]);
-        if lease.window.get() != 0 {
-            lease.window.set(0);
+        let entry = &self.entries[way];
+        if entry.window.get() != 0 {
             let (cell, state) = (entry.cell.load(), State(entry.state.get()));
             entry.set(0, 0, None, State(0));
             if let Some(cell) = cell {
@@ -304,10 +288,8 @@ impl Set {
         let state = State(from_entry.state.get());
         let (window, start) = (from_entry.window.get(), from_entry.start.get());
         to_entry.set(window, start, from_entry.cell.load(), state);
-        to_lease.window.set(from_lease.window.get());
         to_lease.place.set(from_lease.place.get());
-        to_lease.gauge.highest.set(from_lease.gauge.highest.get());
-        to_lease.gauge.looked_at.set(from_lease.gauge.looked_at.get());
+        to_lease.gauge.copy_from(&from_lease.gauge);
     }
 }
 

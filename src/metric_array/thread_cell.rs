@@ -246,6 +246,17 @@ impl ThreadCell {
         entered.wrapping_sub(self.ended.load(Ordering::Relaxed)).cast_signed()
     }
 
+    /// The highest concurrency that was recorded since the cell was bound; 0 if there is none.
+    pub(crate) fn max_concurrency(&self) -> u64 {
+        self.counts.max_concurrency().unwrap_or(0)
+    }
+
+    /// How many more requests have entered than ended here, for the owner alone.
+    pub(crate) fn balance(&self) -> i64 {
+        let [entered, ended] = [&self.entered, &self.ended].map(|it| it.load(Ordering::Relaxed));
+        entered.wrapping_sub(ended).cast_signed()
+    }
+
     /// Counts a request that ends, as the owner.
     #[inline]
     pub(crate) fn end(&self) {

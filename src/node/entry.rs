@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::{Occupied, ResourceNode};
 use crate::clock::{Clock, MonotonicClock};
 use crate::event::MetricEvent;
+use crate::metric_array::Origin;
 use crate::timestamp::Timestamp;
 
 /// A request that was let in and has not ended yet.
@@ -49,6 +50,7 @@ where
     node: N,
     start: Timestamp,
     permits: u64,
+    origin: Origin,
     has_ended: bool,
 }
 
@@ -90,21 +92,21 @@ where
     /// The same at `now`, for so many permits.
     #[inline(always)]
     pub fn enter_many_at(node: N, now: Timestamp, permits: u64) -> Self {
-        node.count_in(now, permits);
-        Self::of(node, now, permits)
+        let origin = node.count_in(now, permits);
+        Self::of(node, now, permits, origin)
     }
 
     /// Lets a request in whose permits were [taken before](ResourceNode::try_occupy_next_at), at `now`.
     #[expect(clippy::needless_pass_by_value, reason = "the permits are used once")]
     pub fn enter_occupied_at(node: N, now: Timestamp, occupied: Occupied) -> Self {
-        node.count_in(now, 0);
-        Self::of(node, now, occupied.permits())
+        let origin = node.count_in(now, 0);
+        Self::of(node, now, occupied.permits(), origin)
     }
 
     /// Of a request that has been counted in.
     #[inline(always)]
-    pub(super) const fn of(node: N, start: Timestamp, permits: u64) -> Self {
-        Self { node, start, permits, has_ended: false }
+    pub(super) const fn of(node: N, start: Timestamp, permits: u64, origin: Origin) -> Self {
+        Self { node, start, permits, origin, has_ended: false }
     }
 
     /// How many permits it has.
@@ -147,15 +149,16 @@ where
         // First: a clock that panics would do so again in `drop`, and that aborts.
         self.has_ended = true;
         let now = now(self.node.clock());
-        self.node.count_out(now, event, self.permits, nanos_since(self.start, now));
+        let rt_nanos = nanos_since(self.start, now);
+        self.node.count_out(now, event, self.permits, rt_nanos, self.origin);
     }
 
     /// Ends a request that was dropped. Takes the fields rather than `&mut self`: an entry whose address
     /// is taken stays in memory.
     #[cold]
-    fn end_dropped(node: &ResourceNode<C>, start: Timestamp, permits: u64) {
+    fn end_dropped(node: &ResourceNode<C>, start: Timestamp, permits: u64, origin: Origin) {
         let now = node.clock().now();
-        node.count_out(now, MetricEvent::Exception, permits, nanos_since(start, now));
+        node.count_out(now, MetricEvent::Exception, permits, nanos_since(start, now), origin);
     }
 }
 
@@ -173,7 +176,7 @@ where
     #[inline(always)]
     fn drop(&mut self) {
         if !self.has_ended {
-            Self::end_dropped(&self.node, self.start, self.permits);
+            Self::end_dropped(&self.node, self.start, self.permits, self.origin);
         }
     }
 }

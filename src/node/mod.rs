@@ -21,7 +21,7 @@ use std::fmt;
 
 use crate::clock::{Clock, MonotonicClock};
 use crate::event::MetricEvent;
-use crate::metric_array::{Gauge, MetricArray, OwnedCell};
+use crate::metric_array::{Gauge, MetricArray, Origin, OwnedCell};
 use crate::sync::{AtomicU32, Ordering};
 use crate::timestamp::Timestamp;
 use crate::window::SlidingWindow;
@@ -142,8 +142,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as in `entry`")]
     pub fn enter_many_at(&self, now: Timestamp, permits: u64) -> Entry<&Self, C> {
-        self.count_in(now, permits);
-        Entry::of(self, now, permits)
+        let origin = self.count_in(now, permits);
+        Entry::of(self, now, permits, origin)
     }
 
     /// Counts a request that was refused.
@@ -168,43 +168,59 @@ impl<C: Clock + Clone> ResourceNode<C> {
     #[inline]
     pub fn block_many_at(&self, now: Timestamp, permits: u64) {
         let array = self.current().minute.array();
-        array.record(now, move |cell| cell.writer().add(MetricEvent::Block, permits));
+        array.record(now, move |cell, _| cell.writer().add(MetricEvent::Block, permits));
     }
 
-    /// Passes, and one more under way.
+    /// Counts passes, and one more request in flight.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
-    pub(crate) fn count_in(&self, now: Timestamp, passes: u64) {
+    pub(crate) fn count_in(&self, now: Timestamp, passes: u64) -> Origin {
         let array = self.current().minute.array();
-        let look_after = array.config().bucket_nanos() / LOOKS_PER_BUCKET;
-        array.record(now, move |cell| {
+        let look_after = array.look_after();
+        array.record(now, move |cell, here| {
             cell.writer().add(MetricEvent::Pass, passes);
-            if cell.enter(now, look_after) {
-                self.look_at_gauge(cell);
+            if cell.gauge().may_be_due(cell.cell.enter(), now, look_after) {
+                self.look_at_gauge(cell, here, now, look_after);
+            }
+            here
+        })
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
+    fn count_out(
+        &self,
+        now: Timestamp,
+        event: MetricEvent,
+        permits: u64,
+        rt_nanos: u64,
+        origin: Origin,
+    ) {
+        let array = self.current().minute.array();
+        array.record(now, move |cell, here| {
+            cell.writer().add(event, permits);
+            cell.writer().record_rt(rt_nanos);
+            cell.cell.end();
+            if here != origin {
+                array.note_end_elsewhere(origin);
             }
         });
     }
 
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
-    fn count_out(&self, now: Timestamp, event: MetricEvent, permits: u64, rt_nanos: u64) {
-        let array = self.current().minute.array();
-        array.record(now, move |cell| {
-            cell.writer().add(event, permits);
-            cell.writer().record_rt(rt_nanos);
-            cell.cell.end();
-        });
-    }
-
     #[inline(never)]
-    fn look_at_gauge(&self, cell: OwnedCell<'_>) {
-        // One at least: a request that enters is in flight, also where its gauge is not readable yet.
-        cell.writer().record_concurrency(self.gauge().at_most_reached.max(1));
+    fn look_at_gauge(&self, owned: OwnedCell<'_>, origin: Origin, now: Timestamp, look_after: u64) {
+        let OwnedCell { cell, .. } = owned;
+        let Some(due) = owned.gauge().due(cell, origin, now, look_after) else { return };
+        let gauge = self.gauge();
+        // A request that enters without a cell is not published yet.
+        let unpublished = u64::from(origin.is_none());
+        // One at least: this request is in flight, also if others end in the middle of the look.
+        let reached = (gauge.at_most_reached + unpublished).max(1);
+        owned.writer().record_concurrency(reached);
+        let recorded = cell.max_concurrency();
+        owned.gauge().note_look(due, cell, now, recorded.saturating_sub(gauge.at_least));
     }
 }
-
-/// A thread that enters looks at least so often how many are under way.
-const LOOKS_PER_BUCKET: u64 = 1_024;
 
 impl<C> ResourceNode<C> {
     /// The geometry.

@@ -138,14 +138,17 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.max_concurrency_at(self.clock().now())
     }
 
-    /// The highest concurrency that was seen in the short window at `now`; `None` if nothing entered in
-    /// it.
+    /// The highest concurrency that was found in the short window at `now`; `None` if no request entered in it.
     ///
-    /// To see it, a thread that enters looks at what all threads have counted: when it enters first in
-    /// a bucket, when it has let more in than have ended on it since it last looked, and otherwise a
-    /// thousand times a bucket. Where one thread enters and ends them, this is exact. It can miss a peak
-    /// that many threads make together, each with fewer than before, and that is shorter than a thousandth
-    /// of a bucket, and what enters while the thread looks. It is never higher than the highest there was.
+    /// A thread adds up the counts of all threads when a request enters on it that is the first in a bucket, when more of
+    /// the requests that entered on it are in flight than shortly before, and when it last did so a thousandth of a bucket
+    /// ago or longer. So the result is exact if all requests enter on one thread, wherever they end.
+    ///
+    /// If requests enter on several threads, they can reach a maximum together while each of them has no more requests in
+    /// flight than in the last two thousandths of a bucket. Such a maximum is found by the next request that enters on a
+    /// thread which last added up a thousandth of a bucket ago, if that many requests are still in flight then. Requests
+    /// that enter or end while a thread adds up may be missed. The result is never higher than the highest concurrency
+    /// there was.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
         self.second_totals(now).max_concurrency()
     }

@@ -31,4 +31,4 @@ pub(crate) use real::{
 #[cfg(not(loom))]
 pub(crate) use names::Names;
 pub(crate) use patience::Patience;
-pub(crate) use private::{AtomicCell, PrivateU64};
+pub(crate) use private::{AtomicCell, PrivateU16, PrivateU32, PrivateU64};

@@ -1,26 +1,34 @@
 //! Words of memory that goes from thread to thread, and that one thread at a time uses.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 pub(crate) use crossbeam_utils::atomic::AtomicCell;
 
-/// A word that one thread at a time reads and writes. It is atomic only to be shareable without unsafe
-/// code, and orders nothing: a model need not see it.
-#[derive(Debug)]
-pub(crate) struct PrivateU64(AtomicU64);
+macro_rules! private {
+    ($name:ident, $atomic:ident, $value:ty) => {
+        /// A word that one thread at a time reads and writes. It is atomic only to be shareable without
+        /// unsafe code, and orders nothing: a model need not see it.
+        #[derive(Debug)]
+        pub(crate) struct $name($atomic);
 
-impl PrivateU64 {
-    pub(crate) const fn new(value: u64) -> Self {
-        Self(AtomicU64::new(value))
-    }
+        impl $name {
+            pub(crate) const fn new(value: $value) -> Self {
+                Self($atomic::new(value))
+            }
 
-    #[inline]
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
+            #[inline]
+            pub(crate) fn get(&self) -> $value {
+                self.0.load(Ordering::Relaxed)
+            }
 
-    #[inline]
-    pub(crate) fn set(&self, value: u64) {
-        self.0.store(value, Ordering::Relaxed);
-    }
+            #[inline]
+            pub(crate) fn set(&self, value: $value) {
+                self.0.store(value, Ordering::Relaxed);
+            }
+        }
+    };
 }
+
+private!(PrivateU16, AtomicU16, u16);
+private!(PrivateU32, AtomicU32, u32);
+private!(PrivateU64, AtomicU64, u64);

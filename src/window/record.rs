@@ -36,7 +36,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// ```
     #[inline]
     pub fn add_at(&self, now: Timestamp, event: MetricEvent, count: u64) {
-        self.array().record(now, move |cell| cell.writer().add(event, count));
+        self.array().record(now, move |cell, _| cell.writer().add(event, count));
     }
 
     /// Records one response time now.
@@ -49,7 +49,7 @@ impl<C: Clock> SlidingWindow<C> {
     #[inline]
     pub fn record_rt_at(&self, now: Timestamp, rt: Duration) {
         let nanos = saturating_nanos(rt);
-        self.array().record(now, move |cell| cell.writer().record_rt(nanos));
+        self.array().record(now, move |cell, _| cell.writer().record_rt(nanos));
     }
 
     /// Records one [`MetricEvent::Success`] and its response time now, in the same bucket.
@@ -86,13 +86,13 @@ impl<C: Clock> SlidingWindow<C> {
     /// its [`max_concurrency`](Self::max_concurrency).
     #[inline]
     pub fn record_concurrency_at(&self, now: Timestamp, concurrency: u64) {
-        self.array().record(now, move |cell| cell.writer().record_concurrency(concurrency));
+        self.array().record(now, move |cell, _| cell.writer().record_concurrency(concurrency));
     }
 
     #[inline]
     fn record_end_at(&self, now: Timestamp, event: MetricEvent, rt: Duration) {
         let nanos = saturating_nanos(rt);
-        self.array().record(now, move |cell| {
+        self.array().record(now, move |cell, _| {
             cell.writer().increment(event);
             cell.writer().record_rt(nanos);
         });

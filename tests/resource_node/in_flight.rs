@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Exception, Pass, Success};
-use leaparray::{Entry, ManualClock, NodeConfig, ResourceNode};
+use leaparray::{Entry, ManualClock, NodeConfig, ResourceNode, Timestamp};
 
 use crate::{millis, node};
 
@@ -46,6 +46,82 @@ fn on_a_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
 }
 
 #[test]
+fn the_highest_concurrency_is_exact_where_requests_end_elsewhere() {
+    let (node, _clock) = node();
+    let mut in_flight = Vec::new();
+    let highest = [3, 3, 4, 2, 4, 5, 1, 6].map(|count| {
+        in_flight.extend((0..count).map(|_| node.enter()));
+        on_a_thread(|| in_flight.drain(..).for_each(Entry::success));
+        node.max_concurrency()
+    });
+    assert_eq!(highest, [3, 3, 4, 4, 4, 5, 5, 6].map(Some));
+}
+
+#[test]
+fn a_maximum_of_two_threads_that_end_each_others_requests_is_found() {
+    let (node, _clock) = node();
+    let enter = |count| (0..count).map(|_| node.enter()).collect::<Vec<_>>();
+    let end = |entries: Vec<Entry<_, _>>| entries.into_iter().for_each(Entry::success);
+    let here = enter(3);
+    on_a_thread(|| {
+        let there = enter(2);
+        // None of the other thread's requests is in flight any more; both of this one's are.
+        end(here);
+        let elsewhere = on_a_thread(|| enter(3));
+        assert_eq!(node.max_concurrency(), Some(5));
+        let more = enter(3);
+        assert_eq!(node.max_concurrency(), Some(8), "2 + 3 + 3");
+        end(elsewhere);
+        end(there);
+        end(more);
+    });
+}
+
+#[test]
+fn a_thread_that_first_ends_anothers_request_finds_its_own_maximum() {
+    // At the beginning of time: no time is long ago.
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(Timestamp::MIN));
+    let entry = node.enter();
+    on_a_thread(|| {
+        entry.success();
+        let _in_flight = [(); 5].map(|()| node.enter());
+        assert_eq!(node.max_concurrency(), Some(5));
+    });
+}
+
+#[test]
+fn a_maximum_is_found_after_a_thread_has_used_many_nodes() {
+    let (node, _clock) = node();
+    let enter = || [(); 3].map(|()| node.enter());
+    on_a_thread(|| {
+        let ended = enter();
+        on_a_thread(|| ended.into_iter().for_each(Entry::success));
+        let _in_flight = enter();
+        // Two of these share a set of the thread's cache with the first one, whose words move to the second place.
+        for _ in 0..2 * 512 {
+            crate::node().0.enter().success();
+        }
+        let _one_more = node.enter();
+        assert_eq!(node.max_concurrency(), Some(4));
+    });
+}
+
+#[test]
+fn a_maximum_of_one_thread_is_found_beside_requests_of_another() {
+    let (node, clock) = node();
+    drop([(); 8].map(|()| node.enter()));
+    let _there = on_a_thread(|| [(); 4].map(|()| node.enter()));
+    // In the same bucket, and long after the thread has looked at the gauge.
+    clock.advance(millis(1));
+    let mut here = Vec::new();
+    let highest = [1, 4, 5, 8].map(|count| {
+        here.resize_with(count, || node.enter());
+        node.max_concurrency()
+    });
+    assert_eq!(highest, [8, 8, 9, 12].map(Some));
+}
+
+#[test]
 fn requests_of_ended_threads_stay_in_flight() {
     let (node, clock) = node();
     let enter = |count| (0..count).map(|_| node.clone().enter_owned()).collect::<Vec<_>>();
@@ -70,14 +146,16 @@ fn requests_of_ended_threads_stay_in_flight() {
     assert_eq!(node.concurrency(), 0);
 }
 
-/// Enters when the thread that has it ends, and passes the request on.
+/// Enters twice when the thread that has it ends, and passes the requests on.
 struct EntersAtTheEnd(Arc<ResourceNode<ManualClock>>, mpsc::Sender<OwnedEntry>);
 
 type OwnedEntry = Entry<Arc<ResourceNode<ManualClock>>, ManualClock>;
 
 impl Drop for EntersAtTheEnd {
     fn drop(&mut self) {
-        self.1.send(self.0.clone().enter_owned()).unwrap();
+        for _ in 0..2 {
+            self.1.send(self.0.clone().enter_owned()).unwrap();
+        }
     }
 }
 
@@ -100,8 +178,9 @@ fn request_of_a_thread_that_is_ending_is_in_flight() {
                 node.enter().success();
             }
         });
-        assert_eq!(node.concurrency(), 1, "cache first: {cache_first}");
-        entries.recv().unwrap().success();
+        assert_eq!(node.concurrency(), 2, "cache first: {cache_first}");
+        assert_eq!(node.max_concurrency(), Some(2), "cache first: {cache_first}");
+        entries.try_iter().for_each(Entry::success);
         assert_eq!(node.concurrency(), 0, "cache first: {cache_first}");
     }
 }

@@ -1,0 +1,228 @@
+//! When a thread adds up the gauge to find the highest concurrency.
+
+use super::origin::Origin;
+use super::thread_cell::ThreadCell;
+use crate::sync::{PrivateU16, PrivateU32, PrivateU64};
+use crate::timestamp::Timestamp;
+
+/// Watches the requests that enter in a thread's cell, so that the thread adds up the gauge of all threads when a
+/// request may have brought the concurrency to a new maximum, and not otherwise.
+///
+/// The *own* requests of a cell are those that have entered in it. Their number in flight is the number that entered
+/// in the cell, less the number that ended in it and entered in it, less the number that ended elsewhere (see
+/// [`Origin`]). The thread looks at the gauge
+///
+/// - with its first request in a bucket,
+/// - when more of its own requests are in flight than the limit allows, and
+/// - when it last looked a thousandth of a bucket ago or longer.
+///
+/// A look sets the limit to the number that is in flight. After the third kind of look, own requests are few or many
+/// by chance, and each one that enters would soon be above the limit again. So the first look after that, because of the
+/// limit, sets it to what it was before, but not higher than the thread alone can go without bringing the concurrency
+/// above the highest that it has recorded.
+#[derive(Debug)]
+pub(crate) struct GaugeWatch {
+    /// How far a limit that was in force before the last look may lie above this one.
+    headroom: PrivateU16,
+    /// How many own requests have ended elsewhere, as last read.
+    ended_elsewhere: PrivateU32,
+    /// The limit, as a limit of the cell's balance, with the sign in the highest bit. Balance and limit change
+    /// together when a request of another thread ends in the cell. An own request that ends elsewhere changes neither
+    /// until the balance is above the limit, and the limit only then.
+    limit: PrivateU64,
+    /// When the thread last looked, in nanoseconds.
+    looked_at: PrivateU64,
+}
+
+/// Why a thread looks at the gauge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// It has not looked for a while.
+    ByTime,
+    /// More of its own requests are in flight than the limit allows.
+    ByLimit,
+}
+
+impl GaugeWatch {
+    /// Below any balance, with room for requests that end elsewhere.
+    const NO_LIMIT: i64 = i64::MIN / 2;
+
+    /// One that has the first request look.
+    pub(crate) const fn new() -> Self {
+        Self {
+            headroom: PrivateU16::new(0),
+            ended_elsewhere: PrivateU32::new(0),
+            limit: PrivateU64::new(Self::NO_LIMIT.cast_unsigned()),
+            looked_at: PrivateU64::new(0),
+        }
+    }
+
+    /// Has the next request look.
+    pub(crate) fn reset(&self) {
+        self.limit.set(Self::NO_LIMIT.cast_unsigned());
+        self.looked_at.set(0);
+    }
+
+    pub(crate) fn copy_from(&self, other: &Self) {
+        self.headroom.set(other.headroom.get());
+        self.ended_elsewhere.set(other.ended_elsewhere.get());
+        self.limit.set(other.limit.get());
+        self.looked_at.set(other.looked_at.get());
+    }
+
+    /// Whether the thread may have to look, at this balance of its cell: if not, it has not.
+    #[inline]
+    pub(crate) fn may_be_due(&self, balance: i64, now: Timestamp, look_after: u64) -> bool {
+        balance > self.limit() || self.is_due_by_time(now, look_after)
+    }
+
+    /// Whether the thread has to look, and why.
+    pub(crate) fn due(
+        &self,
+        cell: &ThreadCell,
+        origin: Origin,
+        now: Timestamp,
+        look_after: u64,
+    ) -> Option<Due> {
+        let ended_elsewhere = origin.ended_elsewhere();
+        let more = ended_elsewhere.wrapping_sub(self.ended_elsewhere.get());
+        self.ended_elsewhere.set(ended_elsewhere);
+        self.move_limit(more.into());
+        if self.is_due_by_time(now, look_after) {
+            Some(Due::ByTime)
+        } else {
+            (cell.balance() > self.limit()).then_some(Due::ByLimit)
+        }
+    }
+
+    /// Notes that the thread has looked. By its own requests alone, the concurrency can go up by `slack` without
+    /// becoming higher than the thread has recorded in this bucket.
+    pub(crate) fn note_look(&self, due: Due, cell: &ThreadCell, now: Timestamp, slack: u64) {
+        let (balance, limit) = (cell.balance(), self.limit());
+        let (limit, headroom) = match due {
+            Due::ByTime => {
+                let headroom = limit.saturating_sub(balance).clamp(0, u16::MAX.into());
+                (balance, headroom.try_into().unwrap_or(0))
+            }
+            Due::ByLimit => {
+                let allowed = balance.saturating_add_unsigned(slack);
+                (allowed.min(limit + i64::from(self.headroom.get())).max(balance), 0)
+            }
+        };
+        self.headroom.set(headroom);
+        self.limit.set(limit.cast_unsigned());
+        self.looked_at.set(now.as_nanos());
+    }
+
+    /// Notes that a request of another cell has ended in this one.
+    pub(crate) fn note_end_of_other(&self) {
+        self.move_limit(-1);
+    }
+
+    #[inline]
+    fn limit(&self) -> i64 {
+        self.limit.get().cast_signed()
+    }
+
+    fn move_limit(&self, by: i64) {
+        self.limit.set(self.limit.get().wrapping_add_signed(by));
+    }
+
+    #[inline]
+    fn is_due_by_time(&self, now: Timestamp, look_after: u64) -> bool {
+        // A time before the last look is as if that were long ago.
+        now.as_nanos().wrapping_sub(self.looked_at.get()) >= look_after
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::slab::slab;
+    use super::*;
+
+    const LOOK_AFTER: u64 = 1_000;
+
+    /// A thread with a cell, and no other thread.
+    struct Thread {
+        watch: GaugeWatch,
+        cell: &'static ThreadCell,
+        origin: Origin,
+        /// How many requests are in flight, in all cells.
+        in_flight: u64,
+        highest: u64,
+    }
+
+    impl Thread {
+        fn new() -> Self {
+            let cell = slab().take().unwrap();
+            cell.bind(cell.claim(), 0);
+            let (watch, origin) = (GaugeWatch::new(), Origin::of(cell));
+            Self { watch, cell, origin, in_flight: 0, highest: 0 }
+        }
+
+        /// Whether the thread looks at the gauge.
+        fn enter(&mut self, now: Timestamp) -> bool {
+            let balance = self.cell.enter();
+            self.in_flight += 1;
+            let Self { watch, cell, .. } = &*self;
+            if !watch.may_be_due(balance, now, LOOK_AFTER) {
+                return false;
+            }
+            let Some(due) = watch.due(cell, self.origin, now, LOOK_AFTER) else { return false };
+            let highest = self.highest.max(self.in_flight);
+            watch.note_look(due, cell, now, highest - self.in_flight);
+            self.highest = highest;
+            true
+        }
+
+        fn looks(&mut self, requests: u32, now: Timestamp) -> usize {
+            (0..requests).filter(|_| self.enter(now)).count()
+        }
+
+        fn end(&mut self, requests: u32) {
+            (0..requests).for_each(|_| self.cell.end());
+            self.in_flight -= u64::from(requests);
+        }
+
+        fn end_elsewhere(&mut self, requests: u32) {
+            (0..requests).for_each(|_| self.origin.note_end_elsewhere());
+            self.in_flight -= u64::from(requests);
+        }
+    }
+
+    #[test]
+    fn a_thread_looks_when_more_of_its_requests_are_in_flight_than_before() {
+        let (mut thread, now) = (Thread::new(), Timestamp::from_secs(1));
+        assert_eq!(thread.looks(5, now), 5);
+        thread.end(5);
+        assert_eq!(thread.looks(5, now), 0);
+        thread.end_elsewhere(4);
+        assert_eq!(thread.looks(4, now), 0);
+        assert_eq!(thread.looks(2, now), 2);
+    }
+
+    #[test]
+    fn a_look_by_time_costs_one_more_look_and_not_one_for_each_request() {
+        let (mut thread, mut now) = (Thread::new(), Timestamp::from_secs(1));
+        assert_eq!(thread.looks(50, now), 50);
+        for _ in 0..3 {
+            thread.end(50);
+            now = now.saturating_add(std::time::Duration::from_nanos(LOOK_AFTER));
+            assert_eq!(thread.looks(50, now), 2);
+        }
+        assert_eq!(thread.looks(3, now), 3);
+    }
+
+    #[test]
+    fn a_limit_that_was_not_reached_for_a_while_is_forgotten() {
+        let (mut thread, mut now) = (Thread::new(), Timestamp::from_secs(1));
+        assert_eq!(thread.looks(50, now), 50);
+        thread.end(49);
+        for _ in 0..2 {
+            thread.end(1);
+            now = now.saturating_add(std::time::Duration::from_nanos(LOOK_AFTER));
+            assert_eq!(thread.looks(1, now), 1);
+        }
+        assert_eq!(thread.looks(49, now), 49);
+    }
+}

@@ -1,0 +1,63 @@
+//! The cell in which a request entered, and the number of its requests that have ended elsewhere.
+
+use super::slab::slab;
+use super::thread_cell::ThreadCell;
+use crate::sync::{AtomicU32, Ordering};
+
+/// The cell in which a request entered; none if it was recorded without a cell.
+///
+/// A request that ends in another cell, because it ends on another thread, is noted in a word of the cell in
+/// which it entered. So the thread that enters requests knows how many of them are in flight: see
+/// [`OwnedCell::is_gauge_due`](super::OwnedCell::is_gauge_due). The word decides only when the gauge is added
+/// up, not what is found. It is never reset, and also counts for later owners and windows of the cell; each
+/// notes the number that it has found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin(Option<&'static ThreadCell>);
+
+/// How many requests that entered in a cell have ended in other cells. In a line of its own: the threads that
+/// end requests write it, and the owner of the cell need not lose a line that it writes itself.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct EndedElsewhere(AtomicU32);
+
+impl Origin {
+    pub(crate) const NONE: Self = Self(None);
+
+    #[inline]
+    pub(super) const fn of(cell: &'static ThreadCell) -> Self {
+        Self(Some(cell))
+    }
+
+    pub(crate) const fn is_none(self) -> bool {
+        self.0.is_none()
+    }
+
+    /// How many requests that entered here have ended elsewhere. Wraps around.
+    pub(super) fn ended_elsewhere(self) -> u32 {
+        let word = self.0.and_then(|cell| slab().ended_elsewhere(cell));
+        // Relaxed: see `note_end_elsewhere`.
+        word.map_or(0, |EndedElsewhere(count)| count.load(Ordering::Relaxed))
+    }
+
+    /// Notes that a request that entered here has ended elsewhere.
+    pub(super) fn note_end_elsewhere(self) {
+        let word = self.0.and_then(|cell| slab().make_ended_elsewhere(cell));
+        if let Some(EndedElsewhere(count)) = word {
+            // Relaxed: a thread that reads this late adds up the gauge once more than it has to.
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl EndedElsewhere {
+    pub(super) fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+}
+
+impl PartialEq for Origin {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.0.map(std::ptr::from_ref) == other.0.map(std::ptr::from_ref)
+    }
+}
