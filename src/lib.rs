@@ -59,6 +59,7 @@ pub mod correctness {
 struct Readme;
 
 mod account;
+mod append_list;
 mod bucket;
 mod cell;
 mod clock;

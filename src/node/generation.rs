@@ -11,7 +11,7 @@ use crate::leap_array::LeapArray;
 use crate::metric_array::MetricArray;
 use crate::metric_totals::MetricTotals;
 use crate::span::Span;
-use crate::sync::{Arc, Lazy};
+use crate::sync::Lazy;
 use crate::timestamp::Timestamp;
 use crate::window::SlidingWindow;
 
@@ -27,7 +27,6 @@ pub(crate) struct Generation<C> {
     pub(crate) minute: SlidingWindow<C>,
     /// Made when a permit is first taken from the future.
     borrowed: Lazy<LeapArray<Borrowed>>,
-    next: Lazy<Arc<Self>>,
 }
 
 impl<C: Clock + Clone> Generation<C> {
@@ -35,31 +34,16 @@ impl<C: Clock + Clone> Generation<C> {
     pub(crate) fn new(config: NodeConfig, clock: C, made: Timestamp) -> Self {
         let minute = SlidingWindow::made_at(*config.minute(), clock, made);
         let second = minute.view(*config.second()).expect("checked when the config was made");
-        Self { config, second, minute, borrowed: Lazy::new(), next: Lazy::new() }
+        Self { config, second, minute, borrowed: Lazy::new() }
     }
 
-    /// The generation of that geometry, from this one on, and how far it is; appended if it is new.
-    pub(crate) fn find_or_append(&self, config: NodeConfig) -> u32 {
-        let (mut generation, mut depth) = (self, 0);
-        while generation.config != config {
-            let append = || {
-                let clock = self.minute.clock().clone();
-                Arc::new(Self::new(config, clock, self.minute.made()))
-            };
-            // Another thread may append another geometry meanwhile: then this one comes after it.
-            generation = generation.next.get_or_make(append);
-            depth += 1;
-        }
-        depth
+    /// One of another geometry, for the same node.
+    pub(crate) fn with_config(&self, config: NodeConfig) -> Self {
+        Self::new(config, self.minute.clock().clone(), self.minute.made())
     }
 }
 
 impl<C> Generation<C> {
-    #[inline]
-    pub(crate) fn next(&self) -> Option<&Self> {
-        self.next.get().map(Arc::as_ref)
-    }
-
     #[inline]
     pub(crate) fn array(&self) -> &MetricArray {
         self.minute.array()

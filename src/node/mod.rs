@@ -18,11 +18,13 @@ pub use seconds::SecondsCursor;
 pub use snapshot::{NodeSnapshot, WindowSnapshot};
 
 use std::fmt;
+use std::iter;
 
+use crate::append_list::AppendList;
 use crate::clock::{Clock, MonotonicClock};
 use crate::event::MetricEvent;
 use crate::metric_array::{Gauge, MetricArray, Origin, OwnedCell};
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicUsize, Ordering};
 use crate::timestamp::Timestamp;
 use crate::window::SlidingWindow;
 use generation::Generation;
@@ -53,10 +55,12 @@ use generation::Generation;
 /// assert_eq!(node.minute_sum(MetricEvent::Block), 1);
 /// ```
 pub struct ResourceNode<C = MonotonicClock> {
-    /// The geometry that the node was made with, and the list of those that it has had since.
+    /// What was recorded in the geometry that the node was made with.
     first: Generation<C>,
-    /// How far down that list the current one is.
-    current: AtomicU32,
+    /// The same for each other geometry that it has had.
+    later: AppendList<Generation<C>>,
+    /// Which of them is the current one: 0 for the first, or one more than the index in `later`.
+    current: AtomicUsize,
 }
 
 impl<C> fmt::Debug for ResourceNode<C> {
@@ -82,7 +86,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
     #[must_use]
     pub fn with_clock(config: NodeConfig, clock: C) -> Self {
         let made = clock.now();
-        Self { first: Generation::new(config, clock, made), current: AtomicU32::new(0) }
+        Self {
+            first: Generation::new(config, clock, made),
+            later: AppendList::new(),
+            current: AtomicUsize::new(0),
+        }
     }
 
     /// Changes the geometry, while others record and read.
@@ -109,9 +117,13 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconfigure(&self, config: NodeConfig) {
-        let depth = self.first.find_or_append(config);
-        // Release: pairs with the Acquire in `current`. Whoever comes so far finds it made.
-        self.current.store(depth, Ordering::Release);
+        let is_it = |generation: &Generation<C>| generation.config == config;
+        let make = || self.first.with_config(config);
+        let find_later = || self.later.find_or_append(is_it, make, usize::MAX);
+        let later = if is_it(&self.first) { None } else { find_later() };
+        let current = later.map_or(0, |(index, _)| index + 1);
+        // Release: pairs with the Acquire in `current`. A thread that sees the index finds the generation made.
+        self.current.store(current, Ordering::Release);
     }
 
     /// Lets one request in: counts a [pass](MetricEvent::Pass) and one more under way.
@@ -246,14 +258,13 @@ impl<C> ResourceNode<C> {
         // Acquire: pairs with the Release in `reconfigure`.
         match self.current.load(Ordering::Acquire) {
             0 => &self.first,
-            depth => self.later(depth),
+            later => self.later(later - 1),
         }
     }
 
     #[cold]
-    fn later(&self, depth: u32) -> &Generation<C> {
-        let mut generations = self.generations();
-        generations.nth(depth as usize).expect("it was appended before it became the current one")
+    fn later(&self, index: usize) -> &Generation<C> {
+        self.later.iter().nth(index).expect("it was appended before it became the current one")
     }
 
     /// The short window and the long one.
@@ -268,11 +279,11 @@ impl<C> ResourceNode<C> {
     }
 
     fn arrays(&self) -> impl Iterator<Item = &MetricArray> + Clone {
-        std::iter::successors(Some(&self.first), |&it| Generation::next(it)).map(Generation::array)
+        self.generations().map(Generation::array)
     }
 
     /// The geometries that it has had.
-    fn generations(&self) -> impl Iterator<Item = &Generation<C>> {
-        std::iter::successors(Some(&self.first), |generation| generation.next())
+    fn generations(&self) -> impl Iterator<Item = &Generation<C>> + Clone {
+        iter::once(&self.first).chain(self.later.iter().map(|item| &***item))
     }
 }

@@ -186,7 +186,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// Whether there is one array only.
     #[inline]
     fn is_plain(&self) -> bool {
-        self.first.next().is_none() && !self.first.has_borrowed()
+        self.later.is_empty() && !self.first.has_borrowed()
     }
 
     #[inline]

@@ -2,18 +2,20 @@
 
 use super::RegistryError;
 use super::listed::Listed;
+use crate::append_list::Item;
 use crate::clock::Clock;
 use crate::node::{NodeConfig, ResourceNode};
-use crate::sync::{Arc, Lazy, Name};
+use crate::sync::{Arc, Name};
 
 /// A node of a resource, for what reaches it by one entrance.
 #[derive(Debug)]
 pub(crate) struct Context<C> {
     name: Name,
     node: ResourceNode<C>,
-    /// Made once, and kept for as long as the resource is.
-    next: Lazy<Arc<Self>>,
 }
+
+/// A context, kept for as long as its resource is.
+pub(crate) type KeptContext<C> = Arc<Item<Context<C>>>;
 
 impl<C> Context<C> {
     pub(crate) fn name(&self) -> &str {
@@ -24,10 +26,6 @@ impl<C> Context<C> {
     pub(crate) const fn node(&self) -> &ResourceNode<C> {
         &self.node
     }
-
-    pub(crate) const fn next(&self) -> &Lazy<Arc<Self>> {
-        &self.next
-    }
 }
 
 impl<C: Clock + Clone> Listed<C> {
@@ -36,31 +34,16 @@ impl<C: Clock + Clone> Listed<C> {
         &self,
         name: &str,
         config: NodeConfig,
-    ) -> Result<&Arc<Context<C>>, RegistryError> {
+    ) -> Result<&KeptContext<C>, RegistryError> {
         let max = self.common().max_contexts;
-        let mut end = self.first_context();
-        let mut count = 0;
-        loop {
-            let context = match end.get() {
-                Some(context) => context,
-                None if count == max => {
-                    let (resource, context) = (self.name().as_ref().into(), name.into());
-                    let error = RegistryError::TooManyContexts { max, resource, context };
-                    return Err(self.common().refuse(error));
-                }
-                // Another thread may append another one meanwhile: then ours comes after it.
-                None => end.get_or_make(|| Arc::new(self.new_context(name, config))),
-            };
-            if context.name() == name {
-                return Ok(context);
-            }
-            end = context.next();
-            count += 1;
-        }
-    }
-
-    fn new_context(&self, name: &str, config: NodeConfig) -> Context<C> {
-        let node = ResourceNode::with_clock(config, self.node().clock().clone());
-        Context { name: Name::from(name), node, next: Lazy::new() }
+        let make = || {
+            let node = ResourceNode::with_clock(config, self.node().clock().clone());
+            Context { name: Name::from(name), node }
+        };
+        let found = self.context_list().find_or_append(|context| context.name() == name, make, max);
+        found.map(|(_, context)| context).ok_or_else(|| {
+            let (resource, context) = (self.name().as_ref().into(), name.into());
+            self.common().refuse(RegistryError::TooManyContexts { max, resource, context })
+        })
     }
 }

@@ -3,13 +3,14 @@
 use std::iter;
 
 use super::config::Traffic;
-use super::context::Context;
+use super::context::{Context, KeptContext};
 use super::holders::Holders;
 use super::{Common, Registry};
+use crate::append_list::AppendList;
 use crate::clock::Clock;
 use crate::metric_totals::MetricTotals;
 use crate::node::{NodeConfig, NodeSnapshot, ResourceNode};
-use crate::sync::{Arc, Lazy, Name};
+use crate::sync::{Arc, Name};
 use crate::timestamp::Timestamp;
 
 /// A resource that is listed, or was.
@@ -22,8 +23,8 @@ pub(crate) struct Listed<C> {
     name: Name,
     traffic: Traffic,
     node: ResourceNode<C>,
-    /// The contexts that were asked for, each at the end of those before.
-    contexts: Lazy<Arc<Context<C>>>,
+    /// The contexts that were asked for, the oldest first.
+    contexts: AppendList<Context<C>>,
     common: Arc<Common>,
 }
 
@@ -49,13 +50,12 @@ impl<C> Listed<C> {
         &self.common
     }
 
-    /// Where the list of contexts begins.
-    pub(crate) const fn first_context(&self) -> &Lazy<Arc<Context<C>>> {
+    pub(crate) const fn context_list(&self) -> &AppendList<Context<C>> {
         &self.contexts
     }
 
-    pub(crate) fn contexts(&self) -> impl Iterator<Item = &Arc<Context<C>>> {
-        iter::successors(self.contexts.get(), |context| context.next().get())
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = &KeptContext<C>> {
+        self.contexts.iter()
     }
 
     /// Its own node, and those of its contexts.
@@ -77,7 +77,7 @@ impl<C: Clock + Clone> Listed<C> {
             name,
             traffic,
             node: ResourceNode::with_clock(config, registry.clock.clone()),
-            contexts: Lazy::new(),
+            contexts: AppendList::new(),
             common: Arc::clone(&registry.common),
         }
     }

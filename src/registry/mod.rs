@@ -22,6 +22,7 @@ use std::fmt;
 
 use crate::clock::{Clock, MonotonicClock};
 use crate::node::NodeConfig;
+use crate::sync::stall::{self, Point};
 use crate::sync::{Arc, AtomicU64, Mutex, Name, Names, Ordering};
 use departed::Departed;
 use geometry::Geometry;
@@ -72,6 +73,14 @@ struct Common {
     max_contexts: usize,
     /// How many resources and contexts were refused.
     refused: AtomicU64,
+}
+
+/// What a thread that lists a name has found in the map.
+enum Cleared<C> {
+    Listed(Resource<C>),
+    /// A resource that is gone, and is not in the map any more.
+    Gone,
+    Nothing,
 }
 
 impl Common {
@@ -135,8 +144,9 @@ impl<C: Clock + Clone> Registry<C> {
 
     /// The resource of that name, made if it is not listed: inbound, with the registry's geometry.
     ///
-    /// Lock-free if it is listed; to list it, it may wait for a thread that is making the map larger. Who
-    /// asks for the same resource on every request keeps what this returns: that costs nothing.
+    /// If it is listed, this waits for no other thread, as [`get`](Self::get). To list it, this may wait for a thread
+    /// that is making the map larger. A caller that needs the same resource for every request keeps the returned
+    /// value, and looks nothing up.
     ///
     /// # Errors
     ///
@@ -184,7 +194,11 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// The resource of that name, if it is listed. Lock-free.
+    /// The resource of that name, if it is listed.
+    ///
+    /// Waits for no other thread, whatever other threads list, evict or remove. There is one exception: the first
+    /// look-up that a thread makes in any registry takes the lock of a list of thread numbers, which other threads
+    /// hold for a few instructions when they make their first look-up and when they end.
     ///
     /// ```
     /// use leaparray::Registry;
@@ -197,13 +211,21 @@ impl<C: Clock + Clone> Registry<C> {
     /// ```
     #[inline]
     pub fn get(&self, name: &str) -> Option<Resource<C>> {
-        loop {
-            let take = |listed: &_| Resource::take(listed).ok_or_else(|| Arc::clone(listed));
-            match self.names.with(name, take)? {
-                Ok(resource) => return Some(resource),
-                // Evicted or removed, and still here: not waited for.
-                Err(gone) => self.unlist(&gone),
+        // A resource that is gone, and that another thread is about to take out of the map, is not listed. Taking it out
+        // here could wait for a thread that is making the map larger.
+        self.names.with(name, Resource::take)?
+    }
+
+    /// Looks a name up, to list it: takes a resource that is gone out of the map.
+    fn clear(&self, name: &str) -> Cleared<C> {
+        let take = |listed: &_| Resource::take(listed).ok_or_else(|| Arc::clone(listed));
+        match self.names.with(name, take) {
+            Some(Ok(resource)) => Cleared::Listed(resource),
+            Some(Err(gone)) => {
+                self.unlist(&gone);
+                Cleared::Gone
             }
+            None => Cleared::Nothing,
         }
     }
 
@@ -212,8 +234,14 @@ impl<C: Clock + Clone> Registry<C> {
     fn list(&self, name: &str, config: ResourceConfig) -> Result<Resource<C>, RegistryError> {
         loop {
             let Some(place) = self.places.take() else {
-                let full = || RegistryError::Full { max: self.places.max(), name: name.into() };
-                return self.get(name).ok_or_else(|| self.common.refuse(full()));
+                match self.clear(name) {
+                    Cleared::Listed(resource) => return Ok(resource),
+                    // Its place is free.
+                    Cleared::Gone => continue,
+                    Cleared::Nothing => {}
+                }
+                let full = RegistryError::Full { max: self.places.max(), name: name.into() };
+                return Err(self.common.refuse(full));
             };
             let as_of = self.common.geometry.as_of();
             let node = config.node.unwrap_or_else(|| self.common.geometry.get());
@@ -225,7 +253,7 @@ impl<C: Clock + Clone> Registry<C> {
                 return Ok(resource);
             }
             drop(place);
-            if let Some(resource) = self.get(name) {
+            if let Cleared::Listed(resource) = self.clear(name) {
                 return Ok(resource);
             }
         }
@@ -233,6 +261,7 @@ impl<C: Clock + Clone> Registry<C> {
 
     /// Takes that very resource out of the map, if nobody else has, and gives its place back.
     fn unlist(&self, listed: &Arc<Listed<C>>) {
+        stall::at(Point::Gone);
         if self.names.remove(listed.name(), listed) {
             self.places.give_back();
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use super::config::Traffic;
-use super::context::Context;
+use super::context::KeptContext;
 use super::error::RegistryError;
 use super::listed::Listed;
 use crate::clock::{Clock, MonotonicClock};
@@ -39,7 +39,7 @@ pub struct Resource<C = MonotonicClock> {
     /// Counted in among its holders.
     listed: Arc<Listed<C>>,
     /// `None` for the resource's own node.
-    context: Option<Arc<Context<C>>>,
+    context: Option<KeptContext<C>>,
 }
 
 impl<C> Resource<C> {
@@ -59,7 +59,7 @@ impl<C> Resource<C> {
     }
 
     /// The same resource, held once more, in that context.
-    fn with_context(&self, context: Option<&Arc<Context<C>>>) -> Self {
+    fn with_context(&self, context: Option<&KeptContext<C>>) -> Self {
         self.listed.holders().take_another();
         Self { listed: Arc::clone(&self.listed), context: context.cloned() }
     }
@@ -73,7 +73,7 @@ impl<C> Resource<C> {
     /// The context, if it is in one.
     #[must_use]
     pub fn context(&self) -> Option<&str> {
-        self.context.as_deref().map(Context::name)
+        self.context.as_ref().map(|context| context.name())
     }
 
     /// The direction that it was made with.

@@ -89,6 +89,7 @@ impl Subject for SlidingWindow<ManualClock> {
     /// The points of an array. `FreeCellSeen` is not among them: the windows of earlier scenes have
     /// given their cells back to the slab.
     const NOT_PASSED: &'static [Point] = &[
+        Point::Gone,
         Point::IndexRead,
         Point::Held,
         Point::Resetting,
@@ -195,6 +196,7 @@ impl Subject for LeapArray<Sum> {
 
     /// The points of thread cells and of a window's history.
     const NOT_PASSED: &'static [Point] = &[
+        Point::Gone,
         Point::CounterRead,
         Point::CellTaken,
         Point::AbandonedSeen,

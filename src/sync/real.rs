@@ -5,7 +5,7 @@ use std::fmt;
 use arc_swap::{ArcSwapOption, Guard};
 use once_cell::race::OnceBox;
 
-pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use std::thread_local;
@@ -13,6 +13,12 @@ pub(crate) use std::thread_local;
 pub(crate) use once_cell::race::OnceRef;
 
 use super::stall::{self, Point};
+
+/// The value, if the caller has the only reference to it. Of several threads that give up their references at once, one
+/// gets it.
+pub(crate) fn into_inner<T>(value: Arc<T>) -> Option<T> {
+    Arc::into_inner(value)
+}
 
 /// What something is called.
 pub(crate) type Name = Arc<str>;

@@ -104,6 +104,8 @@ points! {
     OpenHeld,
     /// It is what it was in the list, and not added up yet.
     OpenKnown,
+    /// A resource is gone, and its name is still in the map.
+    Gone,
 }
 
 /// Here a thread may be stopped.

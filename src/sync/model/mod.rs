@@ -19,11 +19,16 @@ pub(crate) use lazy::Lazy;
 pub(crate) use names::Names;
 pub(crate) use once_ref::OnceRef;
 pub(crate) use payload::{Payload, payload, seen_payload};
-pub(crate) use shadowed::{AtomicI64, AtomicU32, AtomicU64};
+pub(crate) use shadowed::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
 pub use shadowed::{shadow_all_words, show_all_words};
 
 pub(crate) use loom::sync::Arc;
 pub(crate) use loom::sync::atomic::{Ordering, fence};
+
+/// The value, if the caller has the only reference to it.
+pub(crate) fn into_inner<T>(value: Arc<T>) -> Option<T> {
+    Arc::try_unwrap(value).ok()
+}
 
 /// What something is called: never changed, so that loom need not see who has it.
 pub(crate) type Name = std::sync::Arc<str>;

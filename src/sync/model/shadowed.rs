@@ -69,6 +69,7 @@ macro_rules! shadowed {
 
 shadowed! { AtomicU32 of u32 }
 shadowed! { AtomicU64 of u64 }
+shadowed! { AtomicUsize of usize }
 
 #[derive(Debug)]
 pub(crate) enum AtomicI64 {

@@ -1,0 +1,62 @@
+//! A thread that evicts or removes a resource is stopped before it takes the name out of the map.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::threads::{Led, watched};
+use crate::clock::ManualClock;
+use crate::event::MetricEvent::Pass;
+use crate::registry::{Registry, RegistryConfig};
+use crate::sync::stall::Point;
+use crate::timestamp::Timestamp;
+
+type Model = Arc<Registry<ManualClock>>;
+
+/// With room for one resource, which is listed and has one pass.
+fn registry() -> Model {
+    let config = RegistryConfig::default().max_resources(1);
+    let registry = Arc::new(Registry::with_clock(config, ManualClock::new(Timestamp::MIN)));
+    registry.resource("orders").unwrap().enter().success();
+    registry
+}
+
+/// Stops a thread whose `act` has made the resource go, and tries to find it and to list it anew.
+fn list_beside(act: impl FnOnce(&Model) + Send + 'static) {
+    let registry = registry();
+    let mut stopped = Led::start({
+        let registry = registry.clone();
+        move |leash| {
+            leash.put_on();
+            act(&registry);
+        }
+    });
+    assert!(stopped.lead(0));
+    stopped.lead_to(Point::Gone);
+    let other = registry.clone();
+    let anew = watched("a thread that looks the name up", move || {
+        assert!(other.get("orders").is_none());
+        assert_eq!(other.len(), 1, "a thread that looks a name up takes nothing out of the map");
+        let anew = other.resource("orders").unwrap();
+        assert_eq!(anew.minute_sum(Pass), 0, "it is another resource");
+        anew
+    });
+    let anew = anew.result();
+    stopped.finish();
+    assert!(
+        registry
+            .get("orders")
+            .is_some_and(|found| std::ptr::eq(&raw const *found, &raw const *anew))
+    );
+    assert_eq!((registry.len(), registry.refused()), (1, 0));
+    assert_eq!(registry.lifetime().sum(Pass), 1);
+}
+
+#[test]
+fn name_of_an_evicted_resource_is_listed_anew_beside_the_thread_that_evicts() {
+    list_beside(|registry| assert_eq!(registry.evict_idle(Duration::ZERO), 1));
+}
+
+#[test]
+fn name_of_a_removed_resource_is_listed_anew_beside_the_thread_that_removes() {
+    list_beside(|registry| assert!(registry.remove("orders")));
+}
