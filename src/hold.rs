@@ -42,9 +42,9 @@ impl<B> Deref for CurrentBucket<'_, B> {
 /// Cheap to get and meant to be held briefly: what is recorded through it after the wrap has left
 /// the window is counted as expired, and the array cannot settle a wrap that is held.
 ///
-/// It stays with the thread that got it. What another thread that is lent the bucket stores in it, a
-/// bucket of your own stores with `Release`, or after a release fence: a read that holds nothing tells by
-/// that whether it has seen a later use of the bucket. [`MetricBucket`](crate::MetricBucket) does.
+/// It stays with the thread that got it. If that thread lends the bucket to another one, a bucket of your own must
+/// count by read-modify-writes, as [`MetricBucket`](crate::MetricBucket) does, or store with `Release`. A read that
+/// holds nothing tells by that whether it has seen a later use of the bucket.
 pub struct WrapRef<'a, B> {
     wrap: &'a BucketWrap<B>,
     index: u32,

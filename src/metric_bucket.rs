@@ -7,7 +7,6 @@ use crate::cell::CEILING;
 use crate::event::MetricEvent;
 use crate::metric_cell::{MetricCell, SharedWriter};
 use crate::metric_totals::MetricTotals;
-use crate::sync::{Ordering, fence};
 use crate::timestamp::saturating_nanos;
 
 /// One counter for each [`MetricEvent`], the extremes of the response time, and the highest
@@ -59,10 +58,10 @@ impl MetricBucket {
         self.writer().record_concurrency(concurrency);
     }
 
-    fn writer(&self) -> SharedWriter<'_> {
-        // Release: as in `BucketWrap::hold`, for a thread that was lent the bucket by the one that
-        // holds it.
-        fence(Ordering::Release);
+    const fn writer(&self) -> SharedWriter<'_> {
+        // No fence for a thread that was lent the bucket by the one that holds its wrap: each counter is reset after
+        // the release fence in `BucketWrap::renew`, and every add is a read-modify-write, which continues that release
+        // sequence. So a read that finds the add finds the end of the use before.
         SharedWriter(&self.cell)
     }
 

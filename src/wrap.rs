@@ -121,16 +121,15 @@ impl<B: Bucket> BucketWrap<B> {
     /// Empties a wrap that is the caller's alone and gives it a start; `false` if somebody who has
     /// found it on an older list is still reading.
     pub(crate) fn renew(&self, start: Timestamp) -> bool {
-        // Relaxed: `is_free` releases both, before it looks, to whoever holds the wrap after that. It has
-        // left its slot already, unless it lost the race for one.
-        self.live.store(UNUSED, Ordering::Relaxed);
+        // Relaxed: `is_free` releases it, before it looks, to a thread that holds the wrap after that.
         self.start.store(UNUSED, Ordering::Relaxed);
         if !self.is_free() {
             return false;
         }
         stall::at(Point::Free);
-        // Release: pairs with the Acquire in `read`. Whoever sees the bucket being emptied knows that
-        // the start is gone.
+        // It has left its slot already, unless it lost the race for one. Release: pairs with the Acquire in `read`. A
+        // read that finds the bucket being emptied, or what is counted in its next use, finds that the start is gone.
+        self.live.store(UNUSED, Ordering::Relaxed);
         fence(Ordering::Release);
         stall::at(Point::NotLive);
         self.bucket.reset();

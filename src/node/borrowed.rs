@@ -1,7 +1,7 @@
 //! Permits taken from a bucket before its time.
 
 use crate::bucket::Bucket;
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering};
 
 /// How many permits of one bucket have been given away before its time.
 #[derive(Debug)]
@@ -10,10 +10,8 @@ pub(crate) struct Borrowed(AtomicU64);
 impl Borrowed {
     /// Takes `count` permits, if with those taken before they are at most `free`.
     pub(crate) fn take(&self, count: u64, free: u64) -> bool {
-        // Release: as in `MetricBucket::write`.
-        fence(Ordering::Release);
-        // One read-modify-write decides: of those who race for the last permit, one sees that it
-        // was there. Relaxed: nothing else is ordered by it.
+        // One read-modify-write decides: of the threads that race for the last permit, one sees that it was there.
+        // Relaxed: as in `MetricBucket::writer`.
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
             taken.checked_add(count).filter(|&taken| taken <= free)
         });

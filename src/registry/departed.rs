@@ -70,7 +70,7 @@ impl<C: Clock + Clone> Departed<C> {
 
 impl<C> Registry<C> {
     /// What has departed, locked.
-    pub(super) fn departed(&self) -> MutexGuard<'_, Departed<C>> {
+    pub(crate) fn departed(&self) -> MutexGuard<'_, Departed<C>> {
         // No panic leaves anything half done here.
         self.departed.lock().unwrap_or_else(PoisonError::into_inner)
     }

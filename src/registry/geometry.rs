@@ -32,21 +32,17 @@ impl Geometry {
         *self.config.load().get().expect("set when it was made")
     }
 
-    /// What is known of changes, to be asked before the geometry of a node is.
+    /// What is known of changes. To be asked before the geometry of a node is.
     pub(crate) fn as_of(&self) -> AsOf {
-        // Acquire: pairs with both Releases in `change`.
-        AsOf(self.turns.load(Ordering::Acquire))
+        AsOf(self.take_turn())
     }
 
     /// Changes it, and has what is listed told. One thread at a time does this.
     pub(crate) fn change(&self, config: NodeConfig, tell: impl FnOnce()) {
         self.put(config);
-        // Release: who sees the change sees the geometry. Acquire: pairs with the Release in `settle`;
-        // who has not seen the change is found among what is listed.
-        self.turns.fetch_add(1, Ordering::AcqRel);
+        self.count(1);
         tell();
-        // Release: who sees that the change has ended finds it in the node whose context it makes.
-        self.turns.fetch_add(1, Ordering::Release);
+        self.count(1);
     }
 
     fn put(&self, config: NodeConfig) {
@@ -70,10 +66,16 @@ impl Geometry {
         }
     }
 
-    /// Of two that do something, call this, and then look at what the other does, one sees it.
+    /// Of two threads that do something, call this, and then look at what the other does, one sees it.
     pub(crate) fn take_turn(&self) -> u64 {
-        // A read-modify-write, since it must see the newest. Release: what was done before, such as that
-        // a resource is listed. Acquire: pairs with that, and with the Releases in `change`.
-        self.turns.fetch_add(0, Ordering::AcqRel)
+        self.count(0)
+    }
+
+    /// Adds to the count, and returns what it was before.
+    fn count(&self, turns: u64) -> u64 {
+        // A read-modify-write in each case, since it must see the newest. Release: a thread that sees the change sees
+        // the geometry, and if it has ended, finds the geometry in the node whose context it makes; and one that makes
+        // a change finds each resource that was listed before its turn. Acquire: pairs with the Releases here.
+        self.turns.fetch_add(turns, Ordering::AcqRel)
     }
 }

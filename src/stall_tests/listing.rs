@@ -60,3 +60,25 @@ fn name_of_an_evicted_resource_is_listed_anew_beside_the_thread_that_evicts() {
 fn name_of_a_removed_resource_is_listed_anew_beside_the_thread_that_removes() {
     list_beside(|registry| assert!(registry.remove("orders")));
 }
+
+#[test]
+fn removed_resource_is_settled_after_a_look_up_has_found_it_gone() {
+    let registry = registry();
+    let held = registry.resource("orders").unwrap();
+    let mut stopped = Led::start({
+        let registry = registry.clone();
+        move |leash| {
+            leash.put_on();
+            assert!(registry.remove("orders"));
+        }
+    });
+    assert!(stopped.lead(0));
+    stopped.lead_to(Point::Gone);
+    assert!(registry.get("orders").is_none(), "it is still in the map, and gone");
+    stopped.finish();
+    let kept = || registry.departed().held().count();
+    assert_eq!(kept(), 1);
+    drop(held);
+    assert_eq!(registry.lifetime().sum(Pass), 1);
+    assert_eq!(kept(), 0);
+}
