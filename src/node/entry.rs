@@ -5,6 +5,7 @@
 )]
 
 use std::fmt;
+use std::mem;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use crate::timestamp::Timestamp;
 /// It ends once, whatever happens: by [`success`](Self::success), by [`exception`](Self::exception), or
 /// when it is dropped, which counts as an exception: on an early return, in a panic, in a future that
 /// is cancelled where it awaits. In each case its response time is recorded, in the bucket in which it
-/// ends, and one less is under way.
+/// ends, and one less is under way. If the clock panics when it is read for that, the request ends as an exception at
+/// the time at which it entered, without a response time.
 ///
 /// It can be sent to another thread, and end there. `N` is how it holds its node: a reference, or for
 /// one that is not to borrow it, an [`Arc`](std::sync::Arc) or what a registry gives out.
@@ -146,19 +148,48 @@ where
 
     #[inline(always)]
     fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, event: MetricEvent) {
-        // First: a clock that panics would do so again in `drop`, and that aborts.
+        // First, so that the entry is not ended again if the clock panics.
         self.has_ended = true;
-        let now = now(self.node.clock());
-        let rt_nanos = nanos_since(self.start, now);
-        self.node.count_out(now, event, self.permits, rt_nanos, self.origin);
+        Self::end_of(&self.node, self.start, self.permits, self.origin, now, event);
     }
 
-    /// Ends a request that was dropped. Takes the fields rather than `&mut self`: an entry whose address
-    /// is taken stays in memory.
+    /// Takes the fields rather than `&self`: an entry whose address is taken stays in memory.
+    #[inline(always)]
+    fn end_of(
+        node: &ResourceNode<C>,
+        start: Timestamp,
+        permits: u64,
+        origin: Origin,
+        now: impl FnOnce(&C) -> Timestamp,
+        event: MetricEvent,
+    ) {
+        let without_time = EndWithoutTime { node, start, permits, origin };
+        let now = now(node.clock());
+        mem::forget(without_time);
+        let rt_nanos = nanos_since(start, now);
+        node.count_out(now, event, permits, Some(rt_nanos), origin);
+    }
+
+    /// Ends a request that was dropped.
     #[cold]
     fn end_dropped(node: &ResourceNode<C>, start: Timestamp, permits: u64, origin: Origin) {
-        let now = node.clock().now();
-        node.count_out(now, MetricEvent::Exception, permits, nanos_since(start, now), origin);
+        Self::end_of(node, start, permits, origin, C::now, MetricEvent::Exception);
+    }
+}
+
+/// Ends a request when it is dropped, because the clock has panicked: as an exception at the time at which it
+/// entered, without a response time.
+struct EndWithoutTime<'a, C: Clock + Clone> {
+    node: &'a ResourceNode<C>,
+    start: Timestamp,
+    permits: u64,
+    origin: Origin,
+}
+
+impl<C: Clock + Clone> Drop for EndWithoutTime<'_, C> {
+    #[cold]
+    fn drop(&mut self) {
+        self.node.count_out(self.start, MetricEvent::Exception, self.permits, None, self.origin);
     }
 }
 

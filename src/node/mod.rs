@@ -205,13 +205,15 @@ impl<C: Clock + Clone> ResourceNode<C> {
         now: Timestamp,
         event: MetricEvent,
         permits: u64,
-        rt_nanos: u64,
+        rt_nanos: Option<u64>,
         origin: Origin,
     ) {
         let array = self.current().minute.array();
         array.record(now, move |cell, here| {
             cell.writer().add(event, permits);
-            cell.writer().record_rt(rt_nanos);
+            if let Some(rt_nanos) = rt_nanos {
+                cell.writer().record_rt(rt_nanos);
+            }
             cell.cell.end();
             if here != origin {
                 array.note_end_elsewhere(origin);

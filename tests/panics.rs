@@ -1,0 +1,257 @@
+//! Code of the user that panics, wherever the crate calls it: nothing is lost, and nothing stays half done.
+
+use std::cell::Cell;
+use std::ops::AddAssign;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Exception, Pass, Success};
+use leaparray::flow::{
+    AdaptiveBreaker, BreakerConfig, Decision, Limiter, RandomSource, Rate, RollingWindow,
+    SlidingWindowLimiter, TokenBucket,
+};
+use leaparray::{Bucket, Clock, LeapArray, ManualClock, MetricEvent, NodeConfig, Registry};
+use leaparray::{RegistryConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig};
+
+/// Whether `act` panics.
+fn panics<R>(act: impl FnOnce() -> R) -> bool {
+    catch_unwind(AssertUnwindSafe(act)).is_err()
+}
+
+/// A clock that panics when it is told to.
+#[derive(Clone)]
+struct Fragile {
+    clock: ManualClock,
+    is_broken: Arc<AtomicBool>,
+}
+
+impl Fragile {
+    fn new() -> Self {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        Self { clock, is_broken: Arc::default() }
+    }
+
+    /// Whether `act` panics while the clock does.
+    fn breaks<R>(&self, act: impl FnOnce() -> R) -> bool {
+        self.is_broken.store(true, Ordering::Relaxed);
+        let panicked = panics(act);
+        self.is_broken.store(false, Ordering::Relaxed);
+        panicked
+    }
+}
+
+impl Clock for Fragile {
+    fn now(&self) -> Timestamp {
+        assert!(!self.is_broken.load(Ordering::Relaxed), "the clock is broken");
+        self.clock.now()
+    }
+}
+
+fn window_config() -> WindowConfig {
+    WindowConfig::new(2, Duration::from_secs(1)).unwrap()
+}
+
+fn sums<const N: usize>(node: &ResourceNode<Fragile>, events: [MetricEvent; N]) -> [u64; N] {
+    events.map(|event| node.lifetime().sum(event))
+}
+
+#[test]
+fn request_whose_clock_panics_does_not_enter() {
+    let clock = Fragile::new();
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    assert!(clock.breaks(|| node.enter()) && clock.breaks(|| node.block()));
+    assert_eq!((sums(&node, [Pass, Block]), node.concurrency()), ([0, 0], 0));
+}
+
+#[test]
+fn request_whose_clock_panics_at_its_end_ends_as_an_exception() {
+    let clock = Fragile::new();
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    let mut ended = 0;
+    let mut ends_once = |breaks: bool| {
+        ended += 1;
+        let totals = node.lifetime();
+        let found = (totals.sum(Success), totals.sum(Exception), totals.rt_count());
+        assert!(breaks);
+        assert_eq!((found, node.concurrency()), ((0, ended, 0), 0));
+    };
+    let entry = node.enter();
+    ends_once(clock.breaks(|| entry.success()));
+    let entry = node.enter();
+    ends_once(clock.breaks(|| entry.exception()));
+    let entry = node.enter();
+    ends_once(clock.breaks(|| drop(entry)));
+    // At the time at which it entered.
+    let entry = node.enter();
+    clock.clock.advance(Duration::from_secs(5));
+    ends_once(clock.breaks(|| entry.success()));
+    assert_eq!(node.snapshot().second.totals.sum(Exception), 0);
+}
+
+#[test]
+fn readings_whose_clock_panics_change_nothing() {
+    let clock = Fragile::new();
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    node.enter().success();
+    assert!(clock.breaks(|| node.snapshot()) && clock.breaks(|| node.qps(Pass)));
+    assert!(clock.breaks(|| node.account()) && clock.breaks(|| node.try_occupy_next(1, 10)));
+    assert_eq!((node.minute_sum(Pass), node.waiting()), (1, 0));
+}
+
+#[test]
+fn registry_whose_clock_panics_lists_nothing_and_keeps_no_place() {
+    let clock = Fragile::new();
+    let config = RegistryConfig::default().max_resources(1);
+    let registry = Registry::with_clock(config, clock.clone());
+    assert!(clock.breaks(|| registry.resource("orders")));
+    assert_eq!((registry.len(), registry.iter().count()), (0, 0));
+    let orders = registry.resource("orders").unwrap();
+    assert!(clock.breaks(|| orders.in_context("web")));
+    assert_eq!(orders.contexts().count(), 0);
+    assert!(orders.in_context("web").is_ok());
+    assert!(clock.breaks(|| registry.evict_idle(Duration::ZERO)));
+    assert_eq!((registry.len(), registry.refused()), (1, 0));
+}
+
+#[test]
+fn limiters_whose_clock_panics_take_nothing() {
+    let clock = Fragile::new();
+    let rate = Rate::new(2, Duration::from_secs(1)).unwrap();
+    let tokens = TokenBucket::with_clock(rate, 2, clock.clone());
+    let window = SlidingWindowLimiter::with_clock(window_config(), 2, clock.clone()).unwrap();
+    for _ in 0..3 {
+        assert!(clock.breaks(|| tokens.try_acquire()) && clock.breaks(|| window.try_acquire()));
+    }
+    for limiter in [&tokens as &dyn Limiter, &window] {
+        assert!(limiter.try_acquire_many(2).is_admitted() && !limiter.try_acquire().is_admitted());
+    }
+}
+
+/// A source of random numbers that panics.
+struct NoNumbers;
+
+impl RandomSource for NoNumbers {
+    fn next_u32(&self) -> u32 {
+        panic!("there are no random numbers")
+    }
+}
+
+#[test]
+fn breaker_whose_random_numbers_panic_counts_nothing() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let breaker = AdaptiveBreaker::with_source(BreakerConfig::default(), clock, NoNumbers);
+    let mut panicked = 0;
+    for _ in 0..1_000 {
+        let decided = catch_unwind(AssertUnwindSafe(|| breaker.try_acquire()));
+        match decided {
+            Ok(Decision::Admitted(promise)) => promise.reject(),
+            Ok(refused) => panic!("{refused:?} without a random number"),
+            Err(_) => panicked += 1,
+        }
+    }
+    assert!(panicked > 0, "no number was asked for");
+    let probability = breaker.drop_probability().to_bits();
+    assert!(panics(|| breaker.try_acquire()));
+    assert_eq!(breaker.drop_probability().to_bits(), probability);
+}
+
+#[test]
+fn closures_that_panic_change_nothing() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let window = SlidingWindow::with_clock(window_config(), clock.clone());
+    window.add(Pass, 3);
+    let now = clock.now();
+    let refuse = |_| panic!("the predicate panics");
+    assert!(panics(|| window.buckets_conditional_at(now, refuse).count()));
+    assert_eq!(window.sum(Pass), 3);
+    let rolling = RollingWindow::<u64, _>::with_clock(window_config(), clock);
+    rolling.add(3);
+    assert!(panics(|| rolling.reduce(0, |_, _| panic!("the closure panics"))));
+    assert_eq!(rolling.total().sum, 3);
+}
+
+thread_local! {
+    /// How many more steps of a bucket do not panic; `None` if none does.
+    static STEPS_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// One step of a bucket: panics if it is the one that is to panic, and no later one does.
+fn step() {
+    let left = STEPS_LEFT.get();
+    STEPS_LEFT.set(left.and_then(|left| left.checked_sub(1)));
+    assert!(left != Some(0), "this step panics");
+}
+
+/// A bucket each of whose operations is a step.
+struct FragileBucket(AtomicU64);
+
+#[derive(Clone, Default)]
+struct FragileSum(u64);
+
+impl Default for FragileBucket {
+    fn default() -> Self {
+        step();
+        Self(AtomicU64::new(0))
+    }
+}
+
+impl Bucket for FragileBucket {
+    type Total = FragileSum;
+
+    fn total(&self) -> FragileSum {
+        step();
+        FragileSum(self.0.load(Ordering::Relaxed))
+    }
+
+    fn reset(&self) {
+        step();
+        self.0.store(0, Ordering::Relaxed);
+        step();
+    }
+}
+
+impl AddAssign<&Self> for FragileSum {
+    fn add_assign(&mut self, other: &Self) {
+        step();
+        self.0 += other.0;
+    }
+}
+
+/// Adds one in each of so many seconds, one of them behind the window, and looks at the books after each. Returns how
+/// many were added.
+fn add_in_turn(array: &LeapArray<FragileBucket>) -> u64 {
+    let seconds = [1, 2, 3, 3, 5, 6, 1, 7, 8, 9, 12, 13].map(Timestamp::from_secs);
+    let mut added = 0;
+    for now in seconds {
+        let add = || {
+            let _ = array.current_bucket(now).0.fetch_add(1, Ordering::Relaxed);
+        };
+        added += u64::from(!panics(add));
+        let _ = panics(|| array.account(now));
+    }
+    added
+}
+
+#[test]
+fn array_whose_bucket_panics_at_any_step_loses_nothing() {
+    let config = WindowConfig::new(3, Duration::from_secs(3)).unwrap();
+    let mut at = 0;
+    loop {
+        let array = LeapArray::<FragileBucket>::new(config);
+        STEPS_LEFT.set(Some(at));
+        let added = add_in_turn(&array);
+        let has_panicked = STEPS_LEFT.take().is_none();
+        let account = array.account(Timestamp::from_secs(13));
+        let total = account.in_window.0 + account.expired.0 + account.late.0;
+        assert_eq!(total, added, "the step {at} has panicked");
+        // The array goes on.
+        array.current_bucket(Timestamp::from_secs(14)).0.fetch_add(1, Ordering::Relaxed);
+        if !has_panicked {
+            break;
+        }
+        at += 1;
+    }
+    assert!(at > 100, "only {at} steps");
+}
