@@ -35,6 +35,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!("leaparray needs 64-bit atomics, which this target does not have");
+
 /// How to choose a geometry and a clock, and what a reading means.
 #[cfg(any(doc, doctest))]
 pub mod guide {
