@@ -2,12 +2,15 @@
 //! the fences and orderings that only an unlikely execution needs.
 #![cfg(loom)]
 
-use leaparray::parts::{BareCell, BareCells, BareHistory};
+use leaparray::parts::{BareCell, BareCells, BareHistory, BareLedgers};
 use leaparray::shadow_all_words;
-use leaparray_loom_tests::explore;
+use leaparray_loom_tests::{explore, explore_some};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+
+/// How many executions of a model with many are run.
+const SOME: usize = 100_000;
 
 /// A history of one slot in which buckets 0 and 1 were sealed.
 fn history() -> Arc<BareHistory> {
@@ -30,6 +33,46 @@ fn reader_of_a_history_finds_one_moment() {
         history.seal(3, 1_000);
         let found = reader.join().unwrap();
         assert!([[10, 1], [0, 11], [0, 111]].contains(&found), "{found:?}");
+    });
+}
+
+/// One publisher frees the ledger that the reader has found current, and the other one fills it again.
+#[test]
+fn reader_beside_two_publishers_finds_one_moment() {
+    explore_some(SOME, Some(2), || {
+        let history = history();
+        let reader = {
+            let history = history.clone();
+            thread::spawn(move || history.passes(1))
+        };
+        let other = {
+            let history = history.clone();
+            thread::spawn(move || history.seal(2, 100))
+        };
+        history.seal(3, 1_000);
+        other.join().unwrap();
+        let found = reader.join().unwrap();
+        assert!([[10, 1], [0, 11], [0, 111]].contains(&found), "{found:?}");
+    });
+}
+
+/// A thread that takes a ledger off the stack finds the one below it.
+#[test]
+fn no_free_ledger_is_lost() {
+    shadow_all_words();
+    explore(Some(3), || {
+        let ledgers = Arc::new(BareLedgers::default());
+        // 0 is the current one at the beginning.
+        assert_eq!(ledgers.take(), 1);
+        let other = {
+            let ledgers = ledgers.clone();
+            thread::spawn(move || [0, 1].map(|index| ledgers.give(index)))
+        };
+        let mut taken = vec![ledgers.take(), ledgers.take()];
+        other.join().unwrap();
+        taken.extend([ledgers.take(), ledgers.take()]);
+        taken.sort_unstable();
+        assert_eq!(taken, [0, 1, 2, 3]);
     });
 }
 

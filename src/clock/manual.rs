@@ -38,7 +38,8 @@ impl ManualClock {
 
     /// Sets the time ahead, at most to [`Timestamp::MAX`].
     pub fn advance(&self, by: Duration) {
-        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |nanos| {
+        // Release: as in `set`. As a read-modify-write, it also passes on what was released with the time before.
+        let _ = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, |nanos| {
             Some(Timestamp::from_nanos(nanos).saturating_add(by).as_nanos())
         });
     }

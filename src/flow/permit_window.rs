@@ -66,8 +66,7 @@ impl PermitWindow {
             return Decision::Admitted(());
         }
         let number = self.config.bucket_number(now);
-        // Acquire: pairs with the Release in `open`.
-        let mut word = self.newest.load(Ordering::Acquire);
+        let mut word = self.load();
         loop {
             let newest = self.layout.read(word);
             if newest.number < number || newest.flag {
@@ -75,7 +74,7 @@ impl PermitWindow {
                 continue;
             }
             let Some(free) = quota.free(newest.number, newest.count) else {
-                word = self.newest.load(Ordering::Acquire);
+                word = self.load();
                 continue;
             };
             if permits > free {
@@ -87,16 +86,25 @@ impl PermitWindow {
             }
             // Relaxed: it goes on with the release sequence of who opened the bucket, and it is the
             // order of the word alone by which permits are taken.
-            match self.newest.compare_exchange_weak(
+            let taken = self.newest.compare_exchange_weak(
                 word,
                 word + permits,
                 Ordering::Relaxed,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => return Decision::Admitted(()),
-                Err(found) => word = found,
+                Ordering::Relaxed,
+            );
+            if taken.is_ok() {
+                return Decision::Admitted(());
             }
+            word = self.load();
         }
+    }
+
+    /// The word of the newest bucket. After a failed compare-exchange, this finds what that has found, or a later one.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of `take`")]
+    fn load(&self) -> u64 {
+        // Acquire: pairs with the Release in `open`.
+        self.newest.load(Ordering::Acquire)
     }
 
     /// What to tell who asks for so many of a full window; the word, if that is of another window by now.
@@ -107,7 +115,7 @@ impl PermitWindow {
         let refusal = quota.refuse(self, &full);
         // What was looked at for that may be of a later bucket by now. Whoever finds such a thing has acquired
         // it, and finds the word changed.
-        let found = self.newest.load(Ordering::Acquire);
+        let found = self.load();
         if self.layout.is_same_bucket(word, found) { Ok(refusal) } else { Err(found) }
     }
 
@@ -118,14 +126,10 @@ impl PermitWindow {
         if !newest.flag {
             let closed = self.layout.flagged(word);
             // Relaxed, as in `take`.
-            return match self.newest.compare_exchange(
-                word,
-                closed,
-                Ordering::Relaxed,
-                Ordering::Acquire,
-            ) {
+            let (to, order) = (closed, Ordering::Relaxed);
+            return match self.newest.compare_exchange(word, to, order, order) {
                 Ok(_) => closed,
-                Err(found) => found,
+                Err(_) => self.load(),
             };
         }
         let permits = self.permits_in(&newest);
@@ -158,7 +162,7 @@ impl PermitWindow {
         // Release: who sees the bucket open finds what was noted of those before it, by this thread or
         // by whoever it has seen to have noted it. Against the very word that was seen closed: while
         // that is there, so is what was added up.
-        match self.newest.compare_exchange(word, opened, Ordering::Release, Ordering::Acquire) {
+        match self.newest.compare_exchange(word, opened, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => {
                 let oldest = self.notes(number).find(|&(_, permits)| permits > 0);
                 // Release: who finds it finds the bucket open, and so a word that is not that of an earlier
@@ -167,7 +171,7 @@ impl PermitWindow {
                 self.oldest.store(oldest.map_or(number, |(oldest, _)| oldest), Ordering::Release);
                 opened
             }
-            Err(found) => found,
+            Err(_) => self.load(),
         }
     }
 
@@ -204,7 +208,7 @@ impl PermitWindow {
     /// The permits that the window has at `now`, without anything being closed for that.
     pub(super) fn permits(&self, now: Timestamp) -> u64 {
         let number = self.config.bucket_number(now);
-        let mut word = self.newest.load(Ordering::Acquire);
+        let mut word = self.load();
         loop {
             let newest = self.layout.read(word);
             if newest.number >= number {
@@ -214,7 +218,7 @@ impl PermitWindow {
             let older = self.notes(number).filter(|&(number, _)| number < newest.number);
             let older: u64 = older.map(|(_, permits)| permits).sum();
             let own = if covered.contains(&newest.number) { self.permits_in(&newest) } else { 0 };
-            let again = self.newest.load(Ordering::Acquire);
+            let again = self.load();
             if again == word {
                 return older + own;
             }

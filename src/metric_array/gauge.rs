@@ -1,9 +1,8 @@
 //! How many requests are in flight: what has entered less what has ended, on all threads.
 
 use super::MetricArray;
-use super::history::History;
+use super::history::{History, validate_reads};
 use super::read::Moment;
-use crate::sync::{Ordering, fence};
 
 /// How many requests are in flight, as one look at all cells has found: the number lies between the
 /// two.
@@ -44,9 +43,8 @@ impl Gauge {
             let ended = sum(MetricArray::ended);
             let entered = sum(MetricArray::entered);
             let ended_since = sum(MetricArray::ended).wrapping_sub(ended);
-            // Acquire: as in `History::is_still`. Every stamp only grows, so that equal sums are of
-            // equal stamps.
-            fence(Ordering::Acquire);
+            validate_reads();
+            // Every stamp only grows, so that equal sums are of equal stamps.
             if sum(MetricArray::stamp) == stamp {
                 let at_least = entered.wrapping_sub(ended);
                 return Self { at_least, at_most_reached: at_least.saturating_sub(ended_since) };

@@ -68,8 +68,8 @@ pub(crate) struct Sealed {
 ///
 /// # Orderings
 ///
-/// - Publishing acquires and releases: a thread that acquires the head sees the ledger and the row filled.
-/// - Each step is a Release, and a failed step an Acquire: `head` is settled after all of them.
+/// - Publishing releases: a thread that acquires the head sees the ledger and the row filled.
+/// - Each step is a Release, and `head` is settled after all of them.
 /// - A release fence stands before a row or a ledger is filled again. It pairs with the readers'
 ///   acquire fence: a reader that sees what is being filled sees that the head has moved on.
 #[derive(Debug)]
@@ -81,6 +81,14 @@ pub(crate) struct History {
     rows: Pool<Row>,
     rows_made: AtomicU32,
     ledgers: Ledgers,
+}
+
+/// What is loaded after this validates what was loaded before.
+#[inline]
+pub(crate) fn validate_reads() {
+    // Acquire: pairs with the release fences in `History::publish` and `ThreadCell::bind`, and with the Release of each
+    // step. A reader that has seen anything of a later publication sees its head.
+    fence(Ordering::Acquire);
 }
 
 /// `{ tag: 39, settled: 1, ledger: 24 }`: the current ledger, and whether its steps are completed. As a
@@ -166,13 +174,11 @@ impl History {
     /// Whether nothing was published since the head was that, and all that was read between is of it.
     #[inline]
     pub(crate) fn is_still(&self, head: Head) -> bool {
-        // Acquire: pairs with the release fences in `publish` and `ThreadCell::bind`, and with the
-        // Release of each step. A reader that has seen anything of a later publication sees its head.
-        fence(Ordering::Acquire);
+        validate_reads();
         self.head.load(Ordering::Relaxed) == head.0
     }
 
-    /// The head as a number, settled or not. The caller has an acquire fence before it.
+    /// The head as a number, settled or not; after [`validate_reads`].
     pub(crate) fn stamp(&self) -> u64 {
         self.head.load(Ordering::Relaxed)
     }
@@ -216,10 +222,10 @@ impl History {
             let slot = self.fill(draft, config, current, sealed, &mut spare);
             stall::at(Point::Filled);
             let next = head.next(index);
-            // AcqRel: publishes what was filled. If nothing was published since `head` was read, what
+            // Release: publishes what was filled. If nothing was published since `head` was read, what
             // it was made from is current; there is no ABA, since the tag grows.
             let published =
-                self.head.compare_exchange(head.0, next.0, Ordering::AcqRel, Ordering::Relaxed);
+                self.head.compare_exchange(head.0, next.0, Ordering::Release, Ordering::Relaxed);
             if published.is_ok() {
                 stall::at(Point::Published);
                 self.take_steps(next, Steps { slot, cell: sealed.cell }, cells);
@@ -343,9 +349,9 @@ impl History {
     fn take_steps(&self, head: Head, steps: Steps, cells: &CellTable) {
         stall::at(Point::StepsRead);
         if let Some(SlotStep { slot, from, to }) = steps.slot {
-            // Fails if it has been done: the tag of a slot only grows.
+            // Fails if it has been done: the tag of a slot only grows. Release: pairs with the Acquire in `row_in`.
             let slot = &self.slots[slot];
-            let _ = slot.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+            let _ = slot.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
         }
         stall::at(Point::SlotChanged);
         if let Some(CellStep { place, from, to }) = steps.cell {
@@ -355,9 +361,10 @@ impl History {
         }
         stall::at(Point::CellSealed);
         let settled = head.settled();
-        // Release: pairs with the Acquire in `settled`. All steps come first: this thread has done them,
-        // or has acquired them from the thread that did.
-        let _ = self.head.compare_exchange(head.0, settled.0, Ordering::AcqRel, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `settled`. All steps come first: this thread has taken them, or has found
+        // them taken, and a thread that finds the head settled finds no earlier word in the slot or the cell than this
+        // thread has found.
+        let _ = self.head.compare_exchange(head.0, settled.0, Ordering::Release, Ordering::Relaxed);
     }
 
     fn make_row(&self) -> u32 {

@@ -68,7 +68,8 @@ impl Ledgers {
             let next = ledger.next_free().load(Ordering::Relaxed);
             stall::at(Point::FreeLedgerSeen);
             let below = next_word(top, next);
-            match free.compare_exchange(top, below, Ordering::Acquire, Ordering::Acquire) {
+            // Relaxed: this very word was acquired above.
+            match free.compare_exchange(top, below, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => return Some((index, ledger)),
                 Err(found) => top = found,
             }

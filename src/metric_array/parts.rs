@@ -6,6 +6,7 @@ use super::cell_table::CellTable;
 use super::counts::Counts;
 use super::history::{History, Sealed};
 use super::ledger::GaugeCounts;
+use super::ledgers::Ledgers;
 use super::slab::slab;
 use super::thread_cell::{State, ThreadCell};
 use crate::event::MetricEvent;
@@ -55,6 +56,29 @@ impl BareHistory {
                 return [passes, expired];
             }
         }
+    }
+}
+
+/// The ledgers of a history alone.
+#[derive(Debug)]
+pub struct BareLedgers(Ledgers);
+
+impl Default for BareLedgers {
+    fn default() -> Self {
+        Self(Ledgers::new())
+    }
+}
+
+impl BareLedgers {
+    /// A free ledger, or a new one.
+    #[must_use]
+    pub fn take(&self) -> u32 {
+        self.0.take().0
+    }
+
+    /// Frees a ledger.
+    pub fn give(&self, index: u32) {
+        self.0.give(index, self.0.get(index));
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::MetricArray;
 use super::counts::Counts;
-use super::history::{Head, History, Row};
+use super::history::{Head, History, Row, validate_reads};
 use super::ledger::Ledger;
 use super::thread_cell::{LATE, ThreadCell};
 use crate::account::Account;
@@ -286,7 +286,7 @@ fn is_bound_to(cell: &ThreadCell, numbers: Numbers) -> bool {
 
 impl MetricArray {
     fn has_no_history(&self) -> bool {
-        crate::sync::fence(Ordering::Acquire);
+        validate_reads();
         self.history.get().is_none()
     }
 

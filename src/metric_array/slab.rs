@@ -99,7 +99,8 @@ impl Slab {
             let next = cell.next().load(Ordering::Relaxed);
             stall::at(Point::FreeCellSeen);
             let below = word(top, next);
-            match self.free.compare_exchange(top, below, Ordering::Acquire, Ordering::Acquire) {
+            // Relaxed: this very word was acquired above.
+            match self.free.compare_exchange(top, below, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => {
                     self.free_len.fetch_sub(1, Ordering::Relaxed);
                     return Some(cell);

@@ -172,8 +172,8 @@ impl ThreadCell {
     /// Completes a seal. Any thread may: the first one succeeds.
     pub(crate) fn unbind(&self, bound: State, sealed: State) {
         // Release: a thread that acquires the new state finds the publication's row in its slot.
-        // Acquire on failure: another thread has completed it, and what it did comes first.
-        let _ = self.state.compare_exchange(bound.0, sealed.0, Ordering::AcqRel, Ordering::Acquire);
+        let _ =
+            self.state.compare_exchange(bound.0, sealed.0, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Gives up ownership, unless the cell has left the window since the caller bound it.

@@ -168,7 +168,9 @@ impl Quota for Tokens {
     #[cold]
     #[expect(clippy::cast_precision_loss, reason = "a limit above 2⁵³ is not told from the next")]
     fn close(&self, number: u64, of_window: u64, of_bucket: u64) {
-        let mut found = self.counted.load(Ordering::Acquire);
+        // Relaxed: what was counted before is all in the word, and a read-modify-write passes on what was released
+        // with it.
+        let mut found = self.counted.load(Ordering::Relaxed);
         while self.layout.read(found).number <= number {
             let before = self.tokens_in(found, number);
             let was_enough = self.refused.load(Ordering::Relaxed) != number + 1;
@@ -182,7 +184,7 @@ impl Quota for Tokens {
                 found,
                 counted,
                 Ordering::Release,
-                Ordering::Acquire,
+                Ordering::Relaxed,
             ) {
                 Ok(_) => return,
                 Err(newer) => found = newer,
