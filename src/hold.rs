@@ -42,9 +42,11 @@ impl<B> Deref for CurrentBucket<'_, B> {
 /// Cheap to get and meant to be held briefly: what is recorded through it after the wrap has left
 /// the window is counted as expired, and the array cannot settle a wrap that is held.
 ///
-/// It stays with the thread that got it. If that thread lends the bucket to another one, a bucket of your own must
-/// count by read-modify-writes, as [`MetricBucket`](crate::MetricBucket) does, or store with `Release`. A read that
-/// holds nothing tells by that whether it has seen a later use of the bucket.
+/// It stays with the thread that got it. The thread may lend the bucket to another one. For that, a bucket of your own
+/// must count either by stores with `Release`, or by read-modify-writes of words to which its
+/// [`reset`](crate::Bucket::reset) always stores, also if they are empty already, as
+/// [`MetricBucket`](crate::MetricBucket) does. Otherwise, a read that holds nothing could count what was added in a later use
+/// of the bucket.
 pub struct WrapRef<'a, B> {
     wrap: &'a BucketWrap<B>,
     index: u32,

@@ -255,3 +255,45 @@ fn array_whose_bucket_panics_at_any_step_loses_nothing() {
     }
     assert!(at > 100, "only {at} steps");
 }
+
+/// A clock that panics when it is told to, where it is cloned.
+struct FragileClone {
+    clock: ManualClock,
+    is_broken: Arc<AtomicBool>,
+}
+
+impl Clone for FragileClone {
+    fn clone(&self) -> Self {
+        assert!(!self.is_broken.load(Ordering::Relaxed), "the clock cannot be cloned");
+        Self { clock: self.clock.clone(), is_broken: Arc::clone(&self.is_broken) }
+    }
+}
+
+impl Clock for FragileClone {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+#[test]
+fn change_of_the_geometry_that_panics_ends() {
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let clock = FragileClone {
+        clock: ManualClock::new(Timestamp::from_secs(60)),
+        is_broken: Arc::clone(&is_broken),
+    };
+    let registry = Registry::with_clock(RegistryConfig::default(), clock);
+    let orders = registry.resource("orders").unwrap();
+    let [changed, own] = [10, 20].map(|per_second| {
+        let second = WindowConfig::new(per_second, Duration::from_secs(1)).unwrap();
+        let minute = WindowConfig::new(60 * per_second, Duration::from_secs(60)).unwrap();
+        NodeConfig::new(second, minute).unwrap()
+    });
+    is_broken.store(true, Ordering::Relaxed);
+    assert!(panics(|| registry.reconfigure(changed)));
+    is_broken.store(false, Ordering::Relaxed);
+    // A resource that is listed with a geometry of its own does not get that of a change which is over.
+    assert_eq!(registry.resource_with("users", own).unwrap().config(), &own);
+    registry.reconfigure(changed);
+    assert_eq!(orders.config(), &changed);
+}

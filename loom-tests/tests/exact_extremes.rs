@@ -55,6 +55,39 @@ fn mean_is_never_above_the_maximum() {
     });
 }
 
+/// The same for the cell of a thread.
+#[test]
+fn mean_of_a_cell_is_never_above_its_maximum() {
+    show_all_words();
+    explore(Some(2), || {
+        let window = window(1);
+        window.record_success_at(start(1), millis(4));
+        let reader = {
+            let window = window.clone();
+            thread::spawn(move || window.buckets_at(start(1)).next())
+        };
+        window.record_success_at(start(1), millis(8));
+        let totals = reader.join().unwrap().expect("there is one bucket").totals;
+        assert!(totals.avg_rt() <= totals.max_rt(), "{totals:?}");
+    });
+}
+
+#[test]
+fn response_time_of_a_shared_bucket_is_never_read_without_its_success() {
+    show_all_words();
+    explore(None, || {
+        let bucket = Arc::new(MetricBucket::default());
+        let reader = {
+            let bucket = bucket.clone();
+            thread::spawn(move || bucket.total())
+        };
+        bucket.add(MetricEvent::Success, 1);
+        bucket.record_rt(millis(4));
+        let totals = reader.join().unwrap();
+        assert!(totals.rt_count() <= totals.sum(MetricEvent::Success), "{totals:?}");
+    });
+}
+
 /// Of one bucket, which is what a snapshot is made of; the recorder's cell is bound to it.
 #[test]
 fn response_time_is_never_read_without_its_success() {

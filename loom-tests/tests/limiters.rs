@@ -294,27 +294,6 @@ fn cold(asked: u64) -> Arc<WarmUp<ManualClock>> {
     Arc::new(limiter)
 }
 
-/// At the end of a bucket with little demand, the service cools, and its limit falls. A thread that still finds the old
-/// bucket newest does not refuse because of the new limit: there are permits in both.
-#[test]
-fn nobody_is_refused_by_the_limit_of_a_later_bucket() {
-    explore(None, || {
-        let config = WarmUpConfig::new(Duration::from_secs(1), 3.0).unwrap();
-        let clock = ManualClock::new(Timestamp::MIN);
-        let limiter = Arc::new(WarmUp::with_clock(window(1), 90, config, clock).unwrap());
-        let mut number = 7;
-        while limiter.current_limit_at(start(number)) < 90 {
-            while ask(&*limiter, number, 1) > 0 {}
-            number += 1;
-        }
-        assert_eq!(ask(&*limiter, number, 1), 1);
-        let asking = asks(&limiter, number, 60);
-        // Takes nothing, and ends the bucket.
-        assert_eq!(ask(&*limiter, number + 1, 91), 0);
-        assert_eq!(asking.join().unwrap(), 60);
-    });
-}
-
 /// A service is as cold after the first bucket as if one alone had come to the second.
 #[test]
 fn tokens_are_counted_once() {

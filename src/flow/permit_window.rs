@@ -86,16 +86,16 @@ impl PermitWindow {
             }
             // Relaxed: it goes on with the release sequence of who opened the bucket, and it is the
             // order of the word alone by which permits are taken.
-            let taken = self.newest.compare_exchange_weak(
+            match self.newest.compare_exchange_weak(
                 word,
                 word + permits,
                 Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
-            if taken.is_ok() {
-                return Decision::Admitted(());
+                // As in `load`, which would take more instructions here.
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Decision::Admitted(()),
+                Err(found) => word = found,
             }
-            word = self.load();
         }
     }
 

@@ -10,25 +10,40 @@ use crate::timestamp::Timestamp;
 ///
 /// The *own* requests of a cell are those that have entered in it. Their number in flight is the number that entered
 /// in the cell, less the number that ended in it and entered in it, less the number that ended elsewhere (see
-/// [`Origin`]). The thread looks at the gauge
+/// [`Origin`]). If the cell has had other owners, requests of theirs may end as own ones; the sum over all threads
+/// falls with each of them.
+///
+/// The thread looks at the gauge
 ///
 /// - with its first request in a bucket,
 /// - when more of its own requests are in flight than the limit allows, and
 /// - when it last looked a thousandth of a bucket ago or longer.
 ///
-/// A look sets the limit to the number that is in flight. After the third kind of look, own requests are few or many
-/// by chance, and each one that enters would soon be above the limit again. So the first look after that, because of the
-/// limit, sets it to what it was before, but not higher than the thread alone can go without bringing the concurrency
-/// above the highest that it has recorded.
+/// # The limit
+///
+/// A look sets the limit to the number that is in flight. A look by time finds any number, and if the limit stayed
+/// there, each request that enters would be above it, until as many are in flight as usual. So after a look by time, each
+/// further look lets the limit rise by a step: by 1, 2, 4, and so on, to where it was before the look by time at most, and
+/// not higher than the thread alone can go without bringing the concurrency above the highest that it has recorded in the
+/// bucket. So between two looks, the number of own requests in flight rises by no more than it has risen since the last
+/// look by time.
+///
+/// # Order
+///
+/// A thread notes that an own request has ended elsewhere before it counts the end, which is released. The owner
+/// acquires the ends that it counts when it looks, and reads the notes after that. So each end that is in the gauge is in
+/// the notes that the look has found, and none of them raises the limit afterwards.
 #[derive(Debug)]
 pub(crate) struct GaugeWatch {
-    /// How far a limit that was in force before the last look may lie above this one.
+    /// How far the limit may still rise, to where it was before the last look by time.
     headroom: PrivateU16,
+    /// How far it may rise with the next look.
+    step: PrivateU16,
     /// How many own requests have ended elsewhere, as last read.
     ended_elsewhere: PrivateU32,
     /// The limit, as a limit of the cell's balance, with the sign in the highest bit. Balance and limit change
-    /// together when a request of another thread ends in the cell. An own request that ends elsewhere changes neither
-    /// until the balance is above the limit, and the limit only then.
+    /// together when a request of another thread ends in the cell. The end of an own request elsewhere is added to the
+    /// limit when [`due`](Self::due) finds it.
     limit: PrivateU64,
     /// When the thread last looked, in nanoseconds.
     looked_at: PrivateU64,
@@ -51,6 +66,7 @@ impl GaugeWatch {
     pub(crate) const fn new() -> Self {
         Self {
             headroom: PrivateU16::new(0),
+            step: PrivateU16::new(0),
             ended_elsewhere: PrivateU32::new(0),
             limit: PrivateU64::new(Self::NO_LIMIT.cast_unsigned()),
             looked_at: PrivateU64::new(0),
@@ -65,6 +81,7 @@ impl GaugeWatch {
 
     pub(crate) fn copy_from(&self, other: &Self) {
         self.headroom.set(other.headroom.get());
+        self.step.set(other.step.get());
         self.ended_elsewhere.set(other.ended_elsewhere.get());
         self.limit.set(other.limit.get());
         self.looked_at.set(other.looked_at.get());
@@ -97,20 +114,29 @@ impl GaugeWatch {
 
     /// Notes that the thread has looked. By its own requests alone, the concurrency can go up by `slack` without
     /// becoming higher than the thread has recorded in this bucket.
-    pub(crate) fn note_look(&self, due: Due, cell: &ThreadCell, now: Timestamp, slack: u64) {
+    pub(crate) fn note_look(
+        &self,
+        due: Due,
+        cell: &ThreadCell,
+        origin: Origin,
+        now: Timestamp,
+        slack: u64,
+    ) {
+        self.ended_elsewhere.set(origin.ended_elsewhere());
         let (balance, limit) = (cell.balance(), self.limit());
-        let (limit, headroom) = match due {
-            Due::ByTime => {
-                let headroom = limit.saturating_sub(balance).clamp(0, u16::MAX.into());
-                (balance, headroom.try_into().unwrap_or(0))
-            }
+        let above = |limit: i64| limit.saturating_sub(balance).clamp(0, u16::MAX.into());
+        let (rise, left, step) = match due {
+            Due::ByTime => (0, above(limit), 1),
             Due::ByLimit => {
-                let allowed = balance.saturating_add_unsigned(slack);
-                (allowed.min(limit + i64::from(self.headroom.get())).max(balance), 0)
+                let left = above(limit.saturating_add(self.headroom.get().into()));
+                let step = self.step.get();
+                let rise = left.min(step.into()).min(slack.try_into().unwrap_or(i64::MAX));
+                (rise, left - rise, step.saturating_mul(2))
             }
         };
-        self.headroom.set(headroom);
-        self.limit.set(limit.cast_unsigned());
+        self.headroom.set(left.try_into().unwrap_or(0));
+        self.step.set(step);
+        self.limit.set(balance.wrapping_add(rise).cast_unsigned());
         self.looked_at.set(now.as_nanos());
     }
 
@@ -170,7 +196,7 @@ mod tests {
             }
             let Some(due) = watch.due(cell, self.origin, now, LOOK_AFTER) else { return false };
             let highest = self.highest.max(self.in_flight);
-            watch.note_look(due, cell, now, highest - self.in_flight);
+            watch.note_look(due, cell, self.origin, now, highest - self.in_flight);
             self.highest = highest;
             true
         }
@@ -202,27 +228,32 @@ mod tests {
     }
 
     #[test]
-    fn a_look_by_time_costs_one_more_look_and_not_one_for_each_request() {
+    fn after_a_look_by_time_each_look_lets_the_limit_rise_by_twice_as_much() {
         let (mut thread, mut now) = (Thread::new(), Timestamp::from_secs(1));
         assert_eq!(thread.looks(50, now), 50);
         for _ in 0..3 {
             thread.end(50);
             now = now.saturating_add(std::time::Duration::from_nanos(LOOK_AFTER));
-            assert_eq!(thread.looks(50, now), 2);
+            // At 1, by time; then at 2, 4, 7, 12, 21 and 38.
+            assert_eq!(thread.looks(50, now), 7);
         }
         assert_eq!(thread.looks(3, now), 3);
     }
 
     #[test]
     fn a_limit_that_was_not_reached_for_a_while_is_forgotten() {
-        let (mut thread, mut now) = (Thread::new(), Timestamp::from_secs(1));
-        assert_eq!(thread.looks(50, now), 50);
-        thread.end(49);
-        for _ in 0..2 {
-            thread.end(1);
-            now = now.saturating_add(std::time::Duration::from_nanos(LOOK_AFTER));
-            assert_eq!(thread.looks(1, now), 1);
+        for few in [1, 2, 3] {
+            let (mut thread, mut now) = (Thread::new(), Timestamp::from_secs(1));
+            assert_eq!(thread.looks(50, now), 50);
+            thread.end(50);
+            for _ in 0..3 {
+                now = now.saturating_add(std::time::Duration::from_nanos(LOOK_AFTER));
+                thread.looks(few, now);
+                thread.end(few);
+            }
+            // Far more are in flight elsewhere.
+            thread.highest = 1_000;
+            assert!(thread.looks(50, now) >= 45, "{few}");
         }
-        assert_eq!(thread.looks(49, now), 49);
     }
 }

@@ -83,7 +83,7 @@ pub(crate) struct History {
     ledgers: Ledgers,
 }
 
-/// What is loaded after this validates what was loaded before.
+/// Orders a load of the head, which validates a read, after all loads of the read.
 #[inline]
 pub(crate) fn validate_reads() {
     // Acquire: pairs with the release fences in `History::publish` and `ThreadCell::bind`, and with the Release of each

@@ -8,9 +8,9 @@ use crate::sync::{AtomicU32, Ordering};
 ///
 /// A request that ends in another cell, because it ends on another thread, is noted in a word of the cell in
 /// which it entered. So the thread that enters requests knows how many of them are in flight: see
-/// [`OwnedCell::is_gauge_due`](super::OwnedCell::is_gauge_due). The word decides only when the gauge is added
-/// up, not what is found. It is never reset, and also counts for later owners and windows of the cell; each
-/// notes the number that it has found.
+/// [`GaugeWatch`](super::gauge_watch::GaugeWatch). The word decides only when the gauge is added up, not what is found. It
+/// is never reset, and goes on counting for later owners and windows of the cell; each remembers the number that it has
+/// found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin(Option<&'static ThreadCell>);
 
@@ -35,7 +35,7 @@ impl Origin {
     /// How many requests that entered here have ended elsewhere. Wraps around.
     pub(super) fn ended_elsewhere(self) -> u32 {
         let word = self.0.and_then(|cell| slab().ended_elsewhere(cell));
-        // Relaxed: see `note_end_elsewhere`.
+        // Relaxed: what has to be found is ordered by the end, which is counted after it was noted.
         word.map_or(0, |EndedElsewhere(count)| count.load(Ordering::Relaxed))
     }
 
@@ -43,7 +43,7 @@ impl Origin {
     pub(super) fn note_end_elsewhere(self) {
         let word = self.0.and_then(|cell| slab().make_ended_elsewhere(cell));
         if let Some(EndedElsewhere(count)) = word {
-            // Relaxed: a thread that reads this late adds up the gauge once more than it has to.
+            // Relaxed: see `GaugeWatch`.
             count.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -30,8 +30,8 @@ process_static! {
 #[derive(Debug)]
 pub(crate) struct Slab {
     chunks: [Lazy<Box<[ThreadCell]>>; CHUNKS],
-    /// A word for each cell of a chunk, made when a request first ends in another cell than the one of the
-    /// chunk in which it entered.
+    /// A word for each cell of a chunk, made when a request that entered in a cell of this chunk first ends in another
+    /// cell.
     ended_elsewhere: [Lazy<Box<[EndedElsewhere]>>; CHUNKS],
     /// How many cells were ever handed out for the first time.
     made: AtomicU32,

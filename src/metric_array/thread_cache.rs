@@ -158,8 +158,8 @@ fn no_cell() -> Option<OwnedCell<'static>> {
     None
 }
 
-/// Notes that a request has ended on the calling thread that entered in another cell: it is none of the requests
-/// that entered in the thread's own.
+/// Notes that a request that entered in another cell has ended on the calling thread: it is none of the requests that
+/// entered in the thread's own cell.
 pub(crate) fn note_end_of_other(window: u64) {
     if let Some(Leased { lease, .. }) = find(window) {
         lease.gauge.note_end_of_other();

@@ -24,6 +24,7 @@ use crate::append_list::AppendList;
 use crate::clock::{Clock, MonotonicClock};
 use crate::event::MetricEvent;
 use crate::metric_array::{Gauge, MetricArray, Origin, OwnedCell};
+use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicUsize, Ordering};
 use crate::timestamp::Timestamp;
 use crate::window::SlidingWindow;
@@ -214,10 +215,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
             if let Some(rt_nanos) = rt_nanos {
                 cell.writer().record_rt(rt_nanos);
             }
-            cell.cell.end();
+            // First: a thread that counts the end when it looks at the gauge then finds it noted.
             if here != origin {
                 array.note_end_elsewhere(origin);
             }
+            stall::at(Point::EndNoted);
+            cell.cell.end();
         });
     }
 
@@ -225,14 +228,15 @@ impl<C: Clock + Clone> ResourceNode<C> {
     fn look_at_gauge(&self, owned: OwnedCell<'_>, origin: Origin, now: Timestamp, look_after: u64) {
         let OwnedCell { cell, .. } = owned;
         let Some(due) = owned.gauge().due(cell, origin, now, look_after) else { return };
+        stall::at(Point::GaugeDue);
         let gauge = self.gauge();
         // A request that enters without a cell is not published yet.
         let unpublished = u64::from(origin.is_none());
         // One at least: this request is in flight, also if others end in the middle of the look.
         let reached = (gauge.at_most_reached + unpublished).max(1);
         owned.writer().record_concurrency(reached);
-        let recorded = cell.max_concurrency();
-        owned.gauge().note_look(due, cell, now, recorded.saturating_sub(gauge.at_least));
+        let slack = cell.max_concurrency().saturating_sub(gauge.at_least);
+        owned.gauge().note_look(due, cell, origin, now, slack);
     }
 }
 

@@ -32,17 +32,24 @@ impl Geometry {
         *self.config.load().get().expect("set when it was made")
     }
 
-    /// What is known of changes. To be asked before the geometry of a node is.
+    /// What is known of changes. Call this before you read the geometry for a new node.
     pub(crate) fn as_of(&self) -> AsOf {
         AsOf(self.take_turn())
     }
 
     /// Changes it, and has what is listed told. One thread at a time does this.
     pub(crate) fn change(&self, config: NodeConfig, tell: impl FnOnce()) {
+        /// The change has ended, also if `tell` panics, as it does if a clock panics when it is cloned.
+        struct End<'a>(&'a Geometry);
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.count(1);
+            }
+        }
         self.put(config);
         self.count(1);
+        let _end = End(self);
         tell();
-        self.count(1);
     }
 
     fn put(&self, config: NodeConfig) {
@@ -73,9 +80,9 @@ impl Geometry {
 
     /// Adds to the count, and returns what it was before.
     fn count(&self, turns: u64) -> u64 {
-        // A read-modify-write in each case, since it must see the newest. Release: a thread that sees the change sees
-        // the geometry, and if it has ended, finds the geometry in the node whose context it makes; and one that makes
-        // a change finds each resource that was listed before its turn. Acquire: pairs with the Releases here.
+        // A read-modify-write in each case, since it must see the newest. Release: a thread that sees that a change has
+        // begun sees the geometry; one that sees that a change has ended finds it in every node that was there; and one
+        // that makes a change finds each resource that was listed before. Acquire: pairs with the Releases here.
         self.turns.fetch_add(turns, Ordering::AcqRel)
     }
 }

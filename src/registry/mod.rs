@@ -152,7 +152,8 @@ impl<C: Clock + Clone> Registry<C> {
     ///
     /// [`RegistryError::Full`] if it is not listed and there is no place for it. While threads race to
     /// list one name, each of them takes a place until it knows that it has lost: the last place may be
-    /// taken by who is about to list this very name, or to lose that race.
+    /// taken by a thread that is about to list this very name, or to lose that race, or that has just taken another
+    /// resource off the list.
     #[inline]
     pub fn resource(&self, name: &str) -> Result<Resource<C>, RegistryError> {
         match self.get(name) {
@@ -236,7 +237,7 @@ impl<C: Clock + Clone> Registry<C> {
             let Some(place) = self.places.take() else {
                 match self.clear(name) {
                     Cleared::Listed(resource) => return Ok(resource),
-                    // Its place is free.
+                    // Its place is free, or about to be.
                     Cleared::Gone => continue,
                     Cleared::Nothing => {}
                 }

@@ -9,6 +9,7 @@
 
 mod back_in_time;
 mod expected;
+mod gauge;
 mod listing;
 mod stage;
 mod stopped;

@@ -90,6 +90,8 @@ impl Subject for SlidingWindow<ManualClock> {
     /// given their cells back to the slab.
     const NOT_PASSED: &'static [Point] = &[
         Point::Gone,
+        Point::EndNoted,
+        Point::GaugeDue,
         Point::IndexRead,
         Point::Held,
         Point::Resetting,
@@ -197,6 +199,8 @@ impl Subject for LeapArray<Sum> {
     /// The points of thread cells and of a window's history.
     const NOT_PASSED: &'static [Point] = &[
         Point::Gone,
+        Point::EndNoted,
+        Point::GaugeDue,
         Point::CounterRead,
         Point::CellTaken,
         Point::AbandonedSeen,

@@ -106,6 +106,10 @@ points! {
     OpenKnown,
     /// A resource is gone, and its name is still in the map.
     Gone,
+    /// A request that ends elsewhere than it entered is noted, and its end is not counted yet.
+    EndNoted,
+    /// A thread has found that it has to look at the gauge, and has not looked yet.
+    GaugeDue,
 }
 
 /// Here a thread may be stopped.

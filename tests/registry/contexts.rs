@@ -93,3 +93,17 @@ fn what_comes_in_is_added_up_when_it_is_read() {
     assert_eq!((of(Traffic::Inbound), of(Traffic::Outbound)), (2, 1));
     assert_eq!(registry.inbound_snapshot().minute.totals.sum(Success), 0);
 }
+
+#[test]
+fn resource_with_ten_thousand_contexts_is_dropped_on_a_small_stack() {
+    let run = || {
+        let (registry, _clock) = registry_of(RegistryConfig::default().max_contexts(10_000));
+        let resource = registry.resource("orders").unwrap();
+        for context in 0..10_000 {
+            resource.in_context(&context.to_string()).unwrap();
+        }
+        assert_eq!(resource.contexts().count(), 10_000);
+        assert!(format!("{resource:?} {registry:?}").len() < 1_000);
+    };
+    std::thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap();
+}
