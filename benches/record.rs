@@ -84,7 +84,7 @@ fn to_compare_with(group: &mut Group<'_>, threads: u32) {
 /// used the node. One operation is a request; the threads take turns.
 fn requests(criterion: &mut Criterion) {
     let mut group = common::group(criterion, "request");
-    for idle in [0, 7, 127] {
+    for idle in [0, 7, 127, 511] {
         let node = Arc::new(ResourceNode::new(NodeConfig::default()));
         let _idle: Vec<_> = (0..idle).map(|_| idle_thread(&node)).collect();
         for (name, ends_elsewhere) in [("ends here", false), ("ends elsewhere", true)] {

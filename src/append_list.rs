@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_appended_once() {
+    fn item_is_appended_once() {
         let list = AppendList::new();
         let find = |value| list.find_or_append(|&it| it == value, || value, 2);
         let index_of = |value| find(value).map(|(index, item)| (index, ***item));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_items_are_formatted_and_dropped_on_a_small_stack() {
+    fn million_items_are_formatted_and_dropped_on_a_small_stack() {
         on_a_small_stack(|| {
             let list = list(MANY);
             let mut length = Length(0);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_item_is_dropped_with_it_on_a_small_stack() {
+    fn rest_of_a_list_is_dropped_with_the_item_that_leads_to_it() {
         on_a_small_stack(|| {
             let list = list(MANY);
             let second = list.iter().nth(1).unwrap().clone();

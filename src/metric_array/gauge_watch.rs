@@ -8,9 +8,8 @@ use crate::timestamp::Timestamp;
 /// Watches the requests that enter in a thread's cell, so that the thread adds up the gauge of all threads when a
 /// request may have brought the concurrency to a new maximum, and not otherwise.
 ///
-/// The *own* requests of a cell are those that have entered in it. Their number in flight is the number that entered
-/// in the cell, less the number that ended in it and entered in it, less the number that ended elsewhere (see
-/// [`Origin`]). If the cell has had other owners, requests of theirs may end as own ones; the sum over all threads
+/// The *own* requests of a cell are those that entered in it. Of these, so many are in flight as entered, less those
+/// that ended in the cell, less those that ended elsewhere (see [`Origin`]). If the cell has had other owners, requests of theirs may end as own ones; the sum over all threads
 /// falls with each of them.
 ///
 /// The thread looks at the gauge
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_looks_when_more_of_its_requests_are_in_flight_than_before() {
+    fn thread_looks_when_more_of_its_requests_are_in_flight_than_before() {
         let (mut thread, now) = (Thread::new(), Timestamp::from_secs(1));
         assert_eq!(thread.looks(5, now), 5);
         thread.end(5);
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_was_not_reached_for_a_while_is_forgotten() {
+    fn limit_that_was_not_reached_for_a_while_is_forgotten() {
         for few in [1, 2, 3] {
             let (mut thread, mut now) = (Thread::new(), Timestamp::from_secs(1));
             assert_eq!(thread.looks(50, now), 50);

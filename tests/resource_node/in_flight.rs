@@ -58,7 +58,7 @@ fn the_highest_concurrency_is_exact_where_requests_end_elsewhere() {
 }
 
 #[test]
-fn a_maximum_of_two_threads_that_end_each_others_requests_is_found() {
+fn maximum_of_two_threads_that_end_each_others_requests_is_found() {
     let (node, _clock) = node();
     let enter = |count| (0..count).map(|_| node.enter()).collect::<Vec<_>>();
     let end = |entries: Vec<Entry<_, _>>| entries.into_iter().for_each(Entry::success);
@@ -78,7 +78,7 @@ fn a_maximum_of_two_threads_that_end_each_others_requests_is_found() {
 }
 
 #[test]
-fn a_thread_that_first_ends_anothers_request_finds_its_own_maximum() {
+fn thread_that_first_ends_anothers_request_finds_its_own_maximum() {
     // At the beginning of time: no time is long ago.
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(Timestamp::MIN));
     let entry = node.enter();
@@ -90,7 +90,7 @@ fn a_thread_that_first_ends_anothers_request_finds_its_own_maximum() {
 }
 
 #[test]
-fn a_maximum_is_found_after_a_thread_has_used_many_nodes() {
+fn maximum_is_found_after_a_thread_has_used_many_nodes() {
     let (node, _clock) = node();
     let enter = || [(); 3].map(|()| node.enter());
     on_a_thread(|| {
@@ -107,7 +107,7 @@ fn a_maximum_is_found_after_a_thread_has_used_many_nodes() {
 }
 
 #[test]
-fn a_maximum_of_one_thread_is_found_beside_requests_of_another() {
+fn maximum_of_one_thread_is_found_beside_requests_of_another() {
     let (node, clock) = node();
     drop([(); 8].map(|()| node.enter()));
     let _there = on_a_thread(|| [(); 4].map(|()| node.enter()));
