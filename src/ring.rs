@@ -91,8 +91,8 @@ impl<B: Bucket> Ring<B> {
         let slot = &self.slots[slot];
         let index = observed.map_or(EMPTY, WrapRef::index);
         stall::at(Point::Fresh);
-        // Release: pairs with every Acquire of a slot.
-        let swapped = slot.compare_exchange(index, fresh, Ordering::AcqRel, Ordering::Relaxed);
+        // Release: pairs with every Acquire of a slot. What was observed was acquired when it was found.
+        let swapped = slot.compare_exchange(index, fresh, Ordering::Release, Ordering::Relaxed);
         if let (Ok(_), Some(observed)) = (swapped, observed) {
             stall::at(Point::Swapped);
             observed.leave();

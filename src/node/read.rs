@@ -145,11 +145,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// ago or longer. So the result is exact if all requests enter on one thread, wherever they end, and under one
     /// geometry.
     ///
-    /// If requests enter on several threads, they can reach a maximum together while none of them has more requests in
-    /// flight than in the last two thousandths of a bucket, or, if the number was going up, than twice as many more. Such a
-    /// maximum is found by the next request that enters on a thread which last added up a thousandth of a bucket ago, if
-    /// that many requests are still in flight then. Requests that enter or end while a thread adds up may be missed. The
-    /// result is never higher than the highest concurrency there was.
+    /// If requests enter on several threads, these can reach a maximum together that none of them finds at once, because
+    /// none has more requests in flight than in the last two thousandths of a bucket, up to a factor of two. Such a maximum
+    /// is found by the next request that enters on a thread which last added up a thousandth of a bucket ago, if as many
+    /// requests are still in flight then. Requests that enter or end while a thread adds up may be missed. The result is
+    /// never higher than the highest concurrency there was.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
         self.second_totals(now).max_concurrency()
     }
