@@ -32,6 +32,22 @@ fn while_the_wrap_is_used_again() {
     }
 }
 
+/// The reader looks into the slot, and has to find the memory of the wrap made.
+#[test]
+fn beside_the_first_add() {
+    explore(None, || {
+        let ring = ring(1);
+        let reader = {
+            let ring = ring.clone();
+            thread::spawn(move || ring.sum_unheld(0))
+        };
+        ring.add(0, 1);
+        let sum = reader.join().unwrap();
+        assert!(sum <= 1, "{sum}");
+        assert_eq!(ring.sum_unheld(0), 1);
+    });
+}
+
 fn pairs() -> Arc<LeapArray<OwnedPair>> {
     Arc::new(LeapArray::new(WindowConfig::new(1, LEN).expect("valid by construction")))
 }
