@@ -9,8 +9,8 @@ use crate::timestamp::Timestamp;
 /// request may have brought the concurrency to a new maximum, and not otherwise.
 ///
 /// The *own* requests of a cell are those that entered in it. Of these, so many are in flight as entered, less those
-/// that ended in the cell, less those that ended elsewhere (see [`Origin`]). If the cell has had other owners, requests of theirs may end as own ones; the sum over all threads
-/// falls with each of them.
+/// that ended in the cell, less those that ended elsewhere (see [`Origin`]). If the cell has had other owners, requests
+/// of theirs may end as own ones. The number in flight on all threads falls with each of them all the same.
 ///
 /// The thread looks at the gauge
 ///
@@ -20,9 +20,9 @@ use crate::timestamp::Timestamp;
 ///
 /// # The limit
 ///
-/// A look sets the limit to the number that is in flight. A look by time finds any number, and if the limit stayed
-/// there, each request that enters would be above it, until as many are in flight as usual. So after a look by time, each
-/// further look lets the limit rise by a step: by 1, 2, 4, and so on, to where it was before the look by time at most, and
+/// A look sets the limit to the number of own requests in flight. At a look by time, that is an arbitrary number, and if
+/// the limit stayed there, each further request would look until as many are in flight as usual. So after a look by time,
+/// each further look lets the limit rise by a step: by 1, 2, 4, and so on, to where it was before the look by time at most, and
 /// not higher than the thread alone can go without bringing the concurrency above the highest that it has recorded in the
 /// bucket. So between two looks, the number of own requests in flight rises by no more than it has risen since the last
 /// look by time.
