@@ -5,9 +5,9 @@
 //! them, in the same process, what these are made of: the raw counter of `quanta`, the clocks on
 //! their own, `Instant::now`, a `fetch_add` on one shared counter, and an `ArcSwapOption::load`.
 //!
-//! The last part of each name is the number of threads, and the time is that of one operation on
-//! one thread while the others do the same. With more threads than cores, as 4 on a machine of 2,
-//! it includes waiting for a core: there, at twice the time, as much is done per second.
+//! The last part of each name is the number of threads. The time is for one operation on one thread,
+//! while the other threads do the same. With more threads than cores, it includes waiting for a core: 4
+//! threads on 2 cores take twice the time for the same number of operations per second.
 //!
 //! The group `request` measures requests of a `ResourceNode` that end on the thread on which they entered, and others
 //! that end on another thread, beside idle threads that have used the node.

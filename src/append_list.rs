@@ -8,8 +8,8 @@ use crate::sync::{Arc, Lazy, into_inner};
 
 /// A linked list to which threads append without a lock. Items are never removed.
 ///
-/// Each link is made once, by the thread whose item comes first. A thread whose item comes second goes on to the
-/// next link, so of two threads that append equal items, the second one finds that of the first.
+/// Each link is made once, by the thread that is first. A thread that is second looks at the item of the first one, and
+/// goes on to the next link. So if two threads append equal items at once, the list has one of them.
 pub(crate) struct AppendList<T> {
     first: Link<T>,
 }
@@ -34,7 +34,7 @@ impl<T> AppendList<T> {
 
     /// The items, in the order in which they were appended.
     #[inline]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Item<T>>> + Clone + use<'_, T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Item<T>>> + use<'_, T> {
         std::iter::successors(self.first.get(), |item| item.next.get())
     }
 

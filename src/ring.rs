@@ -91,7 +91,7 @@ impl<B: Bucket> Ring<B> {
         let slot = &self.slots[slot];
         let index = observed.map_or(EMPTY, WrapRef::index);
         stall::at(Point::Fresh);
-        // Release: pairs with every Acquire of a slot. What was observed was acquired when it was found.
+        // Release: pairs with every Acquire of a slot. This thread has acquired the index that it has observed.
         let swapped = slot.compare_exchange(index, fresh, Ordering::Release, Ordering::Relaxed);
         if let (Ok(_), Some(observed)) = (swapped, observed) {
             stall::at(Point::Swapped);

@@ -5,7 +5,8 @@
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{CellMemory, ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+use leaparray::{CellMemory, ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow};
+use leaparray::{Timestamp, WindowConfig};
 
 fn window() -> SlidingWindow<ManualClock> {
     let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
@@ -46,4 +47,18 @@ fn window_has_one_cell_for_each_thread_until_it_is_dropped() {
     drop(windows);
     assert_eq!(in_use(), 0);
     assert!(CellMemory::current().free >= 3_000);
+    // A request that ends on another thread has words made for the chunk of its cell.
+    let before = CellMemory::current().bytes;
+    let node = ResourceNode::new(NodeConfig::default());
+    let end_elsewhere = || {
+        let entry = node.enter();
+        thread::scope(|scope| scope.spawn(|| entry.success()).join().unwrap());
+        CellMemory::current().bytes - before
+    };
+    let words = end_elsewhere();
+    assert!(
+        words > 0 && words.is_multiple_of(64) && words <= before / 2,
+        "{words} of {before} bytes"
+    );
+    assert_eq!(end_elsewhere(), words, "the words are made once");
 }

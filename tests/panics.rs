@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, Decision, Limiter, RandomSource, Rate, RollingWindow,
-    SlidingWindowLimiter, TokenBucket,
+    AdaptiveBreaker, BreakerConfig, Decision, FixedWindow, LeakyBucket, Limiter, RandomSource,
+    Rate, RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{Bucket, Clock, LeapArray, ManualClock, MetricEvent, NodeConfig, Registry};
 use leaparray::{RegistryConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig};
@@ -119,14 +119,41 @@ fn registry_whose_clock_panics_lists_nothing_and_keeps_no_place() {
 fn limiters_whose_clock_panics_take_nothing() {
     let clock = Fragile::new();
     let rate = Rate::new(2, Duration::from_secs(1)).unwrap();
-    let tokens = TokenBucket::with_clock(rate, 2, clock.clone());
-    let window = SlidingWindowLimiter::with_clock(window_config(), 2, clock.clone()).unwrap();
-    for _ in 0..3 {
-        assert!(clock.breaks(|| tokens.try_acquire()) && clock.breaks(|| window.try_acquire()));
+    let limiters: [Box<dyn Limiter>; 5] = [
+        Box::new(TokenBucket::with_clock(rate, 2, clock.clone())),
+        Box::new(LeakyBucket::with_clock(rate, Duration::from_secs(1), clock.clone())),
+        Box::new(SlidingWindowLimiter::with_clock(window_config(), 2, clock.clone()).unwrap()),
+        Box::new(FixedWindow::with_clock(Duration::from_secs(1), 2, clock.clone()).unwrap()),
+        Box::new(
+            WarmUp::with_clock(window_config(), 2, WarmUpConfig::default(), clock.clone()).unwrap(),
+        ),
+    ];
+    for (number, limiter) in limiters.iter().enumerate() {
+        for _ in 0..9 {
+            assert!(clock.breaks(|| limiter.try_acquire()), "limiter {number}");
+        }
+        // As many as a limiter that was never asked admits.
+        let admitted = (0..9).filter(|_| limiter.try_acquire().is_admitted()).count();
+        assert_eq!(admitted, [2, 3, 2, 2, 1][number], "limiter {number}");
     }
-    for limiter in [&tokens as &dyn Limiter, &window] {
-        assert!(limiter.try_acquire_many(2).is_admitted() && !limiter.try_acquire().is_admitted());
-    }
+}
+
+#[test]
+fn limited_request_whose_clock_panics_neither_takes_a_permit_nor_enters() {
+    let clock = Fragile::new();
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    let limiter = SlidingWindowLimiter::with_clock(window_config(), 1, clock.clone()).unwrap();
+    assert!(clock.breaks(|| limiter.enter(&node)));
+    assert_eq!((node.concurrency(), limiter.available()), (0, 1));
+}
+
+#[test]
+fn window_whose_clock_panics_counts_nothing() {
+    let clock = Fragile::new();
+    let window = SlidingWindow::with_clock(window_config(), clock.clone());
+    assert!(clock.breaks(|| window.add(Pass, 1)));
+    assert!(clock.breaks(|| window.record_success(Duration::from_millis(1))));
+    assert_eq!(window.lifetime().sum(Pass) + window.lifetime().sum(Success), 0);
 }
 
 /// A source of random numbers that panics.
@@ -219,8 +246,8 @@ impl AddAssign<&Self> for FragileSum {
     }
 }
 
-/// Adds one in each of so many seconds, one of them behind the window, and looks at the books after each. Returns how
-/// many were added.
+/// Adds one in each of twelve seconds, some of which are late, and reads the account after each. Returns the number of
+/// adds that returned.
 fn add_in_turn(array: &LeapArray<FragileBucket>) -> u64 {
     let seconds = [1, 2, 3, 3, 5, 6, 1, 7, 8, 9, 12, 13].map(Timestamp::from_secs);
     let mut added = 0;
@@ -292,7 +319,7 @@ fn change_of_the_geometry_that_panics_ends() {
     is_broken.store(true, Ordering::Relaxed);
     assert!(panics(|| registry.reconfigure(changed)));
     is_broken.store(false, Ordering::Relaxed);
-    // A resource that is listed with a geometry of its own does not get that of a change which is over.
+    // The change is over: a resource that is listed with another geometry keeps that.
     assert_eq!(registry.resource_with("users", own).unwrap().config(), &own);
     registry.reconfigure(changed);
     assert_eq!(orders.config(), &changed);

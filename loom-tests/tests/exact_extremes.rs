@@ -4,13 +4,20 @@
 
 use std::time::Duration;
 
-use leaparray::{Bucket, MetricBucket, MetricEvent, show_all_words};
+use leaparray::{Bucket, MetricBucket, MetricEvent, MetricTotals, show_all_words};
 use leaparray_loom_tests::{LEN, enter, explore, node, node_config, start, window};
 use loom::sync::Arc;
 use loom::thread;
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
+}
+
+/// An empty bucket, and a thread that reads it.
+fn bucket_and_reader() -> (Arc<MetricBucket>, thread::JoinHandle<MetricTotals>) {
+    let bucket = Arc::new(MetricBucket::default());
+    let read = bucket.clone();
+    (bucket, thread::spawn(move || read.total()))
 }
 
 #[test]
@@ -39,11 +46,7 @@ fn extremes_of_concurrent_response_times_are_exact() {
 fn mean_is_never_above_the_maximum() {
     show_all_words();
     explore(None, || {
-        let bucket = Arc::new(MetricBucket::default());
-        let reader = {
-            let bucket = bucket.clone();
-            thread::spawn(move || bucket.total())
-        };
+        let (bucket, reader) = bucket_and_reader();
         bucket.record_rt(millis(4));
         bucket.record_rt(millis(8));
         let totals = reader.join().unwrap();
@@ -76,11 +79,7 @@ fn mean_of_a_cell_is_never_above_its_maximum() {
 fn response_time_of_a_shared_bucket_is_never_read_without_its_success() {
     show_all_words();
     explore(None, || {
-        let bucket = Arc::new(MetricBucket::default());
-        let reader = {
-            let bucket = bucket.clone();
-            thread::spawn(move || bucket.total())
-        };
+        let (bucket, reader) = bucket_and_reader();
         bucket.add(MetricEvent::Success, 1);
         bucket.record_rt(millis(4));
         let totals = reader.join().unwrap();

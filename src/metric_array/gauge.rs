@@ -22,10 +22,16 @@ const LOOKS: usize = if cfg!(loom) { 1 } else { 4 };
 
 impl Gauge {
     /// The gauge of some arrays together: a request may enter in one and end in another.
-    pub(crate) fn of<'a>(arrays: &(impl Iterator<Item = &'a MetricArray> + Clone)) -> Self {
-        let (mut gauge, mut looks) = (Self::look(arrays), 1);
+    ///
+    /// `arrays` returns all that there are at the time of the call. It is called for each pass: an array may be
+    /// added between two passes, and a request may enter in it and end in one of the others.
+    pub(crate) fn of<'a, I>(arrays: impl Fn() -> I) -> Self
+    where
+        I: Iterator<Item = &'a MetricArray>,
+    {
+        let (mut gauge, mut looks) = (Self::look(&arrays), 1);
         while gauge.at_least != gauge.at_most_reached && looks < LOOKS {
-            let again = Self::look(arrays);
+            let again = Self::look(&arrays);
             looks += 1;
             gauge.at_least = gauge.at_least.min(again.at_least);
             gauge.at_most_reached = gauge.at_most_reached.max(again.at_most_reached);
@@ -33,9 +39,11 @@ impl Gauge {
         gauge
     }
 
-    fn look<'a>(arrays: &(impl Iterator<Item = &'a MetricArray> + Clone)) -> Self {
-        let sum =
-            |part: fn(&MetricArray) -> u64| arrays.clone().map(part).fold(0, u64::wrapping_add);
+    fn look<'a, I>(arrays: &impl Fn() -> I) -> Self
+    where
+        I: Iterator<Item = &'a MetricArray>,
+    {
+        let sum = |part: fn(&MetricArray) -> u64| arrays().map(part).fold(0, u64::wrapping_add);
         loop {
             let stamp = sum(|array| Moment::of(array).stamp());
             // Ended counts are read first, and acquired: a request that is seen to have ended is seen to

@@ -8,9 +8,9 @@ use crate::timestamp::Timestamp;
 /// Watches the requests that enter in a thread's cell, so that the thread adds up the gauge of all threads when a
 /// request may have brought the concurrency to a new maximum, and not otherwise.
 ///
-/// The *own* requests of a cell are those that entered in it. Of these, so many are in flight as entered, less those
-/// that ended in the cell, less those that ended elsewhere (see [`Origin`]). If the cell has had other owners, requests
-/// of theirs may end as own ones. The number in flight on all threads falls with each of them all the same.
+/// The *own* requests of a cell are those that entered in it. To know how many of them are in flight, the thread also
+/// counts those that ended in other cells (see [`Origin`]). If the cell had another owner before, requests of that owner
+/// can end as own ones; that lowers the number in flight on all threads as well.
 ///
 /// The thread looks at the gauge
 ///
@@ -20,12 +20,16 @@ use crate::timestamp::Timestamp;
 ///
 /// # The limit
 ///
-/// A look sets the limit to the number of own requests in flight. At a look by time, that is an arbitrary number, and if
-/// the limit stayed there, each further request would look until as many are in flight as usual. So after a look by time,
-/// each further look lets the limit rise by a step: by 1, 2, 4, and so on, to where it was before the look by time at most, and
-/// not higher than the thread alone can go without bringing the concurrency above the highest that it has recorded in the
-/// bucket. So between two looks, the number of own requests in flight rises by no more than it has risen since the last
-/// look by time.
+/// A look sets the limit to the number of own requests in flight. At a look by time, that is an arbitrary number: if the
+/// limit stayed there, each further request would look until as many are in flight as usual. So after a look by time,
+/// each further look raises the limit above that number, by a step of 1, 2, 4, and so on. Two bounds hold for that:
+///
+/// - the limit that was in force before the look by time;
+/// - the number at which the concurrency, by the requests of this thread alone, would be above the highest that the
+///   thread has recorded in the bucket.
+///
+/// So from one look to the next, the number of own requests rises by no more than it had risen since the last look by
+/// time.
 ///
 /// # Order
 ///

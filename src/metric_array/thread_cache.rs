@@ -44,8 +44,7 @@ const WAYS: usize = 2;
 /// Window ids are multiples of the size of a set, so that an id has its set's offset in its low bits.
 const WINDOW_STRIDE: u64 = size_of::<Set>() as u64;
 
-/// The mark on the id of a window of which the thread has a cell that each record has to look up. No window has an id
-/// with this mark.
+/// Marks the id of a window whose cell each record has to look up. No id has this bit.
 const LOOK_UP: u64 = 1;
 
 /// A window id that was never returned before; never 0.

@@ -281,15 +281,15 @@ impl<C> ResourceNode<C> {
 
     /// How many requests are in flight, in whichever geometry they entered.
     pub(super) fn gauge(&self) -> Gauge {
-        Gauge::of(&self.arrays())
+        Gauge::of(|| self.arrays())
     }
 
-    fn arrays(&self) -> impl Iterator<Item = &MetricArray> + Clone {
+    fn arrays(&self) -> impl Iterator<Item = &MetricArray> {
         self.generations().map(Generation::array)
     }
 
     /// The geometries that it has had.
-    fn generations(&self) -> impl Iterator<Item = &Generation<C>> + Clone {
+    fn generations(&self) -> impl Iterator<Item = &Generation<C>> {
         iter::once(&self.first).chain(self.later.iter().map(|item| &***item))
     }
 }

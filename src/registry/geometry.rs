@@ -73,7 +73,7 @@ impl Geometry {
         }
     }
 
-    /// Of two threads that do something, call this, and then look at what the other does, one sees it.
+    /// If two threads each do something, call this, and then look for what the other one has done, one of them finds it.
     pub(crate) fn take_turn(&self) -> u64 {
         self.count(0)
     }

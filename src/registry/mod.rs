@@ -75,7 +75,7 @@ struct Common {
     refused: AtomicU64,
 }
 
-/// What a thread that lists a name has found in the map.
+/// The result of [`Registry::clear`].
 enum Cleared<C> {
     Listed(Resource<C>),
     /// A resource that is gone, and is not in the map any more.

@@ -1,9 +1,11 @@
-//! A request ends on another thread while the thread on which it entered looks for a new highest concurrency.
+//! Requests enter and end while another thread adds up how many are in flight.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::threads::{Led, watched};
 use crate::clock::ManualClock;
+use crate::geometry::WindowConfig;
 use crate::node::{Entry, NodeConfig, ResourceNode};
 use crate::sync::stall::Point;
 use crate::timestamp::Timestamp;
@@ -58,4 +60,27 @@ fn maximum_is_found_by_a_thread_that_is_stopped_before_it_looks() {
     watched("a thread that ends a request", move || drop(receiver.recv().unwrap())).result();
     let (found, _) = stopped.finish();
     assert_eq!(found, (5, Some(5)));
+}
+
+/// The request enters under a geometry that is new since the reader began, and ends under the one before.
+#[test]
+fn gauge_is_not_negative_beside_a_reader_that_is_stopped_before_the_geometry_changes() {
+    let node = node();
+    let before = *node.config();
+    let second = WindowConfig::new(4, Duration::from_secs(1)).unwrap();
+    let mut stopped = Led::start({
+        let node = node.clone();
+        move |leash| {
+            leash.put_on();
+            node.concurrency()
+        }
+    });
+    assert!(stopped.lead(0));
+    stopped.lead_to(Point::MomentTaken);
+    node.reconfigure(NodeConfig::new(second, second).unwrap());
+    let entry = enter(&node);
+    node.reconfigure(before);
+    entry.success();
+    let (found, _) = stopped.finish();
+    assert_eq!(found, 0);
 }

@@ -123,7 +123,9 @@ impl Stress {
         assert!(recorded >= ended.max(at_least), "{recorded} of {ended}, {at_least} before");
         for resource in &self.registry {
             let snapshot = resource.snapshot();
-            assert!(snapshot.concurrency <= self.books.entered.load(Ordering::Relaxed));
+            let (concurrency, entered) =
+                (snapshot.concurrency, self.books.entered.load(Ordering::Relaxed));
+            assert!(concurrency <= entered, "{concurrency} in flight, {entered} have entered");
             for window in [&snapshot.second, &snapshot.minute] {
                 let totals = &window.totals;
                 assert!(totals.rt_count() <= totals.sum(Success) + totals.sum(Exception));
