@@ -84,3 +84,25 @@ fn gauge_is_not_negative_beside_a_reader_that_is_stopped_before_the_geometry_cha
     let (found, _) = stopped.finish();
     assert_eq!(found, 0);
 }
+
+/// The look has found that one has entered, and then that one more has ended than before.
+#[test]
+fn gauge_is_added_up_again_after_a_request_has_ended_in_the_middle_of_a_look() {
+    let node = node();
+    let entry = enter(&node);
+    let mut stopped = Led::start({
+        let node = node.clone();
+        move |leash| {
+            leash.put_on();
+            node.concurrency()
+        }
+    });
+    // Once for the stamp, once for the requests that have ended, and once for those that have entered.
+    for _ in 0..3 {
+        assert!(stopped.lead(0));
+        stopped.lead_to(Point::MomentTaken);
+    }
+    entry.success();
+    let (found, _) = stopped.finish();
+    assert_eq!(found, 0);
+}

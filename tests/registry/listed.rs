@@ -129,6 +129,7 @@ fn the_world_is_not_printed() {
     let (registry, _) = registry_of(RegistryConfig::default().max_resources(9));
     let resource = registry.resource("a").unwrap();
     resource.enter().success();
+    assert!(!registry.is_empty());
     assert_eq!(format!("{registry:?}"), "Registry { len: 1, max_resources: 9, refused: 0, .. }");
     let context = resource.in_context("web").unwrap();
     assert_eq!(format!("{context:?}"), r#"Resource { name: "a", context: Some("web"), .. }"#);

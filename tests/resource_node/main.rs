@@ -3,6 +3,7 @@
 
 mod geometry;
 mod in_flight;
+mod readings;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

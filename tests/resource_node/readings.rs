@@ -1,0 +1,108 @@
+//! Each reading, by the clock and at a time that is given.
+
+use leaparray::{Clock, NodeSnapshot, ResourceNode};
+
+use super::*;
+
+type Node = ResourceNode<ManualClock>;
+
+/// A reading, by the clock of the node and at a time.
+type Reading<R> = (fn(&Node) -> R, fn(&Node, Timestamp) -> R);
+
+/// Requests in two buckets, half a second apart: three permits and one that was blocked, then one permit and two
+/// that were blocked. Then a permit of the next bucket is taken. Returns the time.
+fn record(node: &Node, clock: &ManualClock) -> Timestamp {
+    clock.advance(Duration::from_secs(10));
+    let in_flight = node.enter_many_at(clock.now(), 3);
+    node.block_at(clock.now());
+    clock.advance(millis(7));
+    in_flight.success();
+    clock.advance(millis(493));
+    let in_flight = node.enter_at(clock.now());
+    node.block_many_at(clock.now(), 2);
+    in_flight.exception_at(clock.now().saturating_add(millis(3)));
+    assert!(node.try_occupy_next_at(clock.now(), 1, 5).is_some());
+    clock.now()
+}
+
+/// Checks each reading by the clock, and at that time once the clock has gone on.
+fn check<R: PartialEq + std::fmt::Debug>(readings: &[(Reading<R>, R)]) {
+    let (node, clock) = node();
+    let now = record(&node, &clock);
+    for ((by_clock, _), expected) in readings {
+        assert_eq!(by_clock(&node), *expected);
+    }
+    clock.advance(Duration::from_secs(3_600));
+    for ((_, at), expected) in readings {
+        assert_eq!(at(&node, now), *expected);
+    }
+}
+
+#[test]
+fn rates() {
+    check(&[
+        ((|node| node.qps(Pass), |node, now| node.qps_at(now, Pass)), 4.0),
+        ((Node::total_qps, Node::total_qps_at), 7.0),
+        ((|node| node.max_qps(Block), |node, now| node.max_qps_at(now, Block)), 4.0),
+    ]);
+    check(&[(
+        (|node| node.previous_qps(Pass), |node, now| node.previous_qps_at(now, Pass)),
+        Some(6.0),
+    )]);
+}
+
+#[test]
+fn sums() {
+    check(&[
+        ((|node| node.minute_sum(Block), |node, now| node.minute_sum_at(now, Block)), 3),
+        ((Node::waiting, Node::waiting_at), 1),
+    ]);
+    check(&[((Node::max_concurrency, Node::max_concurrency_at), Some(1))]);
+}
+
+#[test]
+fn response_times() {
+    check(&[
+        ((Node::avg_rt, Node::avg_rt_at), Some(millis(5))),
+        ((Node::min_rt, Node::min_rt_at), Some(millis(3))),
+        ((Node::max_rt, Node::max_rt_at), Some(millis(7))),
+    ]);
+}
+
+#[test]
+fn snapshots() {
+    let rates = |snapshot: NodeSnapshot| {
+        [
+            snapshot.pass_qps(),
+            snapshot.block_qps(),
+            snapshot.total_qps(),
+            snapshot.success_qps(),
+            snapshot.exception_qps(),
+            snapshot.qps(Block),
+            snapshot.max_success_qps,
+        ]
+    };
+    let (node, clock) = node();
+    let now = record(&node, &clock);
+    let snapshot = node.snapshot();
+    assert_eq!((snapshot.timestamp, snapshot.waiting, snapshot.concurrency), (now, 1, 0));
+    assert_eq!((snapshot.avg_rt(), snapshot.minute.totals.sum(Block)), (Some(millis(5)), 3));
+    assert_eq!(
+        (snapshot.previous_pass_qps(), snapshot.previous_block_qps()),
+        (Some(6.0), Some(2.0))
+    );
+    assert_eq!(rates(snapshot), [4.0, 3.0, 7.0, 3.0, 1.0, 3.0, 6.0]);
+    clock.advance(millis(500));
+    assert_eq!(node.snapshot().occupied_pass_qps(), 1.0);
+    clock.advance(Duration::from_secs(3_600));
+    assert_eq!(rates(node.snapshot_at(now)), [4.0, 3.0, 7.0, 3.0, 1.0, 3.0, 6.0]);
+}
+
+#[test]
+fn node_is_printed_with_its_concurrency() {
+    let (node, _) = node();
+    let _in_flight = node.enter();
+    let printed = format!("{node:?}");
+    assert!(printed.starts_with("ResourceNode { config: NodeConfig"), "{printed}");
+    assert!(printed.ends_with("concurrency: 1, .. }"), "{printed}");
+}
