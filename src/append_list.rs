@@ -8,8 +8,9 @@ use crate::sync::{Arc, Lazy, into_inner};
 
 /// A linked list to which threads append without a lock. Items are never removed.
 ///
-/// Each link is made once, by the thread that is first. A thread that is second looks at the item of the first one, and
-/// goes on to the next link. So if two threads append equal items at once, the list has one of them.
+/// Each link is made once, by the thread that is first. A thread that loses the race takes the winner's item if it is the
+/// one that it wants, and otherwise goes on to the next link. So if two threads append equal items at once, the list has
+/// one of them.
 pub(crate) struct AppendList<T> {
     first: Link<T>,
 }
@@ -38,8 +39,8 @@ impl<T> AppendList<T> {
         std::iter::successors(self.first.get(), |item| item.next.get())
     }
 
-    /// The first item of which `is_it` holds, and its index. If there is none, and fewer than `max` items, what
-    /// `make` returns is appended: `is_it` must hold of it.
+    /// The first item for which `is_it` holds, and its index. If there is none, and there are fewer than `max` items,
+    /// this appends the result of `make`, for which `is_it` must hold.
     pub(crate) fn find_or_append(
         &self,
         is_it: impl Fn(&T) -> bool,

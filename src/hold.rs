@@ -44,7 +44,7 @@ impl<B> Deref for CurrentBucket<'_, B> {
 ///
 /// It stays with the thread that got it. The thread may lend the bucket to another one. For that, a bucket of your own
 /// must count either by stores with `Release`, or by read-modify-writes of words to which its
-/// [`reset`](crate::Bucket::reset) always stores, also if they are empty already, as
+/// [`reset`](crate::Bucket::reset) always stores, even if they are zero already, as
 /// [`MetricBucket`](crate::MetricBucket) does. Otherwise, a read that holds nothing could count what was added in a later use
 /// of the bucket.
 pub struct WrapRef<'a, B> {

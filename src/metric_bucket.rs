@@ -61,7 +61,7 @@ impl MetricBucket {
     const fn writer(&self) -> SharedWriter<'_> {
         // No fence for a thread that was lent the bucket by the one that holds its wrap: each counter is reset after
         // the release fence in `BucketWrap::renew`, and every add is a read-modify-write, which continues that release
-        // sequence. So a read that finds the add finds the end of the use before.
+        // sequence. So a read that sees the add also sees that the previous use has ended.
         SharedWriter(&self.cell)
     }
 

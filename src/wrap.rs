@@ -127,8 +127,8 @@ impl<B: Bucket> BucketWrap<B> {
             return false;
         }
         stall::at(Point::Free);
-        // It has left its slot already, unless it lost the race for one. Release: pairs with the Acquire in `read`. A
-        // read that finds the bucket being emptied, or what is counted in its next use, finds that the start is gone.
+        // Relaxed: the wrap has left its slot, or never was in one. The release fence pairs with the acquire fence in
+        // `read`: a read that sees the bucket being emptied, or an add of its next use, sees this store.
         self.live.store(UNUSED, Ordering::Relaxed);
         fence(Ordering::Release);
         stall::at(Point::NotLive);

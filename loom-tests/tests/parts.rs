@@ -9,7 +9,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-/// How many executions of a model with many are run.
+/// The number of executions to run of a model that has too many.
 const SOME: usize = 100_000;
 
 /// A history of one slot in which buckets 0 and 1 were sealed.

@@ -157,7 +157,7 @@ fn what_the_last_holder_recorded_is_settled() {
     });
 }
 
-/// Twice: as above.
+/// Records twice, as above.
 #[test]
 fn what_is_recorded_in_what_was_removed_is_not_lost() {
     show_all_words();

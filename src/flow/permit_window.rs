@@ -99,7 +99,7 @@ impl PermitWindow {
         }
     }
 
-    /// The word of the newest bucket. After a failed compare-exchange, this finds what that has found, or a later one.
+    /// The word of the newest bucket. After a failed compare-exchange, this returns the word that it found, or a later one.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of `take`")]
     fn load(&self) -> u64 {

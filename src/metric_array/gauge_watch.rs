@@ -22,18 +22,18 @@ use crate::timestamp::Timestamp;
 ///
 /// A look sets the limit to the number of own requests in flight. At a look by time, that is an arbitrary number: if the
 /// limit stayed there, each further request would look until as many are in flight as usual. So after a look by time,
-/// each further look raises the limit above that number, by a step of 1, 2, 4, and so on. Two bounds hold for that:
+/// each further look raises the limit above that number, by a step of 1, 2, 4, and so on. It does not go beyond
 ///
 /// - the limit that was in force before the look by time;
-/// - the number at which the concurrency, by the requests of this thread alone, would be above the highest that the
-///   thread has recorded in the bucket.
+/// - the number at which the concurrency, by the requests of this thread alone, would be the highest that the thread has
+///   recorded in the bucket.
 ///
-/// So from one look to the next, the number of own requests rises by no more than it had risen since the last look by
-/// time.
+/// So between two looks, the number of own requests rises by at most as much as it had risen since the last look by time;
+/// the next request looks.
 ///
 /// # Order
 ///
-/// A thread notes that an own request has ended elsewhere before it counts the end, which is released. The owner
+/// A thread that ends a request of another cell notes this before it counts the end, which is released. The owner
 /// acquires the ends that it counts when it looks, and reads the notes after that. So each end that is in the gauge is in
 /// the notes that the look has found, and none of them raises the limit afterwards.
 #[derive(Debug)]

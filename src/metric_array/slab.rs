@@ -67,8 +67,9 @@ pub struct CellMemory {
     pub in_use: usize,
     /// The number of cells that were used and wait for their next window.
     pub free: usize,
-    /// The number of bytes that all cells take, including cells that were never used: 128 for each, and 64 more if
-    /// requests of a [`ResourceNode`](crate::ResourceNode) end on other threads than they enter on.
+    /// The number of bytes that all cells take, including cells that were never used: 128 for each, and 64 more for each
+    /// cell of a chunk if a request of a [`ResourceNode`](crate::ResourceNode) that entered in one of them has ended in
+    /// another cell.
     pub bytes: usize,
     /// The number of bytes that the threads' caches of cells take: one cache for each thread that has
     /// recorded and not ended, and those that wait for the next thread.

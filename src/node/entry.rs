@@ -21,7 +21,8 @@ use crate::timestamp::Timestamp;
 /// when it is dropped, which counts as an exception: on an early return, in a panic, in a future that
 /// is cancelled where it awaits. In each case its response time is recorded, in the bucket in which it
 /// ends, and one less is under way. If the clock panics when it is read for that, the request ends as an exception at
-/// the time at which it entered, without a response time.
+/// the time at which it entered, without a response time; but if the entry is dropped by another panic, the process
+/// aborts.
 ///
 /// It can be sent to another thread, and end there. `N` is how it holds its node: a reference, or for
 /// one that is not to borrow it, an [`Arc`](std::sync::Arc) or what a registry gives out.

@@ -215,7 +215,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
             if let Some(rt_nanos) = rt_nanos {
                 cell.writer().record_rt(rt_nanos);
             }
-            // First: a thread that counts the end when it looks at the gauge then finds it noted.
+            // Noted before it is counted: a look that counts this end also finds the note.
             if here != origin {
                 array.note_end_elsewhere(origin);
             }

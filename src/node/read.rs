@@ -142,14 +142,15 @@ impl<C: Clock + Clone> ResourceNode<C> {
     ///
     /// A thread adds up the counts of all threads when a request enters on it that is the first in a bucket, when more of
     /// the requests that entered on it are in flight than shortly before, and when it last did so a thousandth of a bucket
-    /// ago or longer. So the result is exact if all requests enter on one thread, wherever they end, and under one
-    /// geometry.
+    /// ago or longer. So the result is exact if all requests enter on one thread, wherever they end, under one geometry, and
+    /// no request ends on another thread while one enters. If a request ends while another one enters, a maximum of that
+    /// moment may be missed, even if [`concurrency`](Self::concurrency) has returned it.
     ///
-    /// If requests enter on several threads, these can reach a maximum together that none of them finds at once, because
-    /// none has more requests in flight than in the last two thousandths of a bucket, up to a factor of two. Such a maximum
-    /// is found by the next request that enters on a thread which last added up a thousandth of a bucket ago, if as many
-    /// requests are still in flight then. Requests that enter or end while a thread adds up may be missed. The result is
-    /// never higher than the highest concurrency there was.
+    /// If requests enter on several threads, they can reach a maximum together that no thread finds at once: a thread does
+    /// not add up while its own requests in flight are at most about twice as many as in the last two thousandths of a
+    /// bucket. Such a maximum is found by the next request that enters on a thread which last added up a thousandth of a
+    /// bucket ago, if as many requests are still in flight then. The result is never higher than the highest concurrency
+    /// there was.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
         self.second_totals(now).max_concurrency()
     }

@@ -39,7 +39,7 @@ impl Geometry {
 
     /// Changes it, and has what is listed told. One thread at a time does this.
     pub(crate) fn change(&self, config: NodeConfig, tell: impl FnOnce()) {
-        /// The change has ended, also if `tell` panics, as it does if a clock panics when it is cloned.
+        /// Counts the end of the change when it is dropped, so also if `tell` panics, as when a clock panics in `clone`.
         struct End<'a>(&'a Geometry);
         impl Drop for End<'_> {
             fn drop(&mut self) {
@@ -73,7 +73,7 @@ impl Geometry {
         }
     }
 
-    /// If two threads each do something, call this, and then look for what the other one has done, one of them finds it.
+    /// Of two threads that each act, then call this, and then look for the other's action, at least one finds it.
     pub(crate) fn take_turn(&self) -> u64 {
         self.count(0)
     }

@@ -31,7 +31,7 @@ use places::Places;
 
 /// Resources by name: a node for each, made when it is first asked for.
 ///
-/// Looking a name up takes no lock, and finds at most one node for it, whoever races. What is given out
+/// Looking a name up takes no lock, except for a [thread's first look-up](Self::get). Threads that race find one node for it. What is given out
 /// is a [`Resource`], which can be kept: while anybody has it, the resource is
 /// [not evicted](Self::evict_idle), so that nobody records where no one looks.
 ///
@@ -144,7 +144,7 @@ impl<C: Clock + Clone> Registry<C> {
 
     /// The resource of that name, made if it is not listed: inbound, with the registry's geometry.
     ///
-    /// If it is listed, this waits for no other thread, as [`get`](Self::get). To list it, this may wait for a thread
+    /// Like [`get`](Self::get), this waits for no other thread if the resource is listed. To list it, this may wait for a thread
     /// that is making the map larger. A caller that needs the same resource for every request keeps the returned
     /// value, and looks nothing up.
     ///
@@ -152,8 +152,8 @@ impl<C: Clock + Clone> Registry<C> {
     ///
     /// [`RegistryError::Full`] if it is not listed and there is no place for it. While threads race to
     /// list one name, each of them takes a place until it knows that it has lost: the last place may be
-    /// taken by a thread that is about to list this very name, or to lose that race, or that has just taken another
-    /// resource off the list.
+    /// taken by a thread that is about to list this very name, or to lose that race, or that is taking a resource off
+    /// the list, which may be an earlier one of this name.
     #[inline]
     pub fn resource(&self, name: &str) -> Result<Resource<C>, RegistryError> {
         match self.get(name) {

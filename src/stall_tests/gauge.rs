@@ -21,6 +21,26 @@ fn enter(node: &Node) -> Entry<Node, ManualClock> {
     node.clone().enter_owned()
 }
 
+/// How often one look goes through the arrays, and stops at [`Point::MomentTaken`]: for the stamp, for the requests that
+/// have ended, for those that have entered, and again for those that have ended.
+const PASSES: usize = 4;
+
+/// A thread that reads the concurrency, stopped in that pass of its look.
+fn reader_stopped_in(pass: usize, node: &Node) -> Led<u64> {
+    let mut stopped = Led::start({
+        let node = node.clone();
+        move |leash| {
+            leash.put_on();
+            node.concurrency()
+        }
+    });
+    for _ in 0..pass {
+        assert!(stopped.lead(0));
+        stopped.lead_to(Point::MomentTaken);
+    }
+    stopped
+}
+
 /// Four are in flight, one of them ends elsewhere, and two more enter: five at once.
 #[test]
 fn maximum_is_found_beside_a_thread_that_is_stopped_while_it_ends_a_request() {
@@ -62,27 +82,22 @@ fn maximum_is_found_by_a_thread_that_is_stopped_before_it_looks() {
     assert_eq!(found, (5, Some(5)));
 }
 
-/// The request enters under a geometry that is new since the reader began, and ends under the one before.
+/// The request enters under a geometry that is new since the pass at which the reader is stopped, and ends under the one
+/// before.
 #[test]
-fn gauge_is_not_negative_beside_a_reader_that_is_stopped_before_the_geometry_changes() {
-    let node = node();
-    let before = *node.config();
-    let second = WindowConfig::new(4, Duration::from_secs(1)).unwrap();
-    let mut stopped = Led::start({
-        let node = node.clone();
-        move |leash| {
-            leash.put_on();
-            node.concurrency()
-        }
-    });
-    assert!(stopped.lead(0));
-    stopped.lead_to(Point::MomentTaken);
-    node.reconfigure(NodeConfig::new(second, second).unwrap());
-    let entry = enter(&node);
-    node.reconfigure(before);
-    entry.success();
-    let (found, _) = stopped.finish();
-    assert_eq!(found, 0);
+fn stopped_reader_finds_no_negative_gauge_beside_a_change_of_the_geometry() {
+    for pass in 1..=PASSES {
+        let node = node();
+        let before = *node.config();
+        let mut stopped = reader_stopped_in(pass, &node);
+        let second = WindowConfig::new(4, Duration::from_secs(1)).unwrap();
+        node.reconfigure(NodeConfig::new(second, second).unwrap());
+        let entry = enter(&node);
+        node.reconfigure(before);
+        entry.success();
+        let (found, _) = stopped.finish();
+        assert_eq!(found, 0, "pass {pass}");
+    }
 }
 
 /// The look has found that one has entered, and then that one more has ended than before.
@@ -90,18 +105,7 @@ fn gauge_is_not_negative_beside_a_reader_that_is_stopped_before_the_geometry_cha
 fn gauge_is_added_up_again_after_a_request_has_ended_in_the_middle_of_a_look() {
     let node = node();
     let entry = enter(&node);
-    let mut stopped = Led::start({
-        let node = node.clone();
-        move |leash| {
-            leash.put_on();
-            node.concurrency()
-        }
-    });
-    // Once for the stamp, once for the requests that have ended, and once for those that have entered.
-    for _ in 0..3 {
-        assert!(stopped.lead(0));
-        stopped.lead_to(Point::MomentTaken);
-    }
+    let mut stopped = reader_stopped_in(PASSES - 1, &node);
     entry.success();
     let (found, _) = stopped.finish();
     assert_eq!(found, 0);

@@ -33,7 +33,7 @@ points! {
     ListEdited,
     /// The edited list was swapped in: what was taken out of it is in nobody else's hands.
     ListSwapped,
-    /// Nobody holds the wrap that is to be used again.
+    /// No thread holds the wrap that is to be recycled.
     Free,
     /// It is not live, and not empty yet.
     NotLive,

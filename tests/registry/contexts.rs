@@ -103,7 +103,6 @@ fn resource_with_ten_thousand_contexts_is_dropped_on_a_small_stack() {
             resource.in_context(&context.to_string()).unwrap();
         }
         assert_eq!(resource.contexts().count(), 10_000);
-        assert!(format!("{resource:?} {registry:?}").len() < 1_000);
     };
     std::thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap();
 }

@@ -5,8 +5,8 @@
 //! orders only. Every add to an owned cell is such a load and store. A relaxed store to a shadow, which
 //! is never loaded, before each load makes the two loads conflict, so that both orders are explored.
 //!
-//! The counters of cells always have a shadow. All other `AtomicU32`s and `AtomicU64`s have one in a model
-//! that asks for it, by [`shadow_all_words`], and in all models if `SHADOWS` is set in the environment: it
+//! The counters of cells always have a shadow. All other `AtomicU32`s, `AtomicU64`s and `AtomicUsize`s have one in a
+//! model that asks for it, by [`shadow_all_words`], and in all models if `SHADOWS` is set in the environment: it
 //! multiplies the executions.
 
 use std::cell::Cell;
