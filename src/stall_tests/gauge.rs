@@ -89,7 +89,7 @@ fn stopped_reader_finds_no_negative_gauge_beside_a_change_of_the_geometry() {
     for pass in 1..=PASSES {
         let node = node();
         let before = *node.config();
-        let mut stopped = reader_stopped_in(pass, &node);
+        let stopped = reader_stopped_in(pass, &node);
         let second = WindowConfig::new(4, Duration::from_secs(1)).unwrap();
         node.reconfigure(NodeConfig::new(second, second).unwrap());
         let entry = enter(&node);
@@ -105,7 +105,7 @@ fn stopped_reader_finds_no_negative_gauge_beside_a_change_of_the_geometry() {
 fn gauge_is_added_up_again_after_a_request_has_ended_in_the_middle_of_a_look() {
     let node = node();
     let entry = enter(&node);
-    let mut stopped = reader_stopped_in(PASSES - 1, &node);
+    let stopped = reader_stopped_in(PASSES - 1, &node);
     entry.success();
     let (found, _) = stopped.finish();
     assert_eq!(found, 0);
