@@ -130,6 +130,20 @@ fn a_long_window_of_less_than_two_seconds() {
 }
 
 #[test]
+fn long_window_of_two_short_ones_keeps_the_previous_one() {
+    let (node, clock) = node();
+    let short = WindowConfig::new(1, Duration::from_secs(1)).unwrap();
+    let long = WindowConfig::new(2, Duration::from_secs(2)).unwrap();
+    node.reconfigure(NodeConfig::new(short, long).unwrap());
+    node.enter_many(3).success();
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(
+        (node.previous_qps(Pass), node.snapshot().previous_pass_qps()),
+        (Some(3.0), Some(3.0))
+    );
+}
+
+#[test]
 fn a_younger_geometry_knows_how_old_the_node_is() {
     let (node, clock) = node();
     clock.advance(millis(500));

@@ -88,9 +88,10 @@ fn an_entry_may_end_on_another_thread_and_later() {
 fn several_permits_are_one_request() {
     let (node, clock) = node();
     let entry = node.enter_many(7);
-    assert_eq!(node.concurrency(), 1);
+    assert_eq!((node.concurrency(), entry.permits(), entry.started()), (1, 7, NOON));
+    assert!(format!("{entry:?}").starts_with("Entry { started: Timestamp"));
     clock.advance(millis(10));
-    entry.success();
+    entry.success_at(NOON.saturating_add(millis(10)));
     node.block_many(3);
     assert_eq!(minute(&node), [7, 3, 7, 0]);
     assert_eq!(node.snapshot().second.totals.rt_count(), 1);
@@ -151,6 +152,31 @@ fn permits_of_the_next_bucket() {
     let lifetime = node.lifetime();
     assert_eq!([Pass, OccupiedPass].map(|event| lifetime.sum(event)), [12, 4]);
     assert_eq!(node.account().expired.sum(Pass), 8, "what was borrowed is not told apart");
+}
+
+#[test]
+fn permits_of_an_old_bucket_do_not_count_in_a_later_bucket_of_the_same_slot() {
+    let (node, clock) = node();
+    // The ring of permits has a slot more than the long window has buckets.
+    let slots = u32::try_from(node.config().minute().sample_count() + 1).unwrap();
+    for _ in 0..3 {
+        assert!(node.try_occupy_next(5, 5).is_some());
+        assert!(node.try_occupy_next(1, 5).is_none());
+        assert_eq!(node.waiting(), 5);
+        clock.advance(node.config().minute().bucket_len() * slots);
+    }
+}
+
+#[test]
+fn permits_of_the_last_bucket_of_all_are_counted() {
+    let (node, clock) = node();
+    let bucket = node.config().minute().bucket_len();
+    clock.set(Timestamp::MAX.saturating_sub(bucket));
+    assert!(node.try_occupy_next(2, 5).is_some());
+    assert_eq!(node.waiting(), 2);
+    clock.set(Timestamp::MAX);
+    assert!(node.try_occupy_next(1, 5).is_none());
+    assert_eq!(node.waiting(), 0);
 }
 
 #[test]
