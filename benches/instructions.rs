@@ -24,8 +24,10 @@ use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, LeakyBucket, Limiter, Promise, RandomSource, Rate,
     SlidingWindowLimiter, TokenBucket,
 };
-use leaparray::{CachedClock, Clock, Entry, LeapArray, ManualClock, SlidingWindow};
-use leaparray::{MetricBucket, NodeConfig, ResourceNode, Timestamp, WindowConfig};
+use leaparray::{
+    CachedClock, Clock, Entry, LeapArray, ManualClock, MetricBucket, NodeConfig, ResourceNode,
+    SlidingWindow, Timestamp, WindowConfig,
+};
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
 const RT: Duration = Duration::from_micros(250);

@@ -29,9 +29,8 @@ use arc_swap::ArcSwapOption;
 use criterion::{BenchmarkId, Criterion};
 use crossbeam_utils::CachePadded;
 use leaparray::MetricEvent::Pass;
-use leaparray::Timestamp;
 use leaparray::{
-    CachedClock, Clock, Entry, MonotonicClock, NodeConfig, ResourceNode, SlidingWindow,
+    CachedClock, Clock, Entry, MonotonicClock, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
 };
 
 use common::Group;

@@ -61,69 +61,42 @@ pub mod correctness {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod account;
-mod append_list;
-mod bucket;
-mod cell;
-mod clock;
-mod divisor;
-mod error;
-mod event;
+mod array;
+mod collections;
 pub mod flow;
-mod geometry;
-mod hold;
-mod leap_array;
+mod metric;
 mod metric_array;
-mod metric_bucket;
-mod metric_cell;
-#[cfg(feature = "sentinel-format")]
-mod metric_line;
-mod metric_totals;
 mod node;
-mod pool;
 mod registry;
-mod retired;
-mod ring;
-mod second_metrics;
-#[cfg(feature = "serde")]
-mod serde_nanos;
-mod span;
 #[cfg(all(test, not(loom)))]
 mod stall_tests;
 mod sync;
-mod timestamp;
+mod time;
 mod window;
-mod wrap;
 
-pub use account::Account;
-pub use bucket::Bucket;
-pub use clock::{CachedClock, Clock, ManualClock, MonotonicClock};
-#[cfg(loom)]
-#[doc(hidden)]
-pub use clock::{Source, Steering};
-pub use error::{ConfigError, NodeConfigError, ViewError};
-pub use event::MetricEvent;
-pub use geometry::WindowConfig;
-pub use hold::{CurrentBucket, WrapRef};
-pub use leap_array::LeapArray;
+pub use array::{Account, Bucket, BucketWrap, CurrentBucket, LeapArray, WrapRef};
+pub use metric::{MetricBucket, MetricEvent, MetricTotals, SecondMetrics};
+#[cfg(feature = "sentinel-format")]
+pub use metric::{MetricLine, MetricLineError, ThinLine};
 pub use metric_array::CellMemory;
 #[cfg(loom)]
 #[doc(hidden)]
 pub use metric_array::parts;
-pub use metric_bucket::MetricBucket;
-#[cfg(feature = "sentinel-format")]
-pub use metric_line::{MetricLine, MetricLineError, ThinLine};
-pub use metric_totals::MetricTotals;
 pub use node::{
-    Entry, NodeConfig, NodeSnapshot, Occupied, ResourceNode, SecondsCursor, WindowSnapshot,
+    Entry, NodeConfig, NodeConfigError, NodeSnapshot, Occupied, ResourceNode, SecondsCursor,
+    WindowSnapshot,
 };
 pub use registry::{
     Registry, RegistryConfig, RegistryError, Resource, ResourceConfig, Resources, Traffic,
 };
-pub use second_metrics::SecondMetrics;
 #[cfg(loom)]
 #[doc(hidden)]
 pub use sync::{shadow_all_words, show_all_words};
-pub use timestamp::Timestamp;
+pub use time::{
+    CachedClock, Clock, ConfigError, ManualClock, MonotonicClock, Timestamp, ViewError,
+    WindowConfig,
+};
+#[cfg(loom)]
+#[doc(hidden)]
+pub use time::{Source, Steering};
 pub use window::{BucketTotals, SlidingWindow};
-pub use wrap::BucketWrap;

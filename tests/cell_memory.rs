@@ -5,8 +5,10 @@
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{CellMemory, ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow};
-use leaparray::{Timestamp, WindowConfig};
+use leaparray::{
+    CellMemory, ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
+    WindowConfig,
+};
 
 fn window() -> SlidingWindow<ManualClock> {
     let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();

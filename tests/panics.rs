@@ -12,8 +12,10 @@ use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, Decision, FixedWindow, LeakyBucket, Limiter, RandomSource,
     Rate, RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
-use leaparray::{Bucket, Clock, LeapArray, ManualClock, MetricEvent, NodeConfig, Registry};
-use leaparray::{RegistryConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig};
+use leaparray::{
+    Bucket, Clock, LeapArray, ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig,
+    ResourceNode, SlidingWindow, Timestamp, WindowConfig,
+};
 
 /// Whether `act` panics.
 fn panics<R>(act: impl FnOnce() -> R) -> bool {

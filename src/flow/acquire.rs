@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Decision, Limiter, Refusal};
-use crate::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 impl<P> Decision<P> {
     /// Waits on this thread for as long as it says, and gives what it holds.
@@ -157,8 +157,8 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use super::*;
-    use crate::clock::ManualClock;
     use crate::flow::{LeakyBucket, Rate, Reason, TokenBucket};
+    use crate::time::ManualClock;
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -246,7 +246,7 @@ mod tests {
 
     impl Limiter for Hasty {
         fn now(&self) -> Timestamp {
-            crate::clock::Clock::now(&self.0)
+            crate::time::Clock::now(&self.0)
         }
 
         fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision {

@@ -5,9 +5,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::clock::Clock;
 use crate::node::{Entry, ResourceNode};
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, Timestamp};
 
 /// What a request is told, and what it holds while it goes ahead, if that is anything.
 ///

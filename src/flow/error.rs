@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::error::ConfigError;
+use crate::time::ConfigError;
 
 /// Why so many permits in an interval are no [`Rate`](super::Rate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use super::{Decision, LimitError, Limiter, SlidingWindowLimiter};
-use crate::clock::{Clock, MonotonicClock};
-use crate::geometry::WindowConfig;
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
 /// Admits at most `limit` permits in each interval, such as each full minute: the plain counter.
 ///

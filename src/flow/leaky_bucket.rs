@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use super::{Decision, Limiter, Rate, Reason, Refusal};
-use crate::clock::{Clock, MonotonicClock};
 use crate::sync::{AtomicU64, Ordering};
-use crate::timestamp::{Timestamp, saturating_nanos};
+use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 
 /// Spaces requests evenly: each is told how long to wait, and is refused if that is too long. What
 /// Sentinel calls a throttling controller.

@@ -1,7 +1,7 @@
 //! The one face of what hands out permits.
 
 use super::Decision;
-use crate::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// What hands out permits at a rate: the one that a service is configured with can be any.
 ///

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use super::word::{Layout, Word};
 use super::{Decision, LimitError, Refusal};
-use crate::geometry::{WindowConfig, run};
 use crate::sync::{AtomicU64, Ordering};
-use crate::timestamp::Timestamp;
+use crate::time::{Timestamp, WindowConfig, run};
 
 /// How many permits were taken in the last buckets: never more than were free, whoever races.
 ///

@@ -4,8 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::RateError;
-use crate::divisor::Divisor;
-use crate::timestamp::saturating_nanos;
+use crate::time::{Divisor, saturating_nanos};
 
 /// So many permits in an interval, evenly: from one in 584 years to one a nanosecond.
 ///

@@ -5,11 +5,9 @@ use std::ops::Deref;
 
 use super::permit_window::{Full, PermitWindow, Quota};
 use super::{Decision, LimitError, Limiter, Reason, Refusal};
-use crate::clock::{Clock, MonotonicClock};
-use crate::geometry::WindowConfig;
 use crate::node::{Entry, ResourceNode};
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
 /// Admits at most `limit` permits in any window of n buckets: exactly, however many race for the last.
 ///

@@ -1,9 +1,8 @@
 //! Requests at a rate, and bursts.
 
 use super::{Decision, Limiter, Rate, Reason, Refusal};
-use crate::clock::{Clock, MonotonicClock};
 use crate::sync::{AtomicU64, Ordering};
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// A bucket that tokens drop into at a rate until it is full; a request takes as many as it has permits,
 /// or is refused. It begins full.

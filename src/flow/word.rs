@@ -1,7 +1,6 @@
 //! A bucket, a flag and a count, in one word.
 
-use crate::geometry::WindowConfig;
-use crate::timestamp::Timestamp;
+use crate::time::{Timestamp, WindowConfig};
 
 /// What a word says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,44 +11,31 @@
 //! A count is in a bound cell or in the history, and moves from one to the other at the moment at
 //! which the history's head changes: see [`history::History`].
 
-mod atomic_counts;
-mod cell_table;
-mod counts;
+mod cells;
 mod gauge;
-mod gauge_watch;
 mod history;
-mod ledger;
-mod ledgers;
-mod mask;
-mod origin;
 #[cfg(loom)]
 pub mod parts;
 mod read;
-mod slab;
-mod tagged_index;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod thread_cache;
-mod thread_cell;
 
-pub(crate) use counts::Counts;
+pub use cells::CellMemory;
+pub(crate) use cells::origin::Origin;
+pub(crate) use cells::thread_cache::OwnedCell;
 pub(crate) use gauge::Gauge;
-pub(crate) use origin::Origin;
-pub use slab::CellMemory;
-pub(crate) use thread_cache::OwnedCell;
 
 use std::fmt;
 
-use crate::geometry::WindowConfig;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, Lazy, Ordering};
-use crate::timestamp::Timestamp;
-use cell_table::{CellTable, GroupOfCells};
+use crate::time::{Timestamp, WindowConfig};
+use cells::cell_table::{CellTable, GroupOfCells};
+use cells::thread_cache::{self, Lease, Leased};
+use cells::thread_cell::{LATE, State, ThreadCell};
+use history::ledger::{CellStep, GaugeCounts};
 use history::{History, Sealed};
-use ledger::{CellStep, GaugeCounts};
 use read::Moment;
-use thread_cache::{Lease, Leased};
-use thread_cell::{LATE, State, ThreadCell};
 
 /// How many abandoned cells a sweep retires at most. Each of them is one publication, by the thread that is
 /// first in a new bucket.

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use super::cell_table::CellTable;
-use super::counts::Counts;
+use super::cells::cell_table::CellTable;
+use super::cells::slab::slab;
+use super::cells::thread_cell::{State, ThreadCell};
+use super::history::ledger::GaugeCounts;
+use super::history::ledgers::Ledgers;
 use super::history::{History, Sealed};
-use super::ledger::GaugeCounts;
-use super::ledgers::Ledgers;
-use super::slab::slab;
-use super::thread_cell::{State, ThreadCell};
-use crate::event::MetricEvent;
-use crate::geometry::WindowConfig;
+use crate::metric::{Counts, MetricEvent};
+use crate::time::WindowConfig;
 
 const PASS: MetricEvent = MetricEvent::Pass;
 

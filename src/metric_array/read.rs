@@ -4,17 +4,14 @@ use std::cell::Cell;
 use std::ops::{Range, RangeInclusive};
 
 use super::MetricArray;
-use super::counts::Counts;
+use super::cells::thread_cell::{LATE, ThreadCell};
+use super::history::ledger::Ledger;
 use super::history::{Head, History, Row, validate_reads};
-use super::ledger::Ledger;
-use super::thread_cell::{LATE, ThreadCell};
-use crate::account::Account;
-use crate::cell::CEILING;
-use crate::event::MetricEvent;
-use crate::metric_totals::MetricTotals;
+use crate::array::Account;
+use crate::metric::{CEILING, Counts, MetricEvent, MetricTotals};
 use crate::sync::Ordering;
 use crate::sync::stall::{self, Point};
-use crate::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The numbers of buckets that follow each other, both ends included.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::*;
-use crate::event::MetricEvent;
+use crate::metric::MetricEvent;
 
 fn add(array: &MetricArray, number: u64) {
     array.record(array.config().start_of(number), |cell, _| {

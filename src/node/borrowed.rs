@@ -1,6 +1,6 @@
 //! Permits taken from a bucket before its time.
 
-use crate::bucket::Bucket;
+use crate::array::Bucket;
 use crate::sync::{AtomicU64, Ordering};
 
 /// How many permits of one bucket have been given away before its time.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::error::NodeConfigError;
-use crate::geometry::WindowConfig;
+use super::error::NodeConfigError;
+use crate::time::WindowConfig;
 
 /// The geometry of a [`ResourceNode`](crate::ResourceNode): a short window and a long one over the
 /// same buckets, by default the last second and the last minute.

@@ -4,16 +4,15 @@
     reason = "one call that is not inlined, and the entry goes through memory: a fifth as much again"
 )]
 
-use std::fmt;
-use std::mem;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::{fmt, mem};
 
-use super::{Occupied, ResourceNode};
-use crate::clock::{Clock, MonotonicClock};
-use crate::event::MetricEvent;
+use super::ResourceNode;
+use super::occupy::Occupied;
+use crate::metric::MetricEvent;
 use crate::metric_array::Origin;
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// A request that was let in and has not ended yet.
 ///
@@ -71,6 +70,17 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// ```
     pub fn enter_owned(self: Arc<Self>) -> Entry<Arc<Self>, C> {
         Entry::enter(self)
+    }
+
+    /// Lets a request in whose permits were taken before: counts one more under way, and no pass.
+    pub fn enter_occupied(&self, occupied: Occupied) -> Entry<&Self, C> {
+        self.enter_occupied_at(self.clock().now(), occupied)
+    }
+
+    /// The same at `now`. For an entry that is to live as long as it likes there is
+    /// [`Entry::enter_occupied_at`].
+    pub fn enter_occupied_at(&self, now: Timestamp, occupied: Occupied) -> Entry<&Self, C> {
+        Entry::enter_occupied_at(self, now, occupied)
     }
 }
 

@@ -4,15 +4,11 @@ use std::ops::RangeInclusive;
 
 use super::borrowed::{Borrowed, Permits};
 use super::config::NodeConfig;
-use crate::clock::Clock;
-use crate::event::MetricEvent;
-use crate::geometry::WindowConfig;
-use crate::leap_array::LeapArray;
+use crate::array::LeapArray;
+use crate::metric::{MetricEvent, MetricTotals};
 use crate::metric_array::MetricArray;
-use crate::metric_totals::MetricTotals;
-use crate::span::Span;
 use crate::sync::Lazy;
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, Span, Timestamp, WindowConfig};
 use crate::window::SlidingWindow;
 
 /// A geometry that a node has had, with the array that goes with it.
@@ -119,7 +115,7 @@ impl<C: Clock> Generation<C> {
 }
 
 fn permits(array: &LeapArray<Borrowed>, numbers: RangeInclusive<u64>) -> u64 {
-    let look = |bucket: &Borrowed| crate::bucket::Bucket::total(bucket).0;
+    let look = |bucket: &Borrowed| crate::array::Bucket::total(bucket).0;
     array.fold_over(numbers, 0, look, u64::saturating_add)
 }
 

@@ -3,6 +3,7 @@
 mod borrowed;
 mod config;
 mod entry;
+mod error;
 mod generation;
 mod occupy;
 mod read;
@@ -13,20 +14,19 @@ mod sum;
 
 pub use config::NodeConfig;
 pub use entry::Entry;
+pub use error::NodeConfigError;
 pub use occupy::Occupied;
 pub use seconds::SecondsCursor;
 pub use snapshot::{NodeSnapshot, WindowSnapshot};
 
-use std::fmt;
-use std::iter;
+use std::{fmt, iter};
 
-use crate::append_list::AppendList;
-use crate::clock::{Clock, MonotonicClock};
-use crate::event::MetricEvent;
+use crate::collections::AppendList;
+use crate::metric::MetricEvent;
 use crate::metric_array::{Gauge, MetricArray, Origin, OwnedCell};
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicUsize, Ordering};
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, MonotonicClock, Timestamp};
 use crate::window::SlidingWindow;
 use generation::Generation;
 

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Entry, ResourceNode};
-use crate::clock::Clock;
-use crate::event::MetricEvent;
-use crate::span::Span;
-use crate::timestamp::Timestamp;
+use super::ResourceNode;
+use crate::metric::MetricEvent;
+use crate::time::{Clock, Span, Timestamp};
 
 /// Permits that were taken of the next bucket: to be used when that begins.
 #[derive(Debug, PartialEq, Eq)]
@@ -105,16 +103,5 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// How many permits of the bucket after that of `now` are taken.
     pub fn waiting_at(&self, now: Timestamp) -> u64 {
         self.generations().fold(0, |sum, generation| sum.saturating_add(generation.waiting(now)))
-    }
-
-    /// Lets a request in whose permits were taken before: counts one more under way, and no pass.
-    pub fn enter_occupied(&self, occupied: Occupied) -> Entry<&Self, C> {
-        self.enter_occupied_at(self.clock().now(), occupied)
-    }
-
-    /// The same at `now`. For an entry that is to live as long as it likes there is
-    /// [`Entry::enter_occupied_at`].
-    pub fn enter_occupied_at(&self, now: Timestamp, occupied: Occupied) -> Entry<&Self, C> {
-        Entry::enter_occupied_at(self, now, occupied)
     }
 }

@@ -4,12 +4,9 @@ use std::time::Duration;
 
 use super::ResourceNode;
 use super::generation::add_borrowed;
-use crate::account::Account;
-use crate::clock::Clock;
-use crate::event::MetricEvent;
-use crate::metric_totals::MetricTotals;
-use crate::span::Span;
-use crate::timestamp::Timestamp;
+use crate::array::Account;
+use crate::metric::{MetricEvent, MetricTotals};
+use crate::time::{Clock, Span, Timestamp};
 use crate::window::{SlidingWindow, per_second};
 
 impl<C: Clock + Clone> ResourceNode<C> {

@@ -2,8 +2,7 @@
 
 use super::ResourceNode;
 use super::generation::Generation;
-use crate::clock::Clock;
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, Timestamp};
 
 impl<C: Clock> ResourceNode<C> {
     /// Nothing was recorded with this time or a later one: the end of the newest bucket that anything

@@ -2,13 +2,9 @@
 
 use super::ResourceNode;
 use super::config::NANOS_PER_SEC;
-use crate::clock::Clock;
-use crate::event::MetricEvent;
-use crate::metric_totals::MetricTotals;
-use crate::second_metrics::SecondMetrics;
-use crate::span::Span;
+use crate::metric::{MetricEvent, MetricTotals, SecondMetrics};
 use crate::sync::{AtomicU64, Ordering};
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, Span, Timestamp};
 
 /// How far the seconds of a node have been delivered: what a reader keeps from poll to poll.
 ///

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use super::ResourceNode;
-use crate::clock::Clock;
-use crate::event::MetricEvent;
-use crate::metric_totals::MetricTotals;
-use crate::timestamp::Timestamp;
+use crate::metric::{MetricEvent, MetricTotals};
+use crate::time::{Clock, Timestamp};
 use crate::window::per_second;
 
 /// What a [`ResourceNode`] was when it was looked at: plain data, to be kept, compared or sent.
@@ -118,7 +116,10 @@ impl NodeSnapshot {
 #[non_exhaustive]
 pub struct WindowSnapshot {
     /// What rates are divided by: the interval, or how much of it the node has been there for.
-    #[cfg_attr(feature = "serde", serde(with = "crate::serde_nanos", rename = "length_nanos"))]
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "crate::time::serde_nanos", rename = "length_nanos")
+    )]
     pub length: Duration,
     /// What was recorded.
     pub totals: MetricTotals,

@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 
 use super::snapshot::{NodeSnapshot, WindowSnapshot};
-use crate::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 impl NodeSnapshot {
     /// Of nothing: what others are added to.

@@ -5,9 +5,9 @@ use std::sync::PoisonError;
 use super::Registry;
 use super::config::Traffic;
 use super::listed::Listed;
-use crate::clock::Clock;
-use crate::metric_totals::MetricTotals;
+use crate::metric::MetricTotals;
 use crate::sync::{Arc, MutexGuard};
+use crate::time::Clock;
 
 /// What those that are gone have recorded.
 #[derive(Debug)]

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use super::Registry;
 use super::listed::Listed;
-use crate::clock::Clock;
 use crate::sync::Arc;
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, Timestamp};
 
 impl<C: Clock + Clone> Registry<C> {
     /// Evicts what has been idle for that long, and says how many resources that were.

@@ -1,7 +1,6 @@
 //! Going through all resources.
 
-use std::fmt;
-use std::vec;
+use std::{fmt, vec};
 
 use super::Registry;
 use super::listed::Listed;

@@ -4,14 +4,14 @@ use std::iter;
 
 use super::config::Traffic;
 use super::context::{Context, KeptContext};
+use super::error::RegistryError;
 use super::holders::Holders;
 use super::{Common, Registry};
-use crate::append_list::AppendList;
-use crate::clock::Clock;
-use crate::metric_totals::MetricTotals;
+use crate::collections::AppendList;
+use crate::metric::MetricTotals;
 use crate::node::{NodeConfig, NodeSnapshot, ResourceNode};
 use crate::sync::{Arc, Name};
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, Timestamp};
 
 /// A resource that is listed, or was.
 //
@@ -88,6 +88,22 @@ impl<C: Clock + Clone> Listed<C> {
         // Who appends a context has asked the node before; here it is found, or it asks once more.
         self.common.geometry.take_turn();
         self.contexts().for_each(|context| context.node().reconfigure(config));
+    }
+
+    /// The context of that name, appended to the list if it is not there and not one too many.
+    pub(crate) fn context(
+        &self,
+        name: &str,
+        config: NodeConfig,
+    ) -> Result<&KeptContext<C>, RegistryError> {
+        let max = self.common().max_contexts;
+        let make =
+            || Context::new(name, ResourceNode::with_clock(config, self.node().clock().clone()));
+        let found = self.context_list().find_or_append(|context| context.name() == name, make, max);
+        found.map(|(_, context)| context).ok_or_else(|| {
+            let (resource, context) = (self.name().as_ref().into(), name.into());
+            self.common().refuse(RegistryError::TooManyContexts { max, resource, context })
+        })
     }
 
     /// Whether nothing was recorded with a time after `now − idle`, in it or in any of its contexts.

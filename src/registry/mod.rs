@@ -20,10 +20,10 @@ pub use resource::Resource;
 
 use std::fmt;
 
-use crate::clock::{Clock, MonotonicClock};
 use crate::node::NodeConfig;
 use crate::sync::stall::{self, Point};
 use crate::sync::{Arc, AtomicU64, Mutex, Name, Names, Ordering};
+use crate::time::{Clock, MonotonicClock};
 use departed::Departed;
 use geometry::Geometry;
 use listed::Listed;

@@ -7,10 +7,9 @@ use super::config::Traffic;
 use super::context::KeptContext;
 use super::error::RegistryError;
 use super::listed::Listed;
-use crate::clock::{Clock, MonotonicClock};
 use crate::node::{Entry, NodeConfig, NodeSnapshot, ResourceNode};
 use crate::sync::Arc;
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// A resource of a [`Registry`](crate::Registry), held: dereferences to its node.
 ///

@@ -2,10 +2,9 @@
 
 use super::Registry;
 use super::config::Traffic;
-use crate::clock::Clock;
-use crate::metric_totals::MetricTotals;
+use crate::metric::MetricTotals;
 use crate::node::NodeSnapshot;
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, Timestamp};
 
 impl<C: Clock + Clone> Registry<C> {
     /// Everything that was ever recorded, in all resources: those that were evicted or removed included.

@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use super::Window;
 use super::threads::Led;
-use crate::clock::ManualClock;
-use crate::event::MetricEvent::Pass;
-use crate::geometry::WindowConfig;
+use crate::metric::MetricEvent::Pass;
 use crate::sync::stall::Point;
-use crate::timestamp::Timestamp;
+use crate::time::{ManualClock, Timestamp, WindowConfig};
 
 fn add(window: &Window, second: u64, count: u64) {
     window.add_at(Timestamp::from_secs(second), Pass, count);

@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::threads::{Led, watched};
-use crate::clock::ManualClock;
-use crate::geometry::WindowConfig;
 use crate::node::{Entry, NodeConfig, ResourceNode};
 use crate::sync::stall::Point;
-use crate::timestamp::Timestamp;
+use crate::time::{ManualClock, Timestamp, WindowConfig};
 
 type Node = Arc<ResourceNode<ManualClock>>;
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::threads::{Led, watched};
-use crate::clock::ManualClock;
-use crate::event::MetricEvent::Pass;
+use crate::metric::MetricEvent::Pass;
 use crate::registry::{Registry, RegistryConfig};
 use crate::sync::stall::Point;
-use crate::timestamp::Timestamp;
+use crate::time::{ManualClock, Timestamp};
 
 type Model = Arc<Registry<ManualClock>>;
 

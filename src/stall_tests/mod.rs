@@ -21,9 +21,9 @@ use self::stage::{Scene, Stage};
 use self::stopped::Act;
 use self::subject::{Subject, Sum};
 use self::world::Progress;
-use crate::clock::ManualClock;
-use crate::leap_array::LeapArray;
+use crate::array::LeapArray;
 use crate::sync::stall::Point;
+use crate::time::ManualClock;
 use crate::window::SlidingWindow;
 
 type Window = SlidingWindow<ManualClock>;

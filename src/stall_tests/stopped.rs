@@ -6,7 +6,7 @@ use super::expected::{MARK, split};
 use super::subject::Subject;
 use super::threads::Led;
 use super::world::{AFTER, Progress, World};
-use crate::account::Account;
+use crate::array::Account;
 use crate::sync::stall::Point;
 
 /// The operation in which a thread is stopped.

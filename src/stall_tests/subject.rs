@@ -5,15 +5,10 @@ use std::time::Duration;
 
 use super::stage::Scene;
 use super::world::THREADS;
-use crate::account::Account;
-use crate::bucket::Bucket;
-use crate::clock::ManualClock;
-use crate::event::MetricEvent;
-use crate::geometry::WindowConfig;
-use crate::leap_array::LeapArray;
-use crate::metric_totals::MetricTotals;
+use crate::array::{Account, Bucket, LeapArray};
+use crate::metric::{MetricEvent, MetricTotals};
 use crate::sync::stall::{self, Point};
-use crate::timestamp::Timestamp;
+use crate::time::{ManualClock, Timestamp, WindowConfig};
 use crate::window::SlidingWindow;
 
 const fn time(second: u64) -> Timestamp {

@@ -6,12 +6,9 @@ mod record;
 pub use read::BucketTotals;
 pub(crate) use read::per_second;
 
-use crate::clock::{Clock, MonotonicClock};
-use crate::error::ViewError;
-use crate::geometry::WindowConfig;
 use crate::metric_array::MetricArray;
 use crate::sync::Arc;
-use crate::timestamp::{Timestamp, saturating_nanos};
+use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig, saturating_nanos};
 
 /// What happened in the last second, or in any other interval: the metrics of one resource.
 ///

@@ -4,13 +4,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::SlidingWindow;
-use crate::account::Account;
-use crate::clock::Clock;
-use crate::event::MetricEvent;
-use crate::geometry::run;
-use crate::metric_totals::MetricTotals;
-use crate::span::Span;
-use crate::timestamp::Timestamp;
+use crate::array::Account;
+use crate::metric::{MetricEvent, MetricTotals};
+use crate::time::{Clock, Span, Timestamp, run};
 
 /// What one bucket of a [`SlidingWindow`] held when it was read: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]

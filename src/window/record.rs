@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use super::SlidingWindow;
-use crate::clock::Clock;
-use crate::event::MetricEvent;
-use crate::timestamp::{Timestamp, saturating_nanos};
+use crate::metric::MetricEvent;
+use crate::time::{Clock, Timestamp, saturating_nanos};
 
 impl<C: Clock> SlidingWindow<C> {
     /// Adds `count` of `event` now.

@@ -23,7 +23,7 @@ proptest! {
 
 #[test]
 fn fuzz_seeds_find_no_difference() -> io::Result<()> {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/window");
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("checks/fuzz/corpus/window");
     if !seeds.exists() {
         println!("skipped: the packaged crate has no {}", seeds.display());
         return Ok(());

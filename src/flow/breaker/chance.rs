@@ -1,8 +1,7 @@
 //! The chance to be dropped, as it was last added up.
 
-use crate::geometry::WindowConfig;
 use crate::sync::{AtomicU64, Ordering};
-use crate::timestamp::Timestamp;
+use crate::time::{Timestamp, WindowConfig};
 
 /// A threshold, the slice of time that it is of, and how many have ended, in one word: who asks need not add
 /// up.

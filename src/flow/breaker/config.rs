@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::flow::error::BreakerConfigError;
-use crate::geometry::WindowConfig;
+use crate::time::WindowConfig;
 
 /// What an [`AdaptiveBreaker`](super::AdaptiveBreaker) goes by: which window, and how soon it drops.
 ///

@@ -13,10 +13,9 @@ pub use promise::Promise;
 pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
 use super::{Decision, Reason, Refusal};
-use crate::clock::{Clock, MonotonicClock};
-use crate::event::MetricEvent;
+use crate::metric::MetricEvent;
 use crate::sync::{AtomicU64, Ordering};
-use crate::timestamp::{Timestamp, saturating_nanos};
+use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
 

@@ -8,10 +8,9 @@ use std::fmt;
 use std::ops::Deref;
 
 use super::{AdaptiveBreaker, RandomSource, ThreadRandom};
-use crate::clock::{Clock, MonotonicClock};
-use crate::event::MetricEvent;
 use crate::flow::Decision;
-use crate::timestamp::Timestamp;
+use crate::metric::MetricEvent;
+use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// To say what has become of a request that an [`AdaptiveBreaker`] let through.
 ///

@@ -7,12 +7,8 @@ use std::ops::RangeInclusive;
 
 pub use sum_bucket::{Number, Sum, SumBucket};
 
-use crate::account::Account;
-use crate::bucket::Bucket;
-use crate::clock::{Clock, MonotonicClock};
-use crate::geometry::WindowConfig;
-use crate::leap_array::LeapArray;
-use crate::timestamp::Timestamp;
+use crate::array::{Account, Bucket, LeapArray};
+use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
 /// What can be added to a [`RollingWindow`]: `u64`, `i64`, `f64`, and what you write it for.
 ///

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::AddAssign;
 
 use super::Rolling;
-use crate::bucket::Bucket;
+use crate::array::Bucket;
 use crate::sync::{AtomicU64, Ordering};
 
 /// What a [`SumBucket`] can sum: `u64`, `i64` and `f64`.

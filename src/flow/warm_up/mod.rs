@@ -7,9 +7,7 @@ pub use config::WarmUpConfig;
 
 use super::permit_window::PermitWindow;
 use super::{Decision, LimitError, Limiter};
-use crate::clock::{Clock, MonotonicClock};
-use crate::geometry::WindowConfig;
-use crate::timestamp::Timestamp;
+use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 use tokens::Tokens;
 
 /// A [`SlidingWindowLimiter`](super::SlidingWindowLimiter) whose limit is lower while the service is cold:

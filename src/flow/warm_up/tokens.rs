@@ -4,8 +4,8 @@ use super::WarmUpConfig;
 use crate::flow::permit_window::{Full, PermitWindow, Quota};
 use crate::flow::word::Layout;
 use crate::flow::{Reason, Refusal};
-use crate::geometry::WindowConfig;
 use crate::sync::{AtomicU64, Ordering};
+use crate::time::WindowConfig;
 
 /// A bucket of tokens, of which there are more the colder it is.
 ///

@@ -1,7 +1,8 @@
 //! What is made when it is first needed, as loom is to see it.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize as Invisible, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize as Invisible;
+use std::sync::atomic::Ordering::Relaxed;
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 

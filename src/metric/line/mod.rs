@@ -1,0 +1,145 @@
+//! A line of Sentinel's metric log.
+
+mod error;
+mod read;
+mod write;
+
+use std::time::Duration;
+
+use crate::metric::second::SecondMetrics;
+use crate::time::Timestamp;
+
+pub use error::MetricLineError;
+pub use write::ThinLine;
+
+/// The largest count, and the longest response time in milliseconds: Sentinel reads a signed 64-bit
+/// number.
+const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
+
+/// The highest concurrency: Sentinel reads a signed 32-bit number.
+const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
+
+/// A line of Sentinel's metric log: one resource, and what it did in one second. With the feature
+/// `sentinel-format`.
+///
+/// Sentinel writes it in two forms, and so does this:
+///
+/// | form | where Sentinel has it | written by | read by |
+/// |---|---|---|---|
+/// | fat | in the log file | [`Display`](std::fmt::Display) | [`FromStr`](std::str::FromStr) |
+/// | thin | in what an application tells the dashboard | [`thin`](Self::thin) | [`from_thin`](Self::from_thin) |
+///
+/// ```text
+/// fat:  timestamp|yyyy-MM-dd HH:mm:ss|resource|numbers
+/// thin: timestamp|resource|numbers
+///
+/// numbers: pass|block|success|exception|rt|occupiedPass|concurrency|classification
+/// ```
+///
+/// The timestamp and the mean response time `rt` are whole milliseconds. The date says the same as
+/// the timestamp, for people: here in UTC, where Sentinel writes local time. Neither reads it:
+/// the timestamp counts. No line break is part of a line.
+///
+/// ```
+/// use leaparray::{MetricLine, SecondMetrics, Timestamp};
+/// use std::time::Duration;
+///
+/// let mut metrics = SecondMetrics::new(Timestamp::from_secs(1_564_382_218));
+/// (metrics.pass, metrics.block, metrics.success) = (4, 9, 3);
+/// metrics.avg_rt = Some(Duration::from_millis(25));
+/// metrics.concurrency = 2;
+///
+/// let line = MetricLine::new("/foo/*", 1, &metrics);
+/// let fat = "1564382218000|2019-07-29 06:36:58|/foo/*|4|9|3|0|25|0|2|1";
+/// assert_eq!(line.to_string(), fat);
+/// assert_eq!(fat.parse(), Ok(line));
+/// ```
+///
+/// # What is lost
+///
+/// It is lost when the line is [made](Self::new), not when it is written: a line holds what its text
+/// says, and every line reads back as itself, in either form.
+///
+/// - Each `|` and each line break (`\n`, `\r`) in the name of a resource becomes `_`, as Sentinel does
+///   with `|`: two names can become one.
+/// - The second and the mean response time are rounded down to the millisecond, as Sentinel's integer
+///   division does: a mean below one millisecond is 0.
+/// - `rt` has no sign of absence, and Sentinel writes 0. A 0 is [`Duration::ZERO`] if the line counts
+///   a success or an exception, as each has a response time, and `None` otherwise.
+/// - What Sentinel's dashboard does not read is cut: counts and the milliseconds of `rt` at
+///   [`i64::MAX`], the concurrency at [`i32::MAX`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricLine {
+    resource: String,
+    classification: i32,
+    metrics: SecondMetrics,
+}
+
+impl MetricLine {
+    /// The line of what `resource` did in one second, less [what is lost](Self#what-is-lost).
+    ///
+    /// The classification says what kind of resource it is. Sentinel has 0 for any, 1 for the web, 2
+    /// for RPC, 3 for an API gateway, 4 for SQL, and in Go 5 for a cache and 6 for a message queue;
+    /// any other number is in order.
+    ///
+    /// ```
+    /// use leaparray::{MetricLine, SecondMetrics, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(60));
+    /// metrics.avg_rt = Some(Duration::from_micros(1_999));
+    /// let line = MetricLine::new("a|b", 0, &metrics);
+    /// assert_eq!(line.resource(), "a_b");
+    /// assert_eq!(line.metrics().avg_rt, Some(Duration::from_millis(1)));
+    /// ```
+    #[must_use]
+    pub fn new(resource: &str, classification: i32, metrics: &SecondMetrics) -> Self {
+        let resource = resource.replace(['|', '\n', '\r'], "_");
+        Self { resource, classification, metrics: as_written(metrics) }
+    }
+
+    /// The name of the resource, without `|` and line breaks.
+    #[must_use]
+    pub fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    /// What kind of resource it is; 0 in a line that did not say.
+    #[must_use]
+    pub const fn classification(&self) -> i32 {
+        self.classification
+    }
+
+    /// What the resource did, in whole milliseconds.
+    #[must_use]
+    pub const fn metrics(&self) -> &SecondMetrics {
+        &self.metrics
+    }
+
+    /// The mean response time in whole milliseconds; 0 if there was none.
+    fn rt_millis(&self) -> u64 {
+        rt_millis(self.metrics.avg_rt)
+    }
+}
+
+/// What is left of `metrics` in a line.
+fn as_written(metrics: &SecondMetrics) -> SecondMetrics {
+    let rt = Duration::from_millis(rt_millis(metrics.avg_rt));
+    let ended = metrics.success > 0 || metrics.exception > 0;
+    SecondMetrics {
+        second: Timestamp::from_millis(metrics.second.as_millis()),
+        pass: metrics.pass.min(MAX_COUNT),
+        block: metrics.block.min(MAX_COUNT),
+        success: metrics.success.min(MAX_COUNT),
+        exception: metrics.exception.min(MAX_COUNT),
+        occupied_pass: metrics.occupied_pass.min(MAX_COUNT),
+        avg_rt: (ended || !rt.is_zero()).then_some(rt),
+        concurrency: metrics.concurrency.min(MAX_CONCURRENCY),
+    }
+}
+
+/// `rt` as a line says it.
+fn rt_millis(rt: Option<Duration>) -> u64 {
+    let millis = rt.unwrap_or_default().as_millis();
+    millis.try_into().unwrap_or(MAX_COUNT).min(MAX_COUNT)
+}

@@ -1,0 +1,129 @@
+//! Reading.
+
+use std::ops::RangeInclusive;
+use std::str::{FromStr, Split};
+use std::time::Duration;
+
+use super::{MAX_CONCURRENCY, MAX_COUNT, MetricLine, MetricLineError};
+use crate::metric::second::SecondMetrics;
+use crate::time::Timestamp;
+
+impl FromStr for MetricLine {
+    type Err = MetricLineError;
+
+    /// Reads the fat form, with or without a line break at its end.
+    ///
+    /// As Sentinel, it does not look at the date, and takes what older versions did not write for 0:
+    /// the last fields, from `occupiedPass` on.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricLineError`], if a field is missing, is no number or one out of range, or is one too
+    /// many, or if there are two lines.
+    fn from_str(line: &str) -> Result<Self, MetricLineError> {
+        let mut fields = Fields::new(line)?;
+        let second = fields.second()?;
+        fields.text("date")?;
+        fields.resource_and_numbers(second)
+    }
+}
+
+impl MetricLine {
+    /// Reads the thin form, with or without a line break at its end, and older ones as
+    /// [`FromStr`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricLineError`], if a field is missing, is no number or one out of range, or is one too
+    /// many, or if there are two lines.
+    ///
+    /// ```
+    /// use leaparray::{MetricLine, Timestamp};
+    ///
+    /// let line = MetricLine::from_thin("60000|/foo/*|5|0|0|0|0|0|0|1")?;
+    /// assert_eq!((line.resource(), line.classification()), ("/foo/*", 1));
+    /// assert_eq!(line.metrics().second, Timestamp::from_secs(60));
+    /// assert_eq!((line.metrics().pass, line.metrics().avg_rt), (5, None));
+    ///
+    /// let error = MetricLine::from_thin("60000|/foo/*|five|0|0|0|0").unwrap_err();
+    /// assert!(error.to_string().starts_with(r#"pass is "five""#));
+    /// # Ok::<_, leaparray::MetricLineError>(())
+    /// ```
+    pub fn from_thin(line: &str) -> Result<Self, MetricLineError> {
+        let mut fields = Fields::new(line)?;
+        let second = fields.second()?;
+        fields.resource_and_numbers(second)
+    }
+}
+
+/// The fields that are still to be read, each by its name.
+struct Fields<'a>(Split<'a, char>);
+
+impl<'a> Fields<'a> {
+    fn new(line: &'a str) -> Result<Self, MetricLineError> {
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        match line.find(['\n', '\r']) {
+            Some(position) => Err(MetricLineError::LineBreak { position }),
+            None => Ok(Self(line.split('|'))),
+        }
+    }
+
+    fn second(&mut self) -> Result<Timestamp, MetricLineError> {
+        Ok(Timestamp::from_millis(self.count("timestamp", Timestamp::MAX.as_millis())?))
+    }
+
+    /// What both forms end with.
+    fn resource_and_numbers(mut self, second: Timestamp) -> Result<MetricLine, MetricLineError> {
+        let resource = self.text("resource")?;
+        // In the order of the line.
+        let metrics = SecondMetrics {
+            second,
+            pass: self.count("pass", MAX_COUNT)?,
+            block: self.count("block", MAX_COUNT)?,
+            success: self.count("success", MAX_COUNT)?,
+            exception: self.count("exception", MAX_COUNT)?,
+            avg_rt: Some(Duration::from_millis(self.count("rt", MAX_COUNT)?)),
+            occupied_pass: self.later_count("occupiedPass", MAX_COUNT)?,
+            concurrency: self.later_count("concurrency", MAX_CONCURRENCY)?,
+        };
+        let classification = self.classification()?;
+        match self.0.next() {
+            Some(text) => Err(MetricLineError::TooMany { text: text.to_owned() }),
+            None => Ok(MetricLine::new(resource, classification, &metrics)),
+        }
+    }
+
+    fn text(&mut self, field: &'static str) -> Result<&'a str, MetricLineError> {
+        self.0.next().ok_or(MetricLineError::Missing { field })
+    }
+
+    fn count(&mut self, field: &'static str, max: u64) -> Result<u64, MetricLineError> {
+        count(field, self.text(field)?, max)
+    }
+
+    /// A count that older versions did not write.
+    fn later_count(&mut self, field: &'static str, max: u64) -> Result<u64, MetricLineError> {
+        self.0.next().map_or(Ok(0), |text| count(field, text, max))
+    }
+
+    fn classification(&mut self) -> Result<i32, MetricLineError> {
+        let Some(text) = self.0.next() else { return Ok(0) };
+        let range = i32::MIN.into()..=i32::MAX.into();
+        text.parse().map_err(|_| not_in_range("classification", text, range))
+    }
+}
+
+fn count(field: &'static str, text: &str, max: u64) -> Result<u64, MetricLineError> {
+    let number = text.parse().ok().filter(|&number| number <= max);
+    number.ok_or_else(|| not_in_range(field, text, 0..=max.cast_signed()))
+}
+
+fn not_in_range(field: &'static str, text: &str, range: RangeInclusive<i64>) -> MetricLineError {
+    MetricLineError::NotInRange {
+        field,
+        text: text.to_owned(),
+        min: *range.start(),
+        max: *range.end(),
+    }
+}

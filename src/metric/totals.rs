@@ -1,0 +1,121 @@
+//! What buckets add up to.
+
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use super::event::MetricEvent;
+
+/// What one or many [`MetricBucket`](crate::MetricBucket)s add up to: plain data.
+///
+/// Sums saturate at `u64::MAX`; response times are summed without any bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetricTotals {
+    /// The sum of response times is cut at `u64::MAX`; `rt_nanos` has it without a bound.
+    pub(crate) events: [u64; MetricEvent::COUNT],
+    pub(crate) rt_nanos: u128,
+    pub(crate) rt_count: u64,
+    /// In nanoseconds, as is `max_rt`.
+    pub(crate) min_rt: Option<u64>,
+    pub(crate) max_rt: Option<u64>,
+    pub(crate) max_concurrency: Option<u64>,
+}
+
+impl MetricTotals {
+    /// The sum of what was added of `event`: for [`MetricEvent::Rt`] in nanoseconds, cut at
+    /// `u64::MAX`.
+    #[must_use]
+    pub const fn sum(&self, event: MetricEvent) -> u64 {
+        self.events[event as usize]
+    }
+
+    /// How many response times were recorded.
+    #[must_use]
+    pub const fn rt_count(&self) -> u64 {
+        self.rt_count
+    }
+
+    /// The mean of the response times, rounded down to the nanosecond; `None` if there was none.
+    #[must_use]
+    pub fn avg_rt(&self) -> Option<Duration> {
+        mean(self.rt_nanos, self.rt_count)
+    }
+
+    /// The shortest response time; `None` if there was none.
+    #[must_use]
+    pub fn min_rt(&self) -> Option<Duration> {
+        self.min_rt.map(Duration::from_nanos)
+    }
+
+    /// The longest response time; `None` if there was none.
+    #[must_use]
+    pub fn max_rt(&self) -> Option<Duration> {
+        self.max_rt.map(Duration::from_nanos)
+    }
+
+    /// The highest concurrency; `None` if none was recorded.
+    #[must_use]
+    pub const fn max_concurrency(&self) -> Option<u64> {
+        self.max_concurrency
+    }
+}
+
+impl AddAssign<&Self> for MetricTotals {
+    fn add_assign(&mut self, other: &Self) {
+        for (sum, count) in self.events.iter_mut().zip(other.events) {
+            *sum = sum.saturating_add(count);
+        }
+        self.rt_nanos = self.rt_nanos.saturating_add(other.rt_nanos);
+        self.rt_count = self.rt_count.saturating_add(other.rt_count);
+        self.min_rt = match (self.min_rt, other.min_rt) {
+            (Some(min), Some(other)) => Some(min.min(other)),
+            (min, other) => min.or(other),
+        };
+        self.max_rt = self.max_rt.max(other.max_rt);
+        self.max_concurrency = self.max_concurrency.max(other.max_concurrency);
+    }
+}
+
+/// The mean of response times that sum to `nanos`.
+///
+/// A mean of 2⁶² ns at most per response time fits a `u64`; the cut is for totals made by hand.
+pub(crate) fn mean(nanos: u128, count: u64) -> Option<Duration> {
+    let mean = nanos.checked_div(count.into())?;
+    Some(Duration::from_nanos(mean.try_into().unwrap_or(u64::MAX)))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::array::Bucket;
+    use crate::metric::MetricBucket;
+
+    fn bucket(event: MetricEvent, rts: [u64; 2], concurrency: u64) -> MetricTotals {
+        let bucket = MetricBucket::default();
+        bucket.add(event, 5);
+        for rt in rts {
+            bucket.record_rt(Duration::from_nanos(rt));
+        }
+        bucket.record_concurrency(concurrency);
+        bucket.total()
+    }
+
+    #[test]
+    fn totals_add_up_and_keep_the_extremes_of_both() {
+        let low = bucket(MetricEvent::Pass, [1, 5], 9);
+        let high = bucket(MetricEvent::Block, [3, 7], 2);
+        for (mut sum, other) in [(low.clone(), &high), (high.clone(), &low)] {
+            sum += other;
+            assert_eq!(MetricEvent::ALL.map(|event| sum.sum(event)), [5, 5, 0, 0, 16, 0]);
+            assert_eq!((sum.rt_count(), sum.avg_rt()), (4, Some(Duration::from_nanos(4))));
+            assert_eq!(sum.min_rt(), Some(Duration::from_nanos(1)));
+            assert_eq!(sum.max_rt(), Some(Duration::from_nanos(7)));
+            assert_eq!(sum.max_concurrency(), Some(9));
+        }
+        let mut same = low.clone();
+        same += &MetricTotals::default();
+        assert_eq!(same, low, "nothing added");
+        let mut empty = MetricTotals::default();
+        empty += &low;
+        assert_eq!(empty, low, "added to nothing");
+    }
+}

@@ -1,0 +1,262 @@
+//! When a thread adds up the gauge to find the highest concurrency.
+
+use super::origin::Origin;
+use super::thread_cell::ThreadCell;
+use crate::sync::{PrivateU16, PrivateU32, PrivateU64};
+use crate::time::Timestamp;
+
+/// Watches the requests that enter in a thread's cell, so that the thread adds up the gauge of all threads when a
+/// request may have brought the concurrency to a new maximum, and not otherwise.
+///
+/// The *own* requests of a cell are those that entered in it. To know how many of them are in flight, the thread also
+/// counts those that ended in other cells (see [`Origin`]). If the cell had another owner before, requests of that owner
+/// can end as own ones; that lowers the number in flight on all threads as well.
+///
+/// The thread looks at the gauge
+///
+/// - with its first request in a bucket,
+/// - when more of its own requests are in flight than the limit allows, and
+/// - when it last looked a thousandth of a bucket ago or longer.
+///
+/// # The limit
+///
+/// A look sets the limit to the number of own requests in flight. At a look by time, that is an arbitrary number: if the
+/// limit stayed there, each further request would look until as many are in flight as usual. So after a look by time,
+/// each further look raises the limit above that number, by a step of 1, 2, 4, and so on. It does not go beyond
+///
+/// - the limit that was in force before the look by time;
+/// - the number at which the concurrency, by the requests of this thread alone, would be the highest that the thread has
+///   recorded in the bucket.
+///
+/// So between two looks, the number of own requests rises by at most as much as it had risen since the last look by time;
+/// the next request looks.
+///
+/// # Order
+///
+/// A thread that ends a request of another cell notes this before it counts the end, which is released. The owner
+/// acquires the ends that it counts when it looks, and reads the notes after that. So each end that is in the gauge is in
+/// the notes that the look has found, and none of them raises the limit afterwards.
+#[derive(Debug)]
+pub(crate) struct GaugeWatch {
+    /// How far the limit may still rise, to where it was before the last look by time.
+    headroom: PrivateU16,
+    /// How far it may rise with the next look.
+    step: PrivateU16,
+    /// How many own requests have ended elsewhere, as last read.
+    ended_elsewhere: PrivateU32,
+    /// The limit, as a limit of the cell's balance, with the sign in the highest bit. Balance and limit change
+    /// together when a request of another thread ends in the cell. The end of an own request elsewhere is added to the
+    /// limit when [`due`](Self::due) finds it.
+    limit: PrivateU64,
+    /// When the thread last looked, in nanoseconds.
+    looked_at: PrivateU64,
+}
+
+/// Why a thread looks at the gauge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// It has not looked for a while.
+    ByTime,
+    /// More of its own requests are in flight than the limit allows.
+    ByLimit,
+}
+
+impl GaugeWatch {
+    /// Below any balance, with room for requests that end elsewhere.
+    const NO_LIMIT: i64 = i64::MIN / 2;
+
+    /// One that has the first request look.
+    pub(crate) const fn new() -> Self {
+        Self {
+            headroom: PrivateU16::new(0),
+            step: PrivateU16::new(0),
+            ended_elsewhere: PrivateU32::new(0),
+            limit: PrivateU64::new(Self::NO_LIMIT.cast_unsigned()),
+            looked_at: PrivateU64::new(0),
+        }
+    }
+
+    /// Has the next request look.
+    pub(crate) fn reset(&self) {
+        self.limit.set(Self::NO_LIMIT.cast_unsigned());
+        self.looked_at.set(0);
+    }
+
+    pub(crate) fn copy_from(&self, other: &Self) {
+        self.headroom.set(other.headroom.get());
+        self.step.set(other.step.get());
+        self.ended_elsewhere.set(other.ended_elsewhere.get());
+        self.limit.set(other.limit.get());
+        self.looked_at.set(other.looked_at.get());
+    }
+
+    /// Whether the thread may have to look, at this balance of its cell: if not, it has not.
+    #[inline]
+    pub(crate) fn may_be_due(&self, balance: i64, now: Timestamp, look_after: u64) -> bool {
+        balance > self.limit() || self.is_due_by_time(now, look_after)
+    }
+
+    /// Whether the thread has to look, and why.
+    pub(crate) fn due(
+        &self,
+        cell: &ThreadCell,
+        origin: Origin,
+        now: Timestamp,
+        look_after: u64,
+    ) -> Option<Due> {
+        let ended_elsewhere = origin.ended_elsewhere();
+        let more = ended_elsewhere.wrapping_sub(self.ended_elsewhere.get());
+        self.ended_elsewhere.set(ended_elsewhere);
+        self.move_limit(more.into());
+        if self.is_due_by_time(now, look_after) {
+            Some(Due::ByTime)
+        } else {
+            (cell.balance() > self.limit()).then_some(Due::ByLimit)
+        }
+    }
+
+    /// Notes that the thread has looked. By its own requests alone, the concurrency can go up by `slack` without
+    /// becoming higher than the thread has recorded in this bucket.
+    pub(crate) fn note_look(
+        &self,
+        due: Due,
+        cell: &ThreadCell,
+        origin: Origin,
+        now: Timestamp,
+        slack: u64,
+    ) {
+        self.ended_elsewhere.set(origin.ended_elsewhere());
+        let (balance, limit) = (cell.balance(), self.limit());
+        let above = |limit: i64| limit.saturating_sub(balance).clamp(0, u16::MAX.into());
+        let (rise, left, step) = match due {
+            Due::ByTime => (0, above(limit), 1),
+            Due::ByLimit => {
+                let left = above(limit.saturating_add(self.headroom.get().into()));
+                let step = self.step.get();
+                let rise = left.min(step.into()).min(slack.try_into().unwrap_or(i64::MAX));
+                (rise, left - rise, step.saturating_mul(2))
+            }
+        };
+        self.headroom.set(left.try_into().unwrap_or(0));
+        self.step.set(step);
+        self.limit.set(balance.wrapping_add(rise).cast_unsigned());
+        self.looked_at.set(now.as_nanos());
+    }
+
+    /// Notes that a request of another cell has ended in this one.
+    pub(crate) fn note_end_of_other(&self) {
+        self.move_limit(-1);
+    }
+
+    #[inline]
+    fn limit(&self) -> i64 {
+        self.limit.get().cast_signed()
+    }
+
+    fn move_limit(&self, by: i64) {
+        self.limit.set(self.limit.get().wrapping_add_signed(by));
+    }
+
+    #[inline]
+    fn is_due_by_time(&self, now: Timestamp, look_after: u64) -> bool {
+        // A time before the last look is as if that were long ago.
+        now.as_nanos().wrapping_sub(self.looked_at.get()) >= look_after
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::metric_array::cells::slab::slab;
+
+    const LOOK_AFTER: u64 = 1_000;
+
+    /// A thread with a cell, and no other thread.
+    struct Thread {
+        watch: GaugeWatch,
+        cell: &'static ThreadCell,
+        origin: Origin,
+        /// How many requests are in flight, in all cells.
+        in_flight: u64,
+        highest: u64,
+    }
+
+    impl Thread {
+        fn new() -> Self {
+            let cell = slab().take().unwrap();
+            cell.bind(cell.claim(), 0);
+            let (watch, origin) = (GaugeWatch::new(), Origin::of(cell));
+            Self { watch, cell, origin, in_flight: 0, highest: 0 }
+        }
+
+        /// Whether the thread looks at the gauge.
+        fn enter(&mut self, now: Timestamp) -> bool {
+            let balance = self.cell.enter();
+            self.in_flight += 1;
+            let Self { watch, cell, .. } = &*self;
+            if !watch.may_be_due(balance, now, LOOK_AFTER) {
+                return false;
+            }
+            let Some(due) = watch.due(cell, self.origin, now, LOOK_AFTER) else { return false };
+            let highest = self.highest.max(self.in_flight);
+            watch.note_look(due, cell, self.origin, now, highest - self.in_flight);
+            self.highest = highest;
+            true
+        }
+
+        fn looks(&mut self, requests: u32, now: Timestamp) -> usize {
+            (0..requests).filter(|_| self.enter(now)).count()
+        }
+
+        fn end(&mut self, requests: u32) {
+            (0..requests).for_each(|_| self.cell.end());
+            self.in_flight -= u64::from(requests);
+        }
+
+        fn end_elsewhere(&mut self, requests: u32) {
+            (0..requests).for_each(|_| self.origin.note_end_elsewhere());
+            self.in_flight -= u64::from(requests);
+        }
+    }
+
+    #[test]
+    fn thread_looks_when_more_of_its_requests_are_in_flight_than_before() {
+        let (mut thread, now) = (Thread::new(), Timestamp::from_secs(1));
+        assert_eq!(thread.looks(5, now), 5);
+        thread.end(5);
+        assert_eq!(thread.looks(5, now), 0);
+        thread.end_elsewhere(4);
+        assert_eq!(thread.looks(4, now), 0);
+        assert_eq!(thread.looks(2, now), 2);
+    }
+
+    #[test]
+    fn after_a_look_by_time_each_look_lets_the_limit_rise_by_twice_as_much() {
+        let (mut thread, mut now) = (Thread::new(), Timestamp::from_secs(1));
+        assert_eq!(thread.looks(50, now), 50);
+        for _ in 0..3 {
+            thread.end(50);
+            now = now.saturating_add(std::time::Duration::from_nanos(LOOK_AFTER));
+            // At 1, by time; then at 2, 4, 7, 12, 21 and 38.
+            assert_eq!(thread.looks(50, now), 7);
+        }
+        assert_eq!(thread.looks(3, now), 3);
+    }
+
+    #[test]
+    fn limit_that_was_not_reached_for_a_while_is_forgotten() {
+        for few in [1, 2, 3] {
+            let (mut thread, mut now) = (Thread::new(), Timestamp::from_secs(1));
+            assert_eq!(thread.looks(50, now), 50);
+            thread.end(50);
+            for _ in 0..3 {
+                now = now.saturating_add(std::time::Duration::from_nanos(LOOK_AFTER));
+                thread.looks(few, now);
+                thread.end(few);
+            }
+            // Far more are in flight elsewhere.
+            thread.highest = 1_000;
+            assert!(thread.looks(50, now) >= 45, "{few}");
+        }
+    }
+}

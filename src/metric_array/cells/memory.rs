@@ -1,0 +1,45 @@
+//! The memory that cells and caches take.
+
+use super::slab::{SlabMemory, slab};
+use super::thread_cache;
+
+/// How much memory the cells of all windows, and the threads' caches of them, take in this process.
+///
+/// Each thread that records in a window has one cell for it. The memory is never returned to the
+/// allocator: cells of dropped windows and caches of ended threads are recycled.
+///
+/// ```
+/// use leaparray::{CellMemory, MetricEvent, SlidingWindow, WindowConfig};
+/// use std::time::Duration;
+///
+/// let window = SlidingWindow::new(WindowConfig::new(10, Duration::from_secs(1))?);
+/// window.add(MetricEvent::Pass, 1);
+/// let memory = CellMemory::current();
+/// assert!(memory.in_use >= 1 && memory.in_use + memory.free <= memory.bytes / 128);
+/// # Ok::<_, leaparray::ConfigError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CellMemory {
+    /// The number of cells that belong to a window.
+    pub in_use: usize,
+    /// The number of cells that were used and wait for their next window.
+    pub free: usize,
+    /// The number of bytes that all cells take, including cells that were never used: 128 for each, and 64 more for each
+    /// cell of a chunk if a request of a [`ResourceNode`](crate::ResourceNode) that entered in one of them has ended in
+    /// another cell.
+    pub bytes: usize,
+    /// The number of bytes that the threads' caches of cells take: one cache for each thread that has
+    /// recorded and not ended, and those that wait for the next thread.
+    pub cache_bytes: usize,
+}
+
+impl CellMemory {
+    /// The memory that the cells take now. While other threads record, the four values may be of slightly
+    /// different moments.
+    #[must_use]
+    pub fn current() -> Self {
+        let SlabMemory { in_use, free, bytes } = slab().memory();
+        Self { in_use, free, bytes, cache_bytes: thread_cache::bytes() }
+    }
+}

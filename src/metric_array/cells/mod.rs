@@ -1,0 +1,12 @@
+//! The cells in which threads count, the slab from which they come, and each thread's cache of its own.
+
+pub(super) mod cell_table;
+mod gauge_watch;
+pub(super) mod mask;
+mod memory;
+pub(super) mod origin;
+pub(super) mod slab;
+pub(super) mod thread_cache;
+pub(super) mod thread_cell;
+
+pub use memory::CellMemory;

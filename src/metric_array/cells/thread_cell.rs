@@ -1,0 +1,276 @@
+//! One thread's counters for one window.
+
+use crate::metric::{Counts, MetricCell, MetricEvent, OwnedWriter};
+use crate::sync::stall::{self, Point};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// The counters that one thread writes for one window, for one bucket at a time.
+///
+/// A cell is *bound* to the bucket whose events it counts. It is *sealed* when its counts move into
+/// the window's history, and can then be bound to another bucket. Cells live in the process-wide
+/// [slab](super::slab::Slab) and are never freed, so that a thread cache can keep a plain reference.
+///
+/// # Ownership
+///
+/// Exactly one thread may write a cell: its owner. Only the owner binds, and only the owner starts to
+/// seal; any thread may complete a seal that has been published. A cell that its owner has
+/// *abandoned* has no owner until another thread adopts it by a compare-exchange on `state`.
+///
+/// # Orderings
+///
+/// - Binding stores `state` with Release, after the counters were zeroed; a reader loads `state` with
+///   Acquire, so it never adds counts of an earlier binding to a later one.
+/// - Before the counters are zeroed stands a release fence. A reader that sees a later binding's
+///   counts has, after its acquire fence, a history head that has moved on, and retries.
+/// - Abandoning is a Release and adopting an Acquire: the adopter continues from the counts of the
+///   previous owner.
+//
+// 128 bytes: the adjacent-line prefetcher of x86 fetches pairs of lines, so that a neighbour's writes
+// would disturb a cell of 64 bytes.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct ThreadCell {
+    /// `{ version, RETIRED, ABANDONED, BOUND }`. The version only grows, also from one window to the
+    /// next, so that a state identifies one binding for ever.
+    state: AtomicU64,
+    /// The number of the bucket that the cell is bound to, with [`LATE`] if it is a late one.
+    bucket: AtomicU64,
+    counts: MetricCell,
+    /// How many requests entered on the owner's thread since the cell was last added to its window.
+    entered: AtomicU64,
+    /// How many requests ended there.
+    ended: AtomicU64,
+    /// The cell's index in the slab.
+    index: u32,
+    /// The index of the next free cell, while this one is free.
+    next: AtomicU32,
+}
+
+/// A cell's state: see [`ThreadCell`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) u64);
+
+impl State {
+    const BOUND: u64 = 1;
+    const ABANDONED: u64 = 2;
+    /// The gauge counts have moved into the history as well.
+    const RETIRED: u64 = 4;
+    const VERSION: u64 = 8;
+    const FLAGS: u64 = Self::VERSION - 1;
+
+    #[inline]
+    pub(crate) const fn is_bound(self) -> bool {
+        self.0 & Self::BOUND != 0
+    }
+
+    pub(crate) const fn is_abandoned(self) -> bool {
+        self.0 & Self::ABANDONED != 0
+    }
+
+    #[inline]
+    pub(crate) const fn is_retired(self) -> bool {
+        self.0 & Self::RETIRED != 0
+    }
+
+    /// Whether the owner has abandoned it and its counts are still its own.
+    pub(crate) const fn is_left(self) -> bool {
+        self.is_abandoned() && !self.is_retired()
+    }
+
+    /// The next version, with those flags.
+    const fn next(self, flags: u64) -> Self {
+        Self((self.0 & !Self::FLAGS) + Self::VERSION + flags)
+    }
+
+    /// The state of a bound cell once it is sealed.
+    pub(crate) const fn sealed(self) -> Self {
+        self.next(0)
+    }
+
+    /// The state of an abandoned cell once its counts and its gauge are sealed.
+    pub(crate) const fn retired(self) -> Self {
+        self.next(Self::RETIRED | Self::ABANDONED)
+    }
+}
+
+/// The mark on the bucket of a cell that was gone when the cell was bound to it.
+pub(crate) const LATE: u64 = 1 << 63;
+
+impl ThreadCell {
+    /// A free cell of that index.
+    pub(crate) fn new(index: u32) -> Self {
+        Self {
+            state: AtomicU64::new(0),
+            bucket: AtomicU64::new(0),
+            counts: MetricCell::default(),
+            entered: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            index,
+            next: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) const fn index(&self) -> u32 {
+        self.index
+    }
+
+    pub(crate) const fn next(&self) -> &AtomicU32 {
+        &self.next
+    }
+
+    /// For the owner alone.
+    #[inline]
+    pub(crate) const fn writer(&self) -> OwnedWriter<'_> {
+        OwnedWriter(&self.counts)
+    }
+
+    /// The sum of `event` since the cell was bound.
+    #[inline]
+    pub(crate) fn sum(&self, event: MetricEvent) -> u64 {
+        self.counts.sum(event)
+    }
+
+    /// The raw value of its counter: 2⁶² or more if that is at its ceiling.
+    #[inline]
+    pub(crate) fn unbounded_sum(&self, event: MetricEvent) -> u64 {
+        self.counts.unbounded_sum(event)
+    }
+
+    #[inline]
+    pub(crate) fn state(&self) -> State {
+        // Acquire: pairs with the Release of each transition.
+        State(self.state.load(Ordering::Acquire))
+    }
+
+    /// The bucket that it is bound to, with [`LATE`]; valid while the cell is bound.
+    #[inline]
+    pub(crate) fn bucket(&self) -> u64 {
+        // Relaxed: written before `state`, which the caller has acquired.
+        self.bucket.load(Ordering::Relaxed)
+    }
+
+    /// Binds a cell that is not bound, as its owner, and returns its new state.
+    pub(crate) fn bind(&self, sealed: State, bucket: u64) -> State {
+        // Release: pairs with the acquire fence of a reader, which may see the zeros: then it sees
+        // that the history has moved on.
+        fence(Ordering::Release);
+        if sealed.is_retired() {
+            self.entered.store(0, Ordering::Relaxed);
+            self.ended.store(0, Ordering::Relaxed);
+        }
+        self.counts.reset();
+        self.bucket.store(bucket, Ordering::Relaxed);
+        stall::at(Point::CellZeroed);
+        let bound = sealed.next(State::BOUND);
+        // Release: pairs with the Acquire in `state`.
+        self.state.store(bound.0, Ordering::Release);
+        bound
+    }
+
+    /// Completes a seal. Any thread may: the first one succeeds.
+    pub(crate) fn unbind(&self, bound: State, sealed: State) {
+        // Release: a thread that acquires the new state finds the publication's row in its slot.
+        let _ =
+            self.state.compare_exchange(bound.0, sealed.0, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// Gives up ownership, unless the cell has left the window since the caller bound it.
+    pub(crate) fn abandon(&self, owned: State) {
+        // Release: pairs with the Acquire in `adopt`. The caller's counts come first.
+        let _ = self.state.compare_exchange(
+            owned.0,
+            owned.0 | State::ABANDONED,
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Becomes the owner of a cell that was abandoned; returns the state that it has now.
+    pub(crate) fn adopt(&self) -> Option<State> {
+        self.adopt_if(State::is_abandoned)
+    }
+
+    /// Becomes the owner of a cell that was abandoned and has not been retired.
+    pub(crate) fn adopt_left(&self) -> Option<State> {
+        self.adopt_if(State::is_left)
+    }
+
+    /// One load decides, and the compare-exchange is against what it has read: of two sweepers that find
+    /// the same cell, the second one must not adopt it once the first has retired it.
+    fn adopt_if(&self, may_adopt: impl Fn(State) -> bool) -> Option<State> {
+        let state = self.state();
+        if !may_adopt(state) {
+            return None;
+        }
+        let owned = State(state.0 & !State::ABANDONED);
+        stall::at(Point::AbandonedSeen);
+        // Acquire: pairs with the Release in `abandon`. Only one of two adopters succeeds.
+        self.state
+            .compare_exchange(state.0, owned.0, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+            .then_some(owned)
+    }
+
+    /// Makes a cell that was just taken from the slab ready for its first binding.
+    pub(crate) fn claim(&self) -> State {
+        // Retired: the first binding zeroes the gauge as well.
+        let claimed = self.state().next(State::RETIRED);
+        // Relaxed: no window refers to the cell yet.
+        self.state.store(claimed.0, Ordering::Relaxed);
+        claimed
+    }
+
+    /// Invalidates every state that a thread cache may remember, before the cell returns to the slab.
+    pub(crate) fn disown(&self) {
+        // A read-modify-write: the owner may abandon the cell at this moment. Relaxed: the slab's
+        // free list orders it before the next owner.
+        self.state.fetch_add(State::VERSION, Ordering::Relaxed);
+    }
+
+    /// The counts since the cell was bound.
+    #[inline]
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts.counts()
+    }
+
+    /// Counts a request that enters, as the owner; returns how many more entered than ended here.
+    #[inline]
+    pub(crate) fn enter(&self) -> i64 {
+        let entered = self.entered.load(Ordering::Relaxed).wrapping_add(1);
+        stall::at(Point::CounterRead);
+        // Release: pairs with the Acquire in `entered`. A reader that sees this request enter sees
+        // what had ended before.
+        self.entered.store(entered, Ordering::Release);
+        entered.wrapping_sub(self.ended.load(Ordering::Relaxed)).cast_signed()
+    }
+
+    /// The highest concurrency that was recorded since the cell was bound; 0 if there is none.
+    pub(crate) fn max_concurrency(&self) -> u64 {
+        self.counts.max_concurrency().unwrap_or(0)
+    }
+
+    /// How many more requests have entered than ended here, for the owner alone.
+    pub(crate) fn balance(&self) -> i64 {
+        let [entered, ended] = [&self.entered, &self.ended].map(|it| it.load(Ordering::Relaxed));
+        entered.wrapping_sub(ended).cast_signed()
+    }
+
+    /// Counts a request that ends, as the owner.
+    #[inline]
+    pub(crate) fn end(&self) {
+        let ended = self.ended.load(Ordering::Relaxed).wrapping_add(1);
+        // Release: pairs with the Acquire in `ended`. A reader that sees this request end sees it
+        // enter, on whichever thread.
+        self.ended.store(ended, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn entered(&self) -> u64 {
+        self.entered.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Acquire)
+    }
+}

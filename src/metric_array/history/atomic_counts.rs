@@ -1,0 +1,134 @@
+//! Counts in atomics, for blocks that are filled privately and then published.
+
+use crate::metric::{Counts, MetricEvent};
+use crate::sync::{Ordering, Payload, payload, seen_payload};
+
+/// A word for each event, in a block that is filled privately and then published.
+///
+/// All accesses are relaxed. A block is filled by one thread and published by a compare-exchange on
+/// the history's head; a reader that comes across a block while it is filled again finds, after its
+/// acquire fence, that the head has moved on.
+//
+// A model sees the word of the first event: the others are written and read beside it, and would
+// multiply the executions.
+#[derive(Debug)]
+pub(crate) struct EventWords([Payload; MetricEvent::COUNT]);
+
+impl EventWords {
+    pub(crate) fn new() -> Self {
+        Self(std::array::from_fn(|event| if event == 0 { seen_payload(0) } else { payload(0) }))
+    }
+
+    #[inline]
+    pub(crate) fn load(&self, event: MetricEvent) -> u64 {
+        get(&self.0[event as usize])
+    }
+
+    #[inline]
+    pub(crate) fn load_all(&self) -> [u64; MetricEvent::COUNT] {
+        self.0.each_ref().map(get)
+    }
+
+    /// The counts of all events, with 0 for response times, whose sum takes two words.
+    #[inline]
+    pub(crate) fn plain(&self) -> [u64; MetricEvent::COUNT] {
+        let mut counts = self.load_all();
+        counts[MetricEvent::Rt as usize] = 0;
+        counts
+    }
+
+    /// Stores the sums of some words and some counts. They wrap around.
+    #[inline]
+    pub(crate) fn store_sum(&self, words: &Self, counts: &[u64; MetricEvent::COUNT]) {
+        for ((sum, word), count) in self.0.iter().zip(&words.0).zip(counts) {
+            sum.store(get(word).wrapping_add(*count), Ordering::Relaxed);
+        }
+    }
+
+    /// Subtracts other words, as the only thread that writes. The differences wrap around.
+    #[inline]
+    pub(crate) fn subtract(&self, words: &Self) {
+        for (difference, word) in self.0.iter().zip(&words.0) {
+            difference.store(get(difference).wrapping_sub(get(word)), Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn store_all(&self, values: &[u64; MetricEvent::COUNT]) {
+        for (word, value) in self.0.iter().zip(values) {
+            word.store(*value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The counts of a published block.
+#[derive(Debug)]
+pub(crate) struct AtomicCounts {
+    events: EventWords,
+    rt_nanos_high: Payload,
+    rt_count: Payload,
+    min_rt: Payload,
+    max_rt: Payload,
+    max_concurrency: Payload,
+}
+
+impl AtomicCounts {
+    pub(crate) fn new() -> Self {
+        let [rt_nanos_high, rt_count, max_rt, max_concurrency] = [(); 4].map(|()| payload(0));
+        let min_rt = payload(Counts::NO_MINIMUM);
+        Self { events: EventWords::new(), rt_nanos_high, rt_count, min_rt, max_rt, max_concurrency }
+    }
+
+    #[inline]
+    pub(crate) fn load(&self) -> Counts {
+        Counts {
+            events: self.events.load_all(),
+            rt_nanos_high: get(&self.rt_nanos_high),
+            rt_count: get(&self.rt_count),
+            min_rt: get(&self.min_rt),
+            max_rt: get(&self.max_rt),
+            max_concurrency: get(&self.max_concurrency),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn store(&self, counts: &Counts) {
+        let set = |word: &Payload, value| word.store(value, Ordering::Relaxed);
+        self.events.store_all(&counts.events);
+        set(&self.rt_nanos_high, counts.rt_nanos_high);
+        set(&self.rt_count, counts.rt_count);
+        set(&self.min_rt, counts.min_rt);
+        set(&self.max_rt, counts.max_rt);
+        set(&self.max_concurrency, counts.max_concurrency);
+    }
+
+    /// Stores the counts, and what `other` has, if there is one.
+    #[inline]
+    pub(crate) fn store_sum(&self, counts: &Counts, other: Option<&Self>) {
+        match other {
+            None => self.store(counts),
+            Some(other) => {
+                let mut sum = other.load();
+                sum.add(counts);
+                self.store(&sum);
+            }
+        }
+    }
+
+    /// The words of the events: of response times, the low half of their sum.
+    #[inline]
+    pub(crate) const fn events(&self) -> &EventWords {
+        &self.events
+    }
+
+    /// The word of `event`: of response times, the low half of their sum.
+    #[inline]
+    pub(crate) fn event(&self, event: MetricEvent) -> u64 {
+        self.events.load(event)
+    }
+}
+
+#[inline]
+fn get(word: &Payload) -> u64 {
+    word.load(Ordering::Relaxed)
+}

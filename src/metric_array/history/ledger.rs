@@ -1,0 +1,254 @@
+//! The steps of one publication, and the running totals after it.
+
+use std::ops::{BitOr, Range};
+
+use super::atomic_counts::{AtomicCounts, EventWords};
+use crate::metric::{CEILING, Counts, MetricEvent};
+use crate::metric_array::cells::thread_cell::State;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// A block that a publication makes the current one: its steps, which any thread can complete, and
+/// the running totals.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// The slot to change, plus 1, or 0; from which word to which.
+    slot: AtomicU64,
+    slot_from: AtomicU64,
+    slot_to: AtomicU64,
+    /// The place of the cell that is sealed, plus 1, or 0; its state before and after.
+    place: AtomicU64,
+    state_from: AtomicU64,
+    state_to: AtomicU64,
+    /// Counts of buckets that have left their slot, also those that were sealed later.
+    expired: AtomicCounts,
+    /// Counts of buckets that were gone before they were recorded.
+    late: AtomicCounts,
+    /// 1 if `late` is filled, 0 if nothing was late: then it is neither read nor written.
+    has_late: AtomicU64,
+    /// The *recent sums*: of the rows of the N − 1 buckets that end with the newest one that was sealed.
+    ///
+    /// A read of the whole window takes them instead of adding up N rows: as they are in the bucket
+    /// after the newest sealed one, which is not sealed itself while its threads record in it;
+    /// otherwise with a row more or some rows less.
+    recent: EventWords,
+    /// The number of the first of these buckets.
+    recent_first: AtomicU64,
+    /// That of the last one, plus 1; or [`UNKNOWN`](Self::UNKNOWN).
+    recent_end: AtomicU64,
+    /// When the bucket of that number starts, in nanoseconds.
+    recent_end_start: AtomicU64,
+    /// Gauge counts of retired cells, and of threads without a cell.
+    entered: AtomicU64,
+    ended: AtomicU64,
+    /// A row for the next publisher that fills this ledger, or 0.
+    spare_row: AtomicU32,
+    /// The index of the next free ledger, while this one is free.
+    next_free: AtomicU32,
+}
+
+/// The steps that complete a publication. Each is a compare-exchange that succeeds once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Steps {
+    pub(crate) slot: Option<SlotStep>,
+    pub(crate) cell: Option<CellStep>,
+}
+
+/// A row takes a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotStep {
+    pub(crate) slot: usize,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+/// A cell is sealed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CellStep {
+    pub(crate) place: u32,
+    pub(crate) from: State,
+    pub(crate) to: State,
+}
+
+/// How many requests entered, and how many ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GaugeCounts {
+    pub(crate) entered: u64,
+    pub(crate) ended: u64,
+}
+
+impl Ledger {
+    /// In place of the end of the recent sums, for good: they are so large that the next ones might
+    /// overflow, or their end is the end of time. No bucket has this number.
+    const UNKNOWN: u64 = u64::MAX;
+
+    /// That of a history in which nothing was sealed.
+    pub(crate) fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            slot: zero(),
+            slot_from: zero(),
+            slot_to: zero(),
+            place: zero(),
+            state_from: zero(),
+            state_to: zero(),
+            expired: AtomicCounts::new(),
+            has_late: zero(),
+            late: AtomicCounts::new(),
+            recent_first: zero(),
+            recent_end: zero(),
+            recent_end_start: zero(),
+            recent: EventWords::new(),
+            entered: zero(),
+            ended: zero(),
+            spare_row: AtomicU32::new(0),
+            next_free: AtomicU32::new(0),
+        }
+    }
+
+    /// Fills a part of a ledger that no other thread writes, as do all that follow: with what the
+    /// current one has, and something more.
+    #[inline]
+    pub(crate) fn set_expired(&self, current: &Self, more: Option<&Counts>) {
+        let mut expired = current.expired();
+        if let Some(more) = more {
+            expired.add(more);
+        }
+        self.expired.store(&expired);
+    }
+
+    #[inline]
+    pub(crate) fn set_late(&self, current: &Self, more: Option<&Counts>) {
+        let (late, more) = (current.late(), more.copied());
+        set(&self.has_late, u64::from(late.is_some() || more.is_some()));
+        let late = match (late, more) {
+            (Some(mut late), Some(more)) => {
+                late.add(&more);
+                Some(late)
+            }
+            (late, more) => late.or(more),
+        };
+        if let Some(late) = late {
+            self.late.store(&late);
+        }
+    }
+
+    pub(crate) fn set_gauge(&self, current: &Self, more: GaugeCounts) {
+        let GaugeCounts { entered, ended } = current.gauge();
+        set(&self.entered, entered.wrapping_add(more.entered));
+        set(&self.ended, ended.wrapping_add(more.ended));
+    }
+
+    pub(crate) fn copy_recent(&self, current: &Self) {
+        set(&self.recent_first, current.recent_first.load(Ordering::Relaxed));
+        set(&self.recent_end, current.recent_end.load(Ordering::Relaxed));
+        set(&self.recent_end_start, current.recent_end_start.load(Ordering::Relaxed));
+        self.recent.store_all(&current.recent.load_all());
+    }
+
+    /// The buckets of the recent sums, which have been stored; or [`UNKNOWN`](Self::UNKNOWN).
+    #[inline]
+    pub(crate) fn set_recent_numbers(&self, bucket_nanos: u64, Range { start, end }: Range<u64>) {
+        // The bitwise or is below 2⁶² if and only if each sum is. A sealed count is no larger than that, so
+        // that the next sums do not overflow.
+        let are_small = self.recent.plain().into_iter().fold(0, BitOr::bitor) < CEILING;
+        // The last bucket of all may end before its length is over.
+        let end_start = end.checked_mul(bucket_nanos);
+        let is_whole = end_start.is_some_and(|it| it.checked_add(bucket_nanos - 1).is_some());
+        set(&self.recent_first, start);
+        set(&self.recent_end, if are_small && is_whole { end } else { Self::UNKNOWN });
+        set(&self.recent_end_start, end_start.unwrap_or(0));
+    }
+
+    #[inline]
+    pub(crate) fn set_steps(&self, slot: Option<SlotStep>, cell: Option<CellStep>) {
+        set(&self.slot, slot.map_or(0, |step| step.slot as u64 + 1));
+        if let Some(SlotStep { from, to, .. }) = slot {
+            set(&self.slot_from, from);
+            set(&self.slot_to, to);
+        }
+        set(&self.place, cell.map_or(0, |step| u64::from(step.place) + 1));
+        if let Some(CellStep { from, to, .. }) = cell {
+            set(&self.state_from, from.0);
+            set(&self.state_to, to.0);
+        }
+    }
+
+    /// The steps. They are those of one publication only if the head is still the same after an
+    /// acquire fence.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "what `set_steps` made of a usize and a u32"
+    )]
+    pub(crate) fn steps(&self) -> Steps {
+        let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let [slot, place] = [&self.slot, &self.place].map(|word| get(word).checked_sub(1));
+        Steps {
+            slot: slot.map(|slot| SlotStep {
+                slot: slot as usize,
+                from: get(&self.slot_from),
+                to: get(&self.slot_to),
+            }),
+            cell: place.map(|place| CellStep {
+                place: place as u32,
+                from: State(get(&self.state_from)),
+                to: State(get(&self.state_to)),
+            }),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn expired(&self) -> Counts {
+        self.expired.load()
+    }
+
+    pub(crate) fn late(&self) -> Option<Counts> {
+        (self.has_late.load(Ordering::Relaxed) != 0).then(|| self.late.load())
+    }
+
+    /// The recent sums. Of response times there is none: it would take more than a word.
+    #[inline]
+    pub(crate) const fn recent(&self) -> &EventWords {
+        &self.recent
+    }
+
+    /// The buckets of the recent sums; `None` if these are not known.
+    #[inline]
+    pub(crate) fn recent_numbers(&self) -> Option<Range<u64>> {
+        let end = self.recent_end.load(Ordering::Relaxed);
+        (end != Self::UNKNOWN).then(|| self.recent_first.load(Ordering::Relaxed)..end)
+    }
+
+    /// The bucket after those of the recent sums, and when it starts. If these are not known, no thread
+    /// records in a bucket of that number.
+    #[inline]
+    pub(crate) fn after_recent(&self) -> (u64, u64) {
+        let [number, start] = [&self.recent_end, &self.recent_end_start];
+        (number.load(Ordering::Relaxed), start.load(Ordering::Relaxed))
+    }
+
+    /// The recent sums of some events, not of response times.
+    #[inline]
+    pub(crate) fn recent_sums<const K: usize>(&self, events: [MetricEvent; K]) -> [u64; K] {
+        events.map(|event| self.recent.load(event))
+    }
+
+    pub(crate) fn gauge(&self) -> GaugeCounts {
+        GaugeCounts {
+            entered: self.entered.load(Ordering::Relaxed),
+            ended: self.ended.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) const fn spare_row(&self) -> &AtomicU32 {
+        &self.spare_row
+    }
+
+    pub(crate) const fn next_free(&self) -> &AtomicU32 {
+        &self.next_free
+    }
+}
+
+#[inline]
+fn set(word: &AtomicU64, value: u64) {
+    word.store(value, Ordering::Relaxed);
+}

@@ -1,0 +1,406 @@
+//! The sealed counts of one window: a row for each bucket, published by one compare-exchange.
+
+mod atomic_counts;
+pub(super) mod ledger;
+pub(super) mod ledgers;
+mod tagged_index;
+
+use crate::collections::Pool;
+use crate::metric::Counts;
+use crate::metric_array::cells::cell_table::CellTable;
+use crate::sync::stall::{self, Point};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::time::WindowConfig;
+use atomic_counts::{AtomicCounts, EventWords};
+use ledger::{CellStep, GaugeCounts, Ledger, SlotStep, Steps};
+use ledgers::Ledgers;
+use tagged_index::{INDEX_BITS, index_of, next_word};
+
+/// The sealed counts of one bucket.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// The bucket's number.
+    bucket: AtomicU64,
+    counts: AtomicCounts,
+}
+
+impl Row {
+    fn new() -> Self {
+        Self { bucket: AtomicU64::new(0), counts: AtomicCounts::new() }
+    }
+
+    #[inline]
+    pub(crate) fn bucket(&self) -> u64 {
+        self.bucket.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) const fn counts(&self) -> &AtomicCounts {
+        &self.counts
+    }
+}
+
+/// Counts that are to be sealed.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    /// The number of their bucket.
+    pub(crate) number: u64,
+    /// Whether the bucket was gone before they were recorded.
+    pub(crate) is_late: bool,
+    pub(crate) counts: Counts,
+    /// Gauge counts that move into the history as well.
+    pub(crate) gauge: GaugeCounts,
+    /// The cell that they come from, if they come from one.
+    pub(crate) cell: Option<CellStep>,
+}
+
+/// Rows in slots, and the running totals of everything that has left them.
+///
+/// # Publishing
+///
+/// A sealer fills a ledger and a row that are its own, from the current ones and a cell's counts, and
+/// publishes both by one compare-exchange on `head`: the linearization point. A published ledger says
+/// which steps complete the publication: the row takes its slot, the cell becomes sealed, and `head`
+/// says *settled*. Every step is a compare-exchange that can succeed once only, so any thread may
+/// complete them for a publisher that has stalled (helping), and a helper that stalls itself does no
+/// harm later. The next publication begins from a settled head.
+///
+/// # Reading
+///
+/// A reader takes a settled head, reads rows, totals and cells, and compares the head again after an
+/// acquire fence. If it has not changed, nothing was published in between: rows and totals are of one
+/// moment, and every cell that was seen as bound has stayed bound.
+///
+/// # Orderings
+///
+/// - Publishing releases: a thread that acquires the head sees the ledger and the row filled.
+/// - Each step is a Release, and `head` is settled after all of them.
+/// - A release fence stands before a row or a ledger is filled again. It pairs with the readers'
+///   acquire fence: a reader that sees what is being filled sees that the head has moved on.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// See [`Head`].
+    head: AtomicU64,
+    /// The row of each slot: `{ tag: 40, row + 1: 24 }`, or 0 for an empty one.
+    slots: Box<[AtomicU64]>,
+    rows: Pool<Row>,
+    rows_made: AtomicU32,
+    ledgers: Ledgers,
+}
+
+/// Orders a load of the head, which validates a read, after all loads of the read.
+#[inline]
+pub(crate) fn validate_reads() {
+    // Acquire: pairs with the release fences in `History::publish` and `ThreadCell::bind`, and with the Release of each
+    // step. A reader that has seen anything of a later publication sees its head.
+    fence(Ordering::Acquire);
+}
+
+/// `{ tag: 39, settled: 1, ledger: 24 }`: the current ledger, and whether its steps are completed. As a
+/// number it only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head(u64);
+
+impl Head {
+    const SETTLED: u64 = 1 << INDEX_BITS;
+    /// With ledger 0, which is empty.
+    const INITIAL: Self = Self(Self::SETTLED);
+
+    #[inline]
+    const fn is_settled(self) -> bool {
+        self.0 & Self::SETTLED != 0
+    }
+
+    const fn settled(self) -> Self {
+        Self(self.0 | Self::SETTLED)
+    }
+
+    #[inline]
+    const fn ledger(self) -> u32 {
+        index_of(self.0)
+    }
+
+    /// The head after this one, not settled.
+    const fn next(self, ledger: u32) -> Self {
+        Self(((self.0 >> (INDEX_BITS + 1)) + 1) << (INDEX_BITS + 1) | ledger as u64)
+    }
+
+    /// The head as a number, which only grows.
+    #[inline]
+    pub(crate) const fn stamp(self) -> u64 {
+        self.0
+    }
+}
+
+impl History {
+    /// For how many rows there is room beyond one for each slot: a row for each thread that seals at the
+    /// same time.
+    const SPARE_ROWS: usize = 32;
+
+    pub(crate) fn new(config: &WindowConfig) -> Self {
+        let samples = config.sample_count();
+        Self {
+            head: AtomicU64::new(Head::INITIAL.0),
+            slots: (0..samples).map(|_| AtomicU64::new(0)).collect(),
+            rows: Pool::with_capacity(samples + Self::SPARE_ROWS),
+            rows_made: AtomicU32::new(0),
+            ledgers: Ledgers::new(),
+        }
+    }
+
+    /// The head, once its steps are completed: by this thread if necessary.
+    #[inline]
+    pub(crate) fn settled(&self, cells: &CellTable) -> Head {
+        // Acquire: pairs with the Release in `publish` and `take_steps`.
+        let head = Head(self.head.load(Ordering::Acquire));
+        if head.is_settled() { head } else { self.settle(cells) }
+    }
+
+    /// The head if it is settled.
+    #[inline]
+    pub(crate) fn if_settled(&self) -> Option<Head> {
+        // Acquire: as in `settled`.
+        let head = Head(self.head.load(Ordering::Acquire));
+        head.is_settled().then_some(head)
+    }
+
+    #[cold]
+    fn settle(&self, cells: &CellTable) -> Head {
+        loop {
+            let head = Head(self.head.load(Ordering::Acquire));
+            if head.is_settled() {
+                return head;
+            }
+            stall::at(Point::UnsettledSeen);
+            self.complete(head, cells);
+        }
+    }
+
+    /// Whether nothing was published since the head was that, and all that was read between is of it.
+    #[inline]
+    pub(crate) fn is_still(&self, head: Head) -> bool {
+        validate_reads();
+        self.head.load(Ordering::Relaxed) == head.0
+    }
+
+    /// The head as a number, settled or not; after [`validate_reads`].
+    pub(crate) fn stamp(&self) -> u64 {
+        self.head.load(Ordering::Relaxed)
+    }
+
+    /// The current ledger, if it is one of the first: it is, except after publications at the same time.
+    #[inline]
+    pub(crate) fn first_ledger(&self, head: Head) -> Option<&Ledger> {
+        self.ledgers.first(head.ledger())
+    }
+
+    /// The current ledger.
+    #[inline]
+    pub(crate) fn ledger(&self, head: Head) -> &Ledger {
+        self.ledgers.get(head.ledger())
+    }
+
+    /// The row in a slot.
+    #[inline]
+    pub(crate) fn row_in(&self, slot: usize) -> Option<&Row> {
+        // Acquire: pairs with the Release of the step that put the row there. The row has been made.
+        // Whether it is the one that was there when the read began, the head tells.
+        self.row(self.slots[slot].load(Ordering::Acquire))
+    }
+
+    #[inline]
+    fn row(&self, word: u64) -> Option<&Row> {
+        index_of(word).checked_sub(1).map(|index| self.rows.get(index))
+    }
+
+    /// Moves counts into the history, and the cell that they come from into its next state.
+    pub(crate) fn publish(&self, config: &WindowConfig, cells: &CellTable, sealed: &Sealed) {
+        let (index, draft) = self.ledgers.take();
+        let mut spare = draft.spare_row().load(Ordering::Relaxed);
+        // Release: pairs with the acquire fence in `is_still`. A reader that sees what is filled from
+        // here on sees that the head has moved on since it was read in its former place.
+        fence(Ordering::Release);
+        let (head, current) = loop {
+            let head = self.settled(cells);
+            stall::at(Point::HeadRead);
+            let current = self.ledger(head);
+            let slot = self.fill(draft, config, current, sealed, &mut spare);
+            stall::at(Point::Filled);
+            let next = head.next(index);
+            // Release: publishes what was filled. If nothing was published since `head` was read, what
+            // it was made from is current; there is no ABA, since the tag grows.
+            let published =
+                self.head.compare_exchange(head.0, next.0, Ordering::Release, Ordering::Relaxed);
+            if published.is_ok() {
+                stall::at(Point::Published);
+                self.take_steps(next, Steps { slot, cell: sealed.cell }, cells);
+                break (head, current);
+            }
+        };
+        self.ledgers.give(head.ledger(), current);
+    }
+
+    /// Fills a ledger, and a row if the counts go into one, with a publication that follows the current
+    /// one. If other threads publish at the same time, this reads parts of several publications; then
+    /// the compare-exchange against the head fails, and nothing of it is published.
+    ///
+    /// `spare` is the row to fill, or 0; the row that the publication replaces goes with the ledger.
+    /// Returns the step that puts the filled row into its slot.
+    //
+    // Out of line, and one part after the other: in the loop of `publish`, the compiler keeps copies of
+    // all words at hand, which takes longer than to load them.
+    #[inline(never)]
+    fn fill(
+        &self,
+        draft: &Ledger,
+        config: &WindowConfig,
+        current: &Ledger,
+        sealed: &Sealed,
+        spare: &mut u32,
+    ) -> Option<SlotStep> {
+        let Sealed { number, is_late, ref counts, .. } = *sealed;
+        let slot = config.slot_of(number);
+        // Acquire: as in `row_in`.
+        let from = self.slots[slot].load(Ordering::Acquire);
+        let found = self.row(from).map(|row| (row, row.bucket()));
+        let (has_row, leaving, same) = match found {
+            _ if is_late => (false, None, None),
+            Some((row, bucket)) if bucket < number => (true, Some(row), None),
+            Some((row, bucket)) if bucket == number => (true, None, Some(row)),
+            // The slot has gone on to a later bucket.
+            Some(_) => (false, None, None),
+            None => (true, None, None),
+        };
+        match leaving {
+            Some(row) => draft.set_expired(current, Some(&row.counts.load())),
+            None => draft.set_expired(current, Some(counts).filter(|_| !has_row && !is_late)),
+        }
+        draft.set_late(current, Some(counts).filter(|_| is_late));
+        draft.set_gauge(current, sealed.gauge);
+        let step = has_row.then(|| {
+            if *spare == 0 {
+                *spare = self.make_row();
+            }
+            let row = self.rows.get(*spare - 1);
+            row.bucket.store(number, Ordering::Relaxed);
+            row.counts.store_sum(counts, same.map(Row::counts));
+            self.fill_recent(draft, config, current, sealed, slot);
+            SlotStep { slot, from, to: next_word(from, *spare) }
+        });
+        if !has_row {
+            draft.copy_recent(current);
+        }
+        draft.set_steps(step, sealed.cell);
+        let left = if has_row { index_of(from) } else { *spare };
+        draft.spare_row().store(left, Ordering::Relaxed);
+        step
+    }
+
+    /// The recent sums of a ledger, with the sealed counts, which go into that slot.
+    #[inline(never)]
+    fn fill_recent(
+        &self,
+        draft: &Ledger,
+        config: &WindowConfig,
+        current: &Ledger,
+        sealed: &Sealed,
+        slot: usize,
+    ) {
+        let Some(before) = current.recent_numbers() else { return draft.copy_recent(current) };
+        let samples = config.sample_count();
+        let end = before.end.max(sealed.number + 1);
+        let first = end.saturating_sub(samples as u64 - 1);
+        let recent = draft.recent();
+        if sealed.number >= first {
+            recent.store_sum(current.recent(), &sealed.counts.events);
+        } else {
+            recent.store_all(&current.recent().load_all());
+        }
+        // The buckets that are not among the newest any more: one, unless there was a gap. No more than N,
+        // unless the two ends are of different publications.
+        let leaving = before.start..first.min(before.end);
+        if leaving.start + 1 == leaving.end && sealed.number == before.end {
+            // The leaving bucket lies N − 1 before the sealed one, so its row is in the next slot.
+            let next = if slot + 1 == samples { 0 } else { slot + 1 };
+            self.subtract_row(recent, next, leaving.start);
+        } else {
+            leaving
+                .take(samples)
+                .for_each(|bucket| self.subtract_row(recent, config.slot_of(bucket), bucket));
+        }
+        draft.set_recent_numbers(config.bucket_nanos(), first..end);
+    }
+
+    /// Subtracts the row of a bucket, if there is one.
+    #[inline]
+    fn subtract_row(&self, recent: &EventWords, slot: usize, bucket: u64) {
+        if let Some(row) = self.row_in(slot).filter(|row| row.bucket() == bucket) {
+            recent.subtract(row.counts.events());
+        }
+    }
+
+    /// Completes a publication. Any thread may, at any later time as well.
+    fn complete(&self, head: Head, cells: &CellTable) {
+        let steps = self.ledger(head).steps();
+        // The steps are this publication's only if the ledger was not filled again since. If it was,
+        // another thread has completed them.
+        if !self.is_still(head) {
+            return;
+        }
+        self.take_steps(head, steps, cells);
+    }
+
+    /// Takes the steps of a publication, and says that they were taken.
+    fn take_steps(&self, head: Head, steps: Steps, cells: &CellTable) {
+        stall::at(Point::StepsRead);
+        if let Some(SlotStep { slot, from, to }) = steps.slot {
+            // Fails if it has been done: the tag of a slot only grows. Release: pairs with the Acquire in `row_in`.
+            let slot = &self.slots[slot];
+            let _ = slot.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
+        }
+        stall::at(Point::SlotChanged);
+        if let Some(CellStep { place, from, to }) = steps.cell {
+            if let Some(cell) = cells.cell(place) {
+                cell.unbind(from, to);
+            }
+        }
+        stall::at(Point::CellSealed);
+        let settled = head.settled();
+        // Release: pairs with the Acquire in `settled`. All steps come first: this thread has taken them, or has found
+        // them taken, and a thread that finds the head settled finds no earlier word in the slot or the cell than this
+        // thread has found.
+        let _ = self.head.compare_exchange(head.0, settled.0, Ordering::Release, Ordering::Relaxed);
+    }
+
+    fn make_row(&self) -> u32 {
+        let index = self.rows_made.fetch_add(1, Ordering::Relaxed);
+        self.rows.make(index, Row::new);
+        index + 1
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+impl History {
+    /// How many rows and ledgers were made.
+    pub(crate) fn blocks_made(&self) -> (u32, u32) {
+        (self.rows_made.load(Ordering::Relaxed), self.ledgers.made())
+    }
+
+    /// The numbers of all rows in slots or spare and of all ledgers current or free, counted from 1 and
+    /// in order. No thread may publish at this time.
+    pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>) {
+        let in_slots = self.slots.iter().map(|slot| index_of(slot.load(Ordering::Relaxed)));
+        let spare = (0..self.ledgers.made())
+            .map(|index| self.ledgers.get(index).spare_row().load(Ordering::Relaxed));
+        let current = Head(self.head.load(Ordering::Relaxed)).ledger() + 1;
+        let in_order = |blocks: &mut dyn Iterator<Item = u32>| {
+            let mut blocks: Vec<_> = blocks.filter(|&block| block != 0).collect();
+            blocks.sort_unstable();
+            blocks
+        };
+        (
+            in_order(&mut in_slots.chain(spare)),
+            in_order(&mut self.ledgers.free_ones().chain([current])),
+        )
+    }
+}

@@ -1,0 +1,33 @@
+//! The error of a node's configuration.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::time::ViewError;
+
+/// Why two windows do not make a [`NodeConfig`](crate::NodeConfig).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeConfigError {
+    /// The short window is no view over the long one.
+    NoView(ViewError),
+    /// The buckets do not make up whole seconds.
+    NoWholeSeconds {
+        /// The length of one bucket.
+        bucket_len: Duration,
+    },
+}
+
+impl fmt::Display for NodeConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoView(error) => error.fmt(f),
+            Self::NoWholeSeconds { bucket_len } => {
+                write!(f, "a second does not divide into buckets of {bucket_len:?}")
+            }
+        }
+    }
+}
+
+impl Error for NodeConfigError {}

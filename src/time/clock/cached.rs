@@ -1,0 +1,160 @@
+//! The clock that is cheaper than reading the time.
+
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::Clock;
+use crate::sync::{Arc, AtomicU64, Ordering};
+use crate::time::timestamp::Timestamp;
+
+/// A clock that shows another clock's time as of the last refresh: one load to read.
+///
+/// [`CachedClock::start`] refreshes it from a thread of its own, which ends when the last clone is
+/// dropped: for as long as anybody can read the clock, it runs. [`CachedClock::new`] leaves the
+/// refreshing to the caller, from an event loop, say. It never goes back, even where its source
+/// does.
+///
+/// A reading is old by up to one period, plus what the scheduler adds. An event lands in the bucket
+/// of that reading, so keep the period well below the bucket length. The thread does not survive a
+/// `fork`: start one in the child. If the source panics in that thread, the clock stands still.
+///
+/// ```
+/// use leaparray::{CachedClock, Clock, ManualClock, Timestamp};
+///
+/// let source = ManualClock::new(Timestamp::from_secs(1));
+/// let clock = CachedClock::new(source.clone());
+/// source.set(Timestamp::from_secs(2));
+/// assert_eq!(clock.now(), Timestamp::from_secs(1));
+/// clock.refresh();
+/// assert_eq!(clock.now(), Timestamp::from_secs(2));
+/// ```
+#[derive(Clone, Debug)]
+pub struct CachedClock<C> {
+    cache: Arc<Cache<C>>,
+    _ticker: Option<Arc<Ticker>>,
+}
+
+impl<C: Clock> CachedClock<C> {
+    /// A clock that shows the time of `source` as of now, and moves on when it is
+    /// [refreshed](Self::refresh).
+    #[must_use]
+    pub fn new(source: C) -> Self {
+        let nanos = AtomicU64::new(source.now().as_nanos());
+        Self { cache: Arc::new(Cache { source, nanos }), _ticker: None }
+    }
+
+    /// Takes over the source's time, if that is later.
+    pub fn refresh(&self) {
+        self.cache.refresh();
+    }
+}
+
+impl<C: Clock + Send + Sync + 'static> CachedClock<C> {
+    /// A clock that a thread of its own refreshes every `period`. A period of zero refreshes
+    /// without a pause.
+    ///
+    /// # Errors
+    ///
+    /// What [`thread::Builder::spawn`] returns if the system has no more threads.
+    ///
+    /// ```
+    /// use leaparray::{CachedClock, Clock, MonotonicClock};
+    /// use std::time::Duration;
+    ///
+    /// let clock = CachedClock::start(MonotonicClock::new(), Duration::from_millis(1))?;
+    /// let first = clock.now();
+    /// while clock.now() == first {
+    ///     std::thread::yield_now();
+    /// }
+    /// # Ok::<_, std::io::Error>(())
+    /// ```
+    pub fn start(source: C, period: Duration) -> io::Result<Self> {
+        let clock = Self::new(source);
+        let cache = Arc::clone(&clock.cache);
+        let ticker = Ticker::start(period, move || cache.refresh())?;
+        Ok(Self { _ticker: Some(Arc::new(ticker)), ..clock })
+    }
+}
+
+impl<C: Clock> Clock for CachedClock<C> {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        // Relaxed: the time orders nothing.
+        Timestamp::from_nanos(self.cache.nanos.load(Ordering::Relaxed))
+    }
+}
+
+#[derive(Debug)]
+struct Cache<C> {
+    source: C,
+    nanos: AtomicU64,
+}
+
+impl<C: Clock> Cache<C> {
+    fn refresh(&self) {
+        // The maximum, so that of two refreshes at once the earlier reading does not win.
+        self.nanos.fetch_max(self.source.now().as_nanos(), Ordering::Relaxed);
+    }
+}
+
+/// A thread that does something at intervals until it is dropped.
+#[derive(Debug)]
+struct Ticker {
+    /// Dropped first: that wakes the thread at once.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ticker {
+    fn start(period: Duration, tick: impl Fn() + Send + 'static) -> io::Result<Self> {
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new().name("leaparray-clock".into()).spawn(move || {
+            while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+                tick();
+            }
+        })?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in the source's `now` has been reported by its thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::time::ManualClock;
+
+    #[test]
+    fn never_goes_back_with_its_source() {
+        let source = ManualClock::new(Timestamp::from_secs(5));
+        let clock = CachedClock::new(source.clone());
+        source.set(Timestamp::from_secs(3));
+        clock.refresh();
+        assert_eq!(clock.now(), Timestamp::from_secs(5));
+    }
+
+    #[test]
+    fn the_thread_runs_while_any_clone_is_left_and_ends_with_the_last() {
+        let source = ManualClock::new(Timestamp::MIN);
+        let clock = CachedClock::start(source.clone(), Duration::ZERO).unwrap();
+        let clone = clock.clone();
+        drop(clock);
+        source.set(Timestamp::from_secs(1));
+        while clone.now() < Timestamp::from_secs(1) {
+            thread::yield_now();
+        }
+        let cache = Arc::downgrade(&clone.cache);
+        drop(clone);
+        assert!(cache.upgrade().is_none(), "the thread still holds the clock");
+    }
+}

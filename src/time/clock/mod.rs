@@ -1,0 +1,50 @@
+//! Where `now` comes from: a trait, and three clocks.
+
+mod cached;
+mod manual;
+mod monotonic;
+mod steering;
+
+pub use cached::CachedClock;
+pub use manual::ManualClock;
+pub use monotonic::MonotonicClock;
+#[cfg(loom)]
+pub use steering::{Source, Steering};
+
+use crate::time::timestamp::Timestamp;
+
+/// A source of timestamps. Each window has its own; none is global.
+///
+/// A clock should not go back. Where one does, nothing breaks: what is recorded behind a newer
+/// bucket is counted as late.
+///
+/// ```
+/// use leaparray::{Clock, Timestamp};
+///
+/// /// A clock that has stopped.
+/// struct Stopped;
+///
+/// impl Clock for Stopped {
+///     fn now(&self) -> Timestamp {
+///         Timestamp::from_secs(60)
+///     }
+/// }
+///
+/// assert_eq!(Stopped.now().as_millis(), 60_000);
+/// ```
+pub trait Clock {
+    /// The time.
+    fn now(&self) -> Timestamp;
+}
+
+impl<C: Clock + ?Sized> Clock for &C {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+}

@@ -1,0 +1,111 @@
+//! The precise clock.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use super::Clock;
+use super::steering::{Source, Steering};
+use crate::sync::Arc;
+use crate::time::timestamp::{Timestamp, saturating_nanos};
+
+/// The precise clock and the default: the processor's time stamp counter through `quanta`, kept on
+/// the operating system's monotonic clock.
+///
+/// It starts at the system's time of day and never follows its jumps. On one thread it does not go
+/// back; from one thread to another by no more than the counters of their cores differ, and a core
+/// takes its counter ahead of what it waits for: mostly nanoseconds, and up to 26 µs were seen on a
+/// virtual machine with several times more threads than cores. It stays close behind the operating system's monotonic clock, for any run
+/// time: some 0.3 µs, unless a reader is preempted in the middle of a correction, which the next
+/// one, at most 0.3 ms later, makes good. The reader that finds a correction due makes it; there is
+/// no background thread. Where there is no usable counter, `quanta` reads the operating system's
+/// clock instead.
+///
+/// Clones share one timeline. Two clocks made apart differ by what the time of day was set by in
+/// between: windows that are to agree take clones of one.
+///
+/// The first clock of a process takes up to 0.2 s to be made: `quanta` calibrates the counter.
+///
+/// ```
+/// use leaparray::{Clock, MonotonicClock};
+///
+/// let clock = MonotonicClock::new();
+/// let (first, second) = (clock.now(), clock.now());
+/// assert!(first <= second);
+/// ```
+#[derive(Clone, Debug)]
+pub struct MonotonicClock(Arc<Steering<Hardware>>);
+
+impl MonotonicClock {
+    /// A clock that starts at the system's time of day.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(Steering::new(Hardware::new())))
+    }
+}
+
+impl Default for MonotonicClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for MonotonicClock {
+    #[inline]
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.0.nanos())
+    }
+}
+
+#[derive(Debug)]
+struct Hardware {
+    quanta: quanta::Clock,
+    /// The raw counter when the clock was made.
+    counter_start: u64,
+    /// The operating system's monotonic clock when the clock was made.
+    reference_start: Instant,
+    /// The time of day when the clock was made, in nanoseconds since the Unix epoch.
+    epoch_nanos: u64,
+}
+
+impl Hardware {
+    fn new() -> Self {
+        let quanta = quanta::Clock::new();
+        // A time of day before 1970 starts the timeline at 1970.
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            counter_start: quanta.raw(),
+            reference_start: Instant::now(),
+            epoch_nanos: saturating_nanos(since_epoch),
+            quanta,
+        }
+    }
+}
+
+impl Source for Hardware {
+    #[inline]
+    fn counter(&self) -> u64 {
+        self.quanta.delta_as_nanos(self.counter_start, self.quanta.raw())
+    }
+
+    fn reference(&self) -> u64 {
+        self.epoch_nanos.saturating_add(saturating_nanos(self.reference_start.elapsed()))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_at_the_time_of_day() {
+        let of_day = || {
+            let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            Timestamp::from_nanos(saturating_nanos(since_epoch))
+        };
+        let before = of_day();
+        let clock = MonotonicClock::new();
+        let now = clock.now();
+        // The time of day may be set meanwhile, but hardly by a minute.
+        let minute = std::time::Duration::from_secs(60);
+        assert!(now.saturating_add(minute) > before && now < of_day().saturating_add(minute));
+    }
+}

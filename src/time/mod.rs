@@ -1,0 +1,21 @@
+//! Timestamps, clocks, and the buckets into which time is divided.
+
+mod clock;
+mod divisor;
+mod error;
+#[cfg(feature = "serde")]
+pub(crate) mod serde_nanos;
+mod span;
+mod timestamp;
+mod window_config;
+
+pub use clock::{CachedClock, Clock, ManualClock, MonotonicClock};
+#[cfg(loom)]
+pub use clock::{Source, Steering};
+pub(crate) use divisor::Divisor;
+pub use error::{ConfigError, ViewError};
+pub(crate) use span::Span;
+pub use timestamp::Timestamp;
+pub(crate) use timestamp::saturating_nanos;
+pub use window_config::WindowConfig;
+pub(crate) use window_config::run;

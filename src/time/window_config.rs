@@ -1,0 +1,179 @@
+//! Index, start and coverage arithmetic. No atomics, no clock: everything here is a pure function.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::divisor::Divisor;
+use super::error::{ConfigError, ViewError};
+use super::timestamp::Timestamp;
+
+/// The shortest bucket: one nanosecond would leave no time at which no bucket starts.
+const MIN_BUCKET_NANOS: u64 = 2;
+
+/// The geometry of a window: how many buckets, and how long they are together.
+///
+/// Validated once, when it is made; everything that takes one is infallible. With L the
+/// [bucket length](Self::bucket_len) and N the [sample count](Self::sample_count), the time `t`
+/// falls into the bucket number `k(t) = floor(t / L)`, which starts at `k · L` and lives in the
+/// ring's slot `k mod N`. A read at `now` covers exactly the buckets `k(now) − N + 1 ..= k(now)`.
+///
+/// ```
+/// use leaparray::{Timestamp, WindowConfig};
+/// use std::time::Duration;
+///
+/// let config = WindowConfig::new(2, Duration::from_secs(1))?;
+/// let t = Timestamp::from_millis(1_600);
+/// assert_eq!(config.bucket_len(), Duration::from_millis(500));
+/// assert_eq!(config.bucket_number(t), 3);
+/// assert_eq!(config.bucket_start(t), Timestamp::from_millis(1_500));
+/// assert_eq!(config.slot(t), 1);
+/// # Ok::<_, leaparray::ConfigError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WindowConfig {
+    samples: Divisor,
+    bucket: Divisor,
+}
+
+impl WindowConfig {
+    /// The largest [sample count](Self::sample_count), 2²⁰: with so many, the slots of an empty window
+    /// take some ten megabytes.
+    pub const MAX_SAMPLE_COUNT: usize = 1 << 20;
+
+    /// The longest [interval](Self::interval), `u64::MAX` nanoseconds.
+    pub const MAX_INTERVAL: Duration = Duration::from_nanos(u64::MAX);
+
+    /// A window of `sample_count` buckets that together span `interval`.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConfigError`] if either is zero or too large, if a bucket would be shorter than two
+    /// nanoseconds, or if the interval does not divide into buckets of whole nanoseconds.
+    ///
+    /// ```
+    /// use leaparray::{ConfigError, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let interval = Duration::from_secs(1);
+    /// assert!(WindowConfig::new(10, interval).is_ok());
+    /// assert_eq!(
+    ///     WindowConfig::new(3, interval),
+    ///     Err(ConfigError::Indivisible { sample_count: 3, interval })
+    /// );
+    /// ```
+    pub const fn new(sample_count: usize, interval: Duration) -> Result<Self, ConfigError> {
+        if sample_count == 0 {
+            return Err(ConfigError::ZeroSamples { interval });
+        }
+        if sample_count > Self::MAX_SAMPLE_COUNT {
+            let max = Self::MAX_SAMPLE_COUNT;
+            return Err(ConfigError::TooManySamples { sample_count, max });
+        }
+        if interval.is_zero() {
+            return Err(ConfigError::ZeroInterval { sample_count });
+        }
+        if interval.as_nanos() > Self::MAX_INTERVAL.as_nanos() {
+            let max = Self::MAX_INTERVAL;
+            return Err(ConfigError::IntervalTooLong { interval, max });
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most MAX_INTERVAL")]
+        let nanos = interval.as_nanos() as u64;
+        if nanos / (sample_count as u64) < MIN_BUCKET_NANOS {
+            return Err(ConfigError::BucketTooShort { sample_count, interval });
+        }
+        if !nanos.is_multiple_of(sample_count as u64) {
+            return Err(ConfigError::Indivisible { sample_count, interval });
+        }
+        let bucket = Divisor::new(nanos / sample_count as u64);
+        Ok(Self { samples: Divisor::new(sample_count as u64), bucket })
+    }
+
+    /// How many buckets the window has, N: 1 to [`Self::MAX_SAMPLE_COUNT`].
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "it was a usize")]
+    pub const fn sample_count(&self) -> usize {
+        self.samples.value() as usize
+    }
+
+    /// How long the whole window is, N · L.
+    #[must_use]
+    pub const fn interval(&self) -> Duration {
+        Duration::from_nanos(self.bucket.value() * self.samples.value())
+    }
+
+    /// How long one bucket is, L: at least two nanoseconds.
+    #[must_use]
+    pub const fn bucket_len(&self) -> Duration {
+        Duration::from_nanos(self.bucket.value())
+    }
+
+    /// The absolute number of the bucket that `now` falls into, `k(now) = floor(now / L)`.
+    #[must_use]
+    pub const fn bucket_number(&self, now: Timestamp) -> u64 {
+        self.bucket.divide(now.as_nanos()).0
+    }
+
+    /// The start of the bucket that `now` falls into, `k(now) · L`.
+    #[must_use]
+    pub const fn bucket_start(&self, now: Timestamp) -> Timestamp {
+        self.start_of(self.bucket_number(now))
+    }
+
+    /// The ring's slot for the bucket that `now` falls into, `k(now) mod N`.
+    #[must_use]
+    pub const fn slot(&self, now: Timestamp) -> usize {
+        self.slot_of(self.bucket_number(now))
+    }
+
+    /// The number of the bucket that `now` falls into, and for how many nanoseconds it had lasted.
+    #[inline]
+    pub(crate) const fn bucket_and_age(&self, now: Timestamp) -> (u64, u64) {
+        self.bucket.divide(now.as_nanos())
+    }
+
+    #[inline]
+    pub(crate) const fn bucket_nanos(&self) -> u64 {
+        self.bucket.value()
+    }
+
+    /// The start of bucket `number`, which is that of some timestamp: the product fits.
+    pub(crate) const fn start_of(&self, number: u64) -> Timestamp {
+        Timestamp::from_nanos(number * self.bucket.value())
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "below the sample count, a usize")]
+    pub(crate) const fn slot_of(&self, number: u64) -> usize {
+        self.samples.divide(number).1 as usize
+    }
+
+    /// The buckets that a read at `now` covers; cut at number 0, before which there is no time.
+    pub(crate) const fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
+        run(self.bucket_number(now), self.samples.value())
+    }
+
+    /// How many of the buckets of `array` make one of this window's, if it is a view over it.
+    pub(crate) const fn buckets_per_sample(&self, array: &Self) -> Result<u64, ViewError> {
+        if !self.bucket.value().is_multiple_of(array.bucket.value()) {
+            let (view, array) = (self.bucket_len(), array.bucket_len());
+            return Err(ViewError::BucketNotAMultiple { view, array });
+        }
+        if !array.interval().as_nanos().is_multiple_of(self.interval().as_nanos()) {
+            let (view, array) = (self.interval(), array.interval());
+            return Err(ViewError::IntervalNotADivisor { view, array });
+        }
+        Ok(self.bucket.value() / array.bucket.value())
+    }
+}
+
+/// The `len` bucket numbers that end with `last`, cut at number 0.
+pub(crate) const fn run(last: u64, len: u64) -> RangeInclusive<u64> {
+    last.saturating_sub(len - 1)..=last
+}
+
+impl fmt::Display for WindowConfig {
+    /// Count and length of the buckets: `2 × 500ms`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} × {:?}", self.sample_count(), self.bucket_len())
+    }
+}
