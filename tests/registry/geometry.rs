@@ -1,9 +1,9 @@
 //! The geometry of all nodes, and of one.
 
 use leaparray::MetricEvent::Success;
-use leaparray::{NodeConfig, ResourceConfig, WindowConfig};
+use leaparray::{NodeConfig, RegistryConfig, ResourceConfig, WindowConfig};
 
-use crate::{SECOND, registry, together};
+use crate::{SECOND, registry, registry_of, together};
 
 fn geometry(second: usize, minute: usize) -> NodeConfig {
     let second = WindowConfig::new(second, SECOND).unwrap();
@@ -31,6 +31,16 @@ fn a_geometry_reaches_all_nodes() {
     assert_eq!(*second.in_context("web").unwrap().config(), after);
     let own = registry.resource_with("fourth", ResourceConfig::default().node(own)).unwrap();
     assert_eq!(*own.config(), geometry(5, 300), "of its own again");
+}
+
+#[test]
+fn new_nodes_have_the_geometry_of_the_configuration() {
+    let configured = geometry(5, 300);
+    let (registry, _) = registry_of(RegistryConfig::default().node(configured));
+    assert_eq!(
+        (registry.config(), *registry.resource("a").unwrap().config()),
+        (configured, configured)
+    );
 }
 
 #[test]

@@ -9,8 +9,8 @@ type Node = ResourceNode<ManualClock>;
 /// A reading, by the clock of the node and at a time.
 type Reading<R> = (fn(&Node) -> R, fn(&Node, Timestamp) -> R);
 
-/// Requests in two buckets, half a second apart: three permits and one that was blocked, then one permit and two
-/// that were blocked. Then a permit of the next bucket is taken. Returns the time.
+/// Requests in two buckets, half a second apart: three permits and one that was blocked, then two permits and two
+/// that were blocked. Then two permits of the next bucket are taken. Returns the time.
 fn record(node: &Node, clock: &ManualClock) -> Timestamp {
     clock.advance(Duration::from_secs(10));
     let in_flight = node.enter_many_at(clock.now(), 3);
@@ -18,10 +18,10 @@ fn record(node: &Node, clock: &ManualClock) -> Timestamp {
     clock.advance(millis(7));
     in_flight.success();
     clock.advance(millis(493));
-    let in_flight = node.enter_at(clock.now());
+    let in_flight = node.enter_many_at(clock.now(), 2);
     node.block_many_at(clock.now(), 2);
     in_flight.exception_at(clock.now().saturating_add(millis(3)));
-    assert!(node.try_occupy_next_at(clock.now(), 1, 5).is_some());
+    assert!(node.try_occupy_next_at(clock.now(), 2, 5).is_some());
     clock.now()
 }
 
@@ -41,8 +41,8 @@ fn check<R: PartialEq + std::fmt::Debug>(readings: &[(Reading<R>, R)]) {
 #[test]
 fn rates() {
     check(&[
-        ((|node| node.qps(Pass), |node, now| node.qps_at(now, Pass)), 4.0),
-        ((Node::total_qps, Node::total_qps_at), 7.0),
+        ((|node| node.qps(Pass), |node, now| node.qps_at(now, Pass)), 5.0),
+        ((Node::total_qps, Node::total_qps_at), 8.0),
         ((|node| node.max_qps(Block), |node, now| node.max_qps_at(now, Block)), 4.0),
     ]);
     check(&[(
@@ -55,7 +55,7 @@ fn rates() {
 fn sums() {
     check(&[
         ((|node| node.minute_sum(Block), |node, now| node.minute_sum_at(now, Block)), 3),
-        ((Node::waiting, Node::waiting_at), 1),
+        ((Node::waiting, Node::waiting_at), 2),
     ]);
     check(&[((Node::max_concurrency, Node::max_concurrency_at), Some(1))]);
 }
@@ -85,17 +85,17 @@ fn snapshots() {
     let (node, clock) = node();
     let now = record(&node, &clock);
     let snapshot = node.snapshot();
-    assert_eq!((snapshot.timestamp, snapshot.waiting, snapshot.concurrency), (now, 1, 0));
+    assert_eq!((snapshot.timestamp, snapshot.waiting, snapshot.concurrency), (now, 2, 0));
     assert_eq!((snapshot.avg_rt(), snapshot.minute.totals.sum(Block)), (Some(millis(5)), 3));
     assert_eq!(
         (snapshot.previous_pass_qps(), snapshot.previous_block_qps()),
         (Some(6.0), Some(2.0))
     );
-    assert_eq!(rates(snapshot), [4.0, 3.0, 7.0, 3.0, 1.0, 3.0, 6.0]);
+    assert_eq!(rates(snapshot), [5.0, 3.0, 8.0, 3.0, 2.0, 3.0, 6.0]);
     clock.advance(millis(500));
-    assert_eq!(node.snapshot().occupied_pass_qps(), 1.0);
+    assert_eq!(node.snapshot().occupied_pass_qps(), 2.0);
     clock.advance(Duration::from_secs(3_600));
-    assert_eq!(rates(node.snapshot_at(now)), [4.0, 3.0, 7.0, 3.0, 1.0, 3.0, 6.0]);
+    assert_eq!(rates(node.snapshot_at(now)), [5.0, 3.0, 8.0, 3.0, 2.0, 3.0, 6.0]);
 }
 
 #[test]
