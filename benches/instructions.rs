@@ -21,7 +21,7 @@ use std::{env, thread};
 
 use leaparray::MetricEvent::{Block, Pass};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, LeakyBucket, Limiter, Promise, RandomSource, Rate,
+    AdaptiveBreaker, BreakerConfig, BreakerPermit, LeakyBucket, Limiter, RandomSource, Rate,
     SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{
@@ -177,10 +177,10 @@ fn breaker_refused_at(times: u64) {
     let config = BreakerConfig::default().with_protection(0);
     let breaker = AdaptiveBreaker::with_source(config, ManualClock::new(NOW), Lowest);
     for _ in 0..2 {
-        let admitted = breaker.try_acquire_at(NOW).map(Promise::reject);
+        let admitted = breaker.try_acquire_at(NOW).map(BreakerPermit::reject);
         assert!(admitted.is_admitted(), "the first, and a probe");
     }
-    repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(Promise::ignore));
+    repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(BreakerPermit::ignore));
     assert_eq!(breaker.window().sum_at(NOW, Block), times, "all were dropped");
 }
 

@@ -74,7 +74,7 @@ mod sync;
 mod time;
 mod window;
 
-pub use array::{Account, Bucket, BucketWrap, CurrentBucket, LeapArray, WrapRef};
+pub use array::{Account, Bucket, BucketGuard, BucketWrap, CurrentBucket, LeapArray};
 pub use metric::{MetricBucket, MetricEvent, MetricTotals, SecondMetrics};
 #[cfg(feature = "sentinel-format")]
 pub use metric::{MetricLine, MetricLineError, ThinLine};
@@ -83,11 +83,11 @@ pub use metric_array::CellMemory;
 #[doc(hidden)]
 pub use metric_array::parts;
 pub use node::{
-    Entry, NodeConfig, NodeConfigError, NodeSnapshot, Occupied, ResourceNode, SecondsCursor,
+    Entry, NodeConfig, NodeConfigError, NodeSnapshot, Reservation, ResourceNode, SecondsCursor,
     WindowSnapshot,
 };
 pub use registry::{
-    Registry, RegistryConfig, RegistryError, Resource, ResourceConfig, Resources, Traffic,
+    Registry, RegistryConfig, RegistryError, Resource, ResourceConfig, Resources, TrafficType,
 };
 #[cfg(loom)]
 #[doc(hidden)]

@@ -23,7 +23,7 @@ fn each_another() -> SecondMetrics {
     with(|of| {
         (of.pass, of.block, of.success, of.exception) = (14, 9, 3, 5);
         of.avg_rt = Some(Duration::from_millis(25));
-        (of.occupied_pass, of.concurrency) = (6, 2);
+        (of.reserved_pass, of.concurrency) = (6, 2);
     })
 }
 
@@ -69,12 +69,12 @@ fn dates_are_those_of_the_calendar() {
 #[test]
 fn what_older_lines_lack_is_zero() {
     let thin = "1564382218000|/foo/*|14|9|3|5|25|6|2|1";
-    for (lacking, occupied_pass, concurrency, classification) in
+    for (lacking, reserved_pass, concurrency, classification) in
         [("", 6, 2, 1), ("|1", 6, 2, 0), ("|2|1", 6, 0, 0), ("|6|2|1", 0, 0, 0)]
     {
         let older = thin.strip_suffix(lacking).unwrap();
         let mut metrics = each_another();
-        (metrics.occupied_pass, metrics.concurrency) = (occupied_pass, concurrency);
+        (metrics.reserved_pass, metrics.concurrency) = (reserved_pass, concurrency);
         let line = MetricLine::new("/foo/*", classification, &metrics);
         assert_eq!(MetricLine::from_thin(older), Ok(line.clone()), "{older}");
         let older = older.replacen('|', "|2019-07-29 14:36:58|", 1);
@@ -135,7 +135,7 @@ fn what_sentinel_does_not_read_is_cut() {
         of.second = Timestamp::MAX;
         (of.pass, of.block, of.success, of.exception) = (u64::MAX, 1 << 63, u64::MAX, u64::MAX);
         of.avg_rt = Some(Duration::MAX);
-        (of.occupied_pass, of.concurrency) = (u64::MAX, 1 << 31);
+        (of.reserved_pass, of.concurrency) = (u64::MAX, 1 << 31);
     });
     let line = MetricLine::new("a", i32::MIN, &metrics);
     let most = i64::MAX;
@@ -265,10 +265,10 @@ fn any_count() -> impl Strategy<Value = u64> {
 fn any_metrics() -> impl Strategy<Value = SecondMetrics> {
     let rt = prop::option::of((any_count(), 0_u32..1_000_000_000));
     (prop::array::uniform7(any_count()), rt).prop_map(|(counts, rt)| {
-        let [nanos, pass, block, success, exception, occupied_pass, concurrency] = counts;
+        let [nanos, pass, block, success, exception, reserved_pass, concurrency] = counts;
         let mut metrics = SecondMetrics::new(Timestamp::from_nanos(nanos));
         (metrics.pass, metrics.block, metrics.success) = (pass, block, success);
-        (metrics.exception, metrics.occupied_pass) = (exception, occupied_pass);
+        (metrics.exception, metrics.reserved_pass) = (exception, reserved_pass);
         metrics.concurrency = concurrency;
         metrics.avg_rt = rt.map(|(secs, nanos)| Duration::new(secs >> (nanos % 64), nanos));
         metrics

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, Decision, FixedWindow, LeakyBucket, Limiter, RandomSource,
-    Rate, RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
+    AdaptiveBreaker, BreakerConfig, Decision, FixedWindowLimiter, LeakyBucket, Limiter,
+    RandomSource, Rate, RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{
     Bucket, Clock, LeapArray, ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig,
@@ -98,8 +98,8 @@ fn readings_whose_clock_panics_change_nothing() {
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     node.enter().success();
     assert!(clock.breaks(|| node.snapshot()) && clock.breaks(|| node.qps(Pass)));
-    assert!(clock.breaks(|| node.account()) && clock.breaks(|| node.try_occupy_next(1, 10)));
-    assert_eq!((node.minute_sum(Pass), node.waiting()), (1, 0));
+    assert!(clock.breaks(|| node.account()) && clock.breaks(|| node.reserve_next(1, 10)));
+    assert_eq!((node.minute_sum(Pass), node.reserved()), (1, 0));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn limiters_whose_clock_panics_take_nothing() {
         Box::new(TokenBucket::with_clock(rate, 2, clock.clone())),
         Box::new(LeakyBucket::with_clock(rate, Duration::from_secs(1), clock.clone())),
         Box::new(SlidingWindowLimiter::with_clock(window_config(), 2, clock.clone()).unwrap()),
-        Box::new(FixedWindow::with_clock(Duration::from_secs(1), 2, clock.clone()).unwrap()),
+        Box::new(FixedWindowLimiter::with_clock(Duration::from_secs(1), 2, clock.clone()).unwrap()),
         Box::new(
             WarmUp::with_clock(window_config(), 2, WarmUpConfig::default(), clock.clone()).unwrap(),
         ),
@@ -175,7 +175,7 @@ fn breaker_whose_random_numbers_panic_counts_nothing() {
     for _ in 0..1_000 {
         let decided = catch_unwind(AssertUnwindSafe(|| breaker.try_acquire()));
         match decided {
-            Ok(Decision::Admitted(promise)) => promise.reject(),
+            Ok(Decision::Admitted(permit)) => permit.reject(),
             Ok(refused) => panic!("{refused:?} without a random number"),
             Err(_) => panicked += 1,
         }

@@ -20,11 +20,11 @@ fn a_snapshot_is_written_with_its_names_and_read_back() {
     let snapshot = node.snapshot();
     let value = serde_json::to_value(&snapshot).unwrap();
     assert_eq!(value["timestamp"], json!(65_007_000_000_u64));
-    assert_eq!((&value["concurrency"], &value["waiting"]), (&json!(1), &json!(0)));
+    assert_eq!((&value["concurrency"], &value["reserved"]), (&json!(1), &json!(0)));
     let second = json!({
         "length_nanos": 1_000_000_000_u64,
         "totals": {
-            "pass": 3, "block": 0, "exception": 0, "success": 2, "occupied_pass": 0,
+            "pass": 3, "block": 0, "exception": 0, "success": 2, "reserved_pass": 0,
             "rt_sum_nanos": 7_000_000, "rt_count": 1,
             "min_rt_nanos": 7_000_000, "max_rt_nanos": 7_000_000, "max_concurrency": 2,
         },

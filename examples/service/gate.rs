@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, BreakerConfigError, Decision, LeakyBucket, LimitError, Limiter,
-    Promise, Rate, RateError, Reason, Refusal, SlidingWindowLimiter,
+    AdaptiveBreaker, BreakerConfig, BreakerConfigError, BreakerPermit, Decision, LeakyBucket,
+    LimitError, Limiter, Rate, RateError, Reason, Refusal, SlidingWindowLimiter,
 };
 use leaparray::{Clock, Entry, Resource};
 use tokio::time::sleep;
@@ -98,12 +98,12 @@ pub(crate) struct Admitted {
 impl Admitted {
     pub(crate) fn success(mut self) {
         self.entry.success();
-        self.report.end(Promise::accept);
+        self.report.end(BreakerPermit::accept);
     }
 
     pub(crate) fn exception(mut self) {
         self.entry.exception();
-        self.report.end(Promise::reject);
+        self.report.end(BreakerPermit::reject);
     }
 }
 
@@ -113,28 +113,28 @@ impl From<Entry<Resource>> for Admitted {
     }
 }
 
-impl From<(Entry<Resource>, OwnedPromise)> for Admitted {
-    fn from((entry, promise): (Entry<Resource>, OwnedPromise)) -> Self {
-        Self { entry, report: Report(Some(promise)) }
+impl From<(Entry<Resource>, OwnedPermit)> for Admitted {
+    fn from((entry, permit): (Entry<Resource>, OwnedPermit)) -> Self {
+        Self { entry, report: Report(Some(permit)) }
     }
 }
 
-type OwnedPromise = Promise<Arc<AdaptiveBreaker>>;
+type OwnedPermit = BreakerPermit<Arc<AdaptiveBreaker>>;
 
 /// What is owed to the breaker, if there is one: a rejection, if the handler panics, and nothing, if the client
 /// goes away. So a backend that hangs until clients do is not seen: that is for a time-out.
-struct Report(Option<OwnedPromise>);
+struct Report(Option<OwnedPermit>);
 
 impl Report {
-    fn end(&mut self, keep: impl FnOnce(OwnedPromise)) {
-        if let Some(promise) = self.0.take() {
-            keep(promise);
+    fn end(&mut self, keep: impl FnOnce(OwnedPermit)) {
+        if let Some(permit) = self.0.take() {
+            keep(permit);
         }
     }
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
-        self.end(if thread::panicking() { Promise::reject } else { Promise::ignore });
+        self.end(if thread::panicking() { BreakerPermit::reject } else { BreakerPermit::ignore });
     }
 }

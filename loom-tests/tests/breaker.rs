@@ -3,7 +3,7 @@
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Block, Exception, Success};
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Decision, Promise, RandomSource};
+use leaparray::flow::{AdaptiveBreaker, BreakerConfig, BreakerPermit, Decision, RandomSource};
 use leaparray::{ManualClock, Timestamp, WindowConfig, show_all_words};
 use leaparray_loom_tests::{LEN, explore, start};
 use loom::sync::Arc;
@@ -25,7 +25,7 @@ const STRICT: Draw = Draw(0);
 const LENIENT: Draw = Draw(5 << 28);
 
 type Breaker = Arc<AdaptiveBreaker<ManualClock, Draw>>;
-type Kept = Promise<Breaker, ManualClock, Draw>;
+type Kept = BreakerPermit<Breaker, ManualClock, Draw>;
 
 /// One of a single bucket, with a probe after a second, which is two buckets.
 fn breaker(protection: u64, random: Draw) -> Breaker {
@@ -36,14 +36,14 @@ fn breaker(protection: u64, random: Draw) -> Breaker {
 }
 
 fn ask(breaker: &Breaker, number: u32) -> Option<Kept> {
-    match Promise::try_acquire_at(breaker.clone(), start(number)) {
-        Decision::Admitted(promise) => Some(promise),
+    match BreakerPermit::try_acquire_at(breaker.clone(), start(number)) {
+        Decision::Admitted(permit) => Some(permit),
         _ => None,
     }
 }
 
 /// Where nothing has ended yet.
-fn promise(breaker: &Breaker, number: u32) -> Kept {
+fn permit(breaker: &Breaker, number: u32) -> Kept {
     ask(breaker, number).expect("nothing has ended")
 }
 
@@ -55,12 +55,12 @@ fn counts(breaker: &Breaker, number: u32) -> [u64; 3] {
 fn one_of_those_who_race_for_a_probe() {
     explore(None, || {
         let breaker = breaker(0, STRICT);
-        promise(&breaker, 3).reject_at(start(3));
+        permit(&breaker, 3).reject_at(start(3));
         let other = {
             let breaker = breaker.clone();
-            thread::spawn(move || ask(&breaker, 3).map(Promise::ignore).is_some())
+            thread::spawn(move || ask(&breaker, 3).map(BreakerPermit::ignore).is_some())
         };
-        let mine = ask(&breaker, 3).map(Promise::ignore).is_some();
+        let mine = ask(&breaker, 3).map(BreakerPermit::ignore).is_some();
         assert!(other.join().unwrap() ^ mine);
         assert_eq!(counts(&breaker, 3), [0, 1, 1]);
     });
@@ -71,7 +71,7 @@ fn one_of_those_who_race_for_a_probe() {
 fn a_promise_counts_once_on_whichever_thread() {
     explore(Some(2), || {
         let breaker = breaker(9, STRICT);
-        let [dropped, kept, mine] = [(); 3].map(|()| promise(&breaker, 0));
+        let [dropped, kept, mine] = [(); 3].map(|()| permit(&breaker, 0));
         let other = thread::spawn(move || {
             drop(dropped);
             kept.accept_at(start(0));
@@ -84,8 +84,8 @@ fn a_promise_counts_once_on_whichever_thread() {
 
 /// Two threads that have the bucket in hand, and so share nothing but the word, reject a request each.
 fn two_rejections(breaker: &Breaker) {
-    let [accepted, rejected] = [(); 2].map(|()| promise(breaker, 1));
-    let theirs = [(); 2].map(|()| promise(breaker, 1));
+    let [accepted, rejected] = [(); 2].map(|()| permit(breaker, 1));
+    let theirs = [(); 2].map(|()| permit(breaker, 1));
     accepted.accept_at(start(1));
     let other = thread::spawn(move || {
         let [accepted, rejected] = theirs;
@@ -127,10 +127,10 @@ fn a_rejection_beside_who_follows_the_time() {
     show_all_words();
     explore(Some(3), || {
         let breaker = breaker(0, STRICT);
-        let rejected = promise(&breaker, 0);
+        let rejected = permit(&breaker, 0);
         let other = {
             let breaker = breaker.clone();
-            thread::spawn(move || ask(&breaker, 1).map(Promise::ignore).is_some())
+            thread::spawn(move || ask(&breaker, 1).map(BreakerPermit::ignore).is_some())
         };
         rejected.reject_at(start(1));
         let asked = other.join().unwrap();

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leaparray::flow::{
-    ConcurrencyLimit, Decision, LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket,
+    ConcurrencyLimiter, Decision, LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket,
     WarmUp, WarmUpConfig,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig};
@@ -313,7 +313,7 @@ fn tokens_are_counted_once() {
 #[test]
 fn at_most_one_at_once_and_after_all_that_was_done_there() {
     explore(None, || {
-        let limit = Arc::new(ConcurrencyLimit::new(1));
+        let limit = Arc::new(ConcurrencyLimiter::new(1));
         let data = Arc::new(AtomicU64::new(0));
         let others = [(); 2].map(|()| {
             let (limit, data) = (limit.clone(), data.clone());

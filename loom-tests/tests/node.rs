@@ -2,7 +2,7 @@
 //! bucket is taken once.
 #![cfg(loom)]
 
-use leaparray::MetricEvent::{OccupiedPass, Pass, Success};
+use leaparray::MetricEvent::{Pass, ReservedPass, Success};
 use leaparray::SecondsCursor;
 use leaparray_loom_tests::{enter, explore, explore_some, node, node_config, start};
 use loom::sync::Arc;
@@ -55,12 +55,12 @@ fn the_last_permit_of_the_next_bucket_is_taken_once() {
         enter(&node, 1).success_at(start(1));
         let other = {
             let node = node.clone();
-            thread::spawn(move || node.try_occupy_next_at(start(1), 1, 2).is_some())
+            thread::spawn(move || node.reserve_next_at(start(1), 1, 2).is_some())
         };
-        let mine = node.try_occupy_next_at(start(1), 1, 2).is_some();
+        let mine = node.reserve_next_at(start(1), 1, 2).is_some();
         assert!(other.join().unwrap() ^ mine);
-        assert_eq!(node.waiting_at(start(1)), 1);
-        assert_eq!([Pass, OccupiedPass].map(|event| node.minute_sum_at(start(2), event)), [2, 1]);
+        assert_eq!(node.reserved_at(start(1)), 1);
+        assert_eq!([Pass, ReservedPass].map(|event| node.minute_sum_at(start(2), event)), [2, 1]);
     });
 }
 
@@ -71,15 +71,15 @@ fn a_permit_is_there_when_its_bucket_begins() {
         let node = node(node_config(1, 1));
         let other = {
             let node = node.clone();
-            thread::spawn(move || node.try_occupy_next_at(start(1), 1, 1).is_some())
+            thread::spawn(move || node.reserve_next_at(start(1), 1, 1).is_some())
         };
         // In the bucket that is next for the other one, and in that after it.
-        let mine = node.try_occupy_next_at(start(2), 1, 1).is_some();
+        let mine = node.reserve_next_at(start(2), 1, 1).is_some();
         let passes = node.minute_sum_at(start(3), Pass);
         assert_eq!((mine, passes), (true, 1));
         let theirs = u64::from(other.join().unwrap());
         assert_eq!(node.minute_sum_at(start(2), Pass), theirs);
-        assert_eq!(node.lifetime().sum(OccupiedPass), 1 + theirs);
+        assert_eq!(node.lifetime().sum(ReservedPass), 1 + theirs);
     });
 }
 

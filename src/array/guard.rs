@@ -10,7 +10,7 @@ use super::wrap::BucketWrap;
 #[derive(Debug)]
 pub enum CurrentBucket<'a, B> {
     /// The bucket of that time.
-    InTime(WrapRef<'a, B>),
+    InTime(BucketGuard<'a, B>),
     /// The bucket of all that comes too late: the slot of that time holds a newer bucket.
     Late(&'a B),
 }
@@ -47,14 +47,14 @@ impl<B> Deref for CurrentBucket<'_, B> {
 /// [`reset`](crate::Bucket::reset) always stores, even if they are zero already, as
 /// [`MetricBucket`](crate::MetricBucket) does. Otherwise, a read that holds nothing could count what was added in a later use
 /// of the bucket.
-pub struct WrapRef<'a, B> {
+pub struct BucketGuard<'a, B> {
     wrap: &'a BucketWrap<B>,
     index: u32,
     /// Not `Send`: the fence in `hold` is the thread's own.
     stays: PhantomData<*const ()>,
 }
 
-impl<'a, B> WrapRef<'a, B> {
+impl<'a, B> BucketGuard<'a, B> {
     /// Holds the wrap of that index. The caller looks whether it is still what it was found as.
     pub(crate) fn hold(wrap: &'a BucketWrap<B>, index: u32) -> Self {
         wrap.hold();
@@ -66,7 +66,7 @@ impl<'a, B> WrapRef<'a, B> {
     }
 }
 
-impl<B> Deref for WrapRef<'_, B> {
+impl<B> Deref for BucketGuard<'_, B> {
     type Target = BucketWrap<B>;
 
     fn deref(&self) -> &BucketWrap<B> {
@@ -74,13 +74,13 @@ impl<B> Deref for WrapRef<'_, B> {
     }
 }
 
-impl<B: fmt::Debug> fmt::Debug for WrapRef<'_, B> {
+impl<B: fmt::Debug> fmt::Debug for BucketGuard<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<B> Drop for WrapRef<'_, B> {
+impl<B> Drop for BucketGuard<'_, B> {
     fn drop(&mut self) {
         self.let_go();
     }

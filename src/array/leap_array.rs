@@ -7,7 +7,7 @@ use std::sync::TryLockError;
 
 use super::account::Account;
 use super::bucket::Bucket;
-use super::guard::{CurrentBucket, WrapRef};
+use super::guard::{BucketGuard, CurrentBucket};
 use super::retired::Retired;
 use super::ring::Ring;
 use crate::sync::stall::{self, Point};
@@ -100,7 +100,7 @@ impl<B: Bucket> LeapArray<B> {
     fn reset(
         &self,
         ring: &Ring<B>,
-        observed: &WrapRef<'_, B>,
+        observed: &BucketGuard<'_, B>,
         start: Timestamp,
         patience: &mut Patience,
     ) {
@@ -136,7 +136,7 @@ impl<B: Bucket> LeapArray<B> {
     fn renew(
         &self,
         ring: &Ring<B>,
-        observed: &WrapRef<'_, B>,
+        observed: &BucketGuard<'_, B>,
         mut unused: Option<u32>,
         start: Timestamp,
         spare: &mut Spare<B>,
@@ -167,7 +167,7 @@ impl<B: Bucket> LeapArray<B> {
     fn put(
         &self,
         ring: &Ring<B>,
-        observed: Option<&WrapRef<'_, B>>,
+        observed: Option<&BucketGuard<'_, B>>,
         fresh: u32,
         start: Timestamp,
         spare: &mut Spare<B>,
@@ -203,7 +203,7 @@ impl<B: Bucket> LeapArray<B> {
 
     /// The bucket before that of `now`, if it is there and the window covers it: with one bucket
     /// in the ring there is none.
-    pub fn previous_bucket(&self, now: Timestamp) -> Option<WrapRef<'_, B>> {
+    pub fn previous_bucket(&self, now: Timestamp) -> Option<BucketGuard<'_, B>> {
         let covered = self.config.covered(now);
         let previous = covered.end().checked_sub(1)?;
         if covered.contains(&previous) { self.wrap(previous) } else { None }
@@ -211,7 +211,7 @@ impl<B: Bucket> LeapArray<B> {
 
     /// The buckets that the window covers at `now`, from the oldest to the newest, without those
     /// that nobody has asked for to record in.
-    pub fn values(&self, now: Timestamp) -> impl Iterator<Item = WrapRef<'_, B>> {
+    pub fn values(&self, now: Timestamp) -> impl Iterator<Item = BucketGuard<'_, B>> {
         self.wraps(self.config.covered(now))
     }
 
@@ -222,7 +222,7 @@ impl<B: Bucket> LeapArray<B> {
         &self,
         now: Timestamp,
         mut predicate: impl FnMut(Timestamp) -> bool,
-    ) -> impl Iterator<Item = WrapRef<'_, B>> {
+    ) -> impl Iterator<Item = BucketGuard<'_, B>> {
         let covered = self.config.covered(now);
         covered
             .filter(move |&number| predicate(self.config.start_of(number)))
@@ -233,11 +233,11 @@ impl<B: Bucket> LeapArray<B> {
     pub(crate) fn wraps(
         &self,
         numbers: RangeInclusive<u64>,
-    ) -> impl Iterator<Item = WrapRef<'_, B>> {
+    ) -> impl Iterator<Item = BucketGuard<'_, B>> {
         numbers.filter_map(|number| self.wrap(number))
     }
 
-    fn wrap(&self, number: u64) -> Option<WrapRef<'_, B>> {
+    fn wrap(&self, number: u64) -> Option<BucketGuard<'_, B>> {
         let held = self.ring.get()?.hold(self.config.slot_of(number))?;
         (held.start() == self.config.start_of(number)).then_some(held)
     }

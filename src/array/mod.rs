@@ -10,6 +10,6 @@ mod wrap;
 
 pub use account::Account;
 pub use bucket::Bucket;
-pub use guard::{CurrentBucket, WrapRef};
+pub use guard::{BucketGuard, CurrentBucket};
 pub use leap_array::LeapArray;
 pub use wrap::BucketWrap;

@@ -1,7 +1,7 @@
 //! What the slots of an array have held before.
 
 use super::bucket::Bucket;
-use super::guard::WrapRef;
+use super::guard::BucketGuard;
 use super::ring::Ring;
 use crate::sync::stall::{self, Point};
 use crate::time::Timestamp;
@@ -56,7 +56,7 @@ impl<B: Bucket> Retired<B> {
 
     /// Adds a wrap that the caller holds, so that it has not been settled, unless another thread
     /// has: starts identify wraps, since each bucket number has one at most.
-    pub(crate) fn retire(&mut self, wrap: &WrapRef<'_, B>) {
+    pub(crate) fn retire(&mut self, wrap: &BucketGuard<'_, B>) {
         let (index, start) = (wrap.index(), wrap.start());
         if !self.open.iter().any(|open| open.start == start) {
             self.open.push(OpenWrap { index, start });

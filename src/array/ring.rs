@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::bucket::Bucket;
-use super::guard::WrapRef;
+use super::guard::BucketGuard;
 use super::wrap::{BucketWrap, UNUSED};
 use crate::collections::Pool;
 use crate::sync::stall::{self, Point};
@@ -49,7 +49,7 @@ impl<B: Bucket> Ring<B> {
     }
 
     /// The wrap in that slot, held.
-    pub(crate) fn hold(&self, slot: usize) -> Option<WrapRef<'_, B>> {
+    pub(crate) fn hold(&self, slot: usize) -> Option<BucketGuard<'_, B>> {
         let slot = &self.slots[slot];
         let mut index = slot.load(Ordering::Acquire);
         while index != EMPTY {
@@ -67,12 +67,12 @@ impl<B: Bucket> Ring<B> {
     }
 
     /// The wrap of that index, held; what it is used for is for the caller to look at after this.
-    pub(crate) fn hold_index(&self, index: u32) -> WrapRef<'_, B> {
-        WrapRef::hold(self.pool.get(index), index)
+    pub(crate) fn hold_index(&self, index: u32) -> BucketGuard<'_, B> {
+        BucketGuard::hold(self.pool.get(index), index)
     }
 
     /// What is in each of the slots, held.
-    pub(crate) fn hold_all(&self) -> impl Iterator<Item = Option<WrapRef<'_, B>>> {
+    pub(crate) fn hold_all(&self) -> impl Iterator<Item = Option<BucketGuard<'_, B>>> {
         (0..self.slots.len()).map(|slot| self.hold(slot))
     }
 
@@ -86,9 +86,14 @@ impl<B: Bucket> Ring<B> {
     ///
     /// There is no ABA: while `observed` is held, its index stands for nothing else, and a slot that
     /// was filled is never empty again.
-    pub(crate) fn swap(&self, slot: usize, observed: Option<&WrapRef<'_, B>>, fresh: u32) -> bool {
+    pub(crate) fn swap(
+        &self,
+        slot: usize,
+        observed: Option<&BucketGuard<'_, B>>,
+        fresh: u32,
+    ) -> bool {
         let slot = &self.slots[slot];
-        let index = observed.map_or(EMPTY, WrapRef::index);
+        let index = observed.map_or(EMPTY, BucketGuard::index);
         stall::at(Point::Fresh);
         // Release: pairs with every Acquire of a slot. This thread has acquired the index that it has observed.
         let swapped = slot.compare_exchange(index, fresh, Ordering::Release, Ordering::Relaxed);

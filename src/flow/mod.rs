@@ -8,12 +8,12 @@
 //!
 //! | to | there is |
 //! |---|---|
-//! | admit at most so many in each interval | [`FixedWindow`] |
+//! | admit at most so many in each interval | [`FixedWindowLimiter`] |
 //! | admit at most so many in any window of n buckets | [`SlidingWindowLimiter`] |
 //! | space requests evenly | [`LeakyBucket`] |
 //! | admit at a rate, and bursts up to a size | [`TokenBucket`] |
 //! | let a cold service warm up | [`WarmUp`] |
-//! | admit at most so many at once | [`ConcurrencyLimit`] |
+//! | admit at most so many at once | [`ConcurrencyLimiter`] |
 //! | drop what a failing backend would reject | [`AdaptiveBreaker`] |
 //! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
@@ -24,10 +24,10 @@
 
 mod acquire;
 mod breaker;
-mod concurrency_limit;
+mod concurrency_limiter;
 mod decision;
 mod error;
-mod fixed_window;
+mod fixed_window_limiter;
 mod leaky_bucket;
 mod limiter;
 mod permit_window;
@@ -40,16 +40,16 @@ mod word;
 
 pub use acquire::{acquire_blocking, acquire_with};
 pub use breaker::{
-    AdaptiveBreaker, BreakerConfig, Promise, RandomSource, SeededRandom, ThreadRandom,
+    AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom, ThreadRandom,
 };
-pub use concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
+pub use concurrency_limiter::{ConcurrencyLimiter, ConcurrencyPermit};
 pub use decision::{Decision, Reason, Refusal};
 pub use error::{BreakerConfigError, LimitError, RateError, WarmUpError};
-pub use fixed_window::FixedWindow;
+pub use fixed_window_limiter::FixedWindowLimiter;
 pub use leaky_bucket::LeakyBucket;
 pub use limiter::Limiter;
 pub use rate::Rate;
-pub use rolling_window::{Number, RolledBucket, Rolling, RollingWindow, Sum, SumBucket};
+pub use rolling_window::{Number, Rolling, RollingBucket, RollingWindow, Sum, SumBucket};
 pub use sliding_window_limiter::SlidingWindowLimiter;
 pub use token_bucket::TokenBucket;
 pub use warm_up::{WarmUp, WarmUpConfig};

@@ -8,7 +8,7 @@ use std::fmt;
 /// use leaparray::MetricEvent;
 ///
 /// assert_eq!(MetricEvent::ALL.len(), MetricEvent::COUNT);
-/// assert_eq!(MetricEvent::OccupiedPass.to_string(), "occupied_pass");
+/// assert_eq!(MetricEvent::ReservedPass.to_string(), "reserved_pass");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MetricEvent {
@@ -24,7 +24,7 @@ pub enum MetricEvent {
     /// of so many nanoseconds: it takes part in the mean and in the extremes.
     Rt,
     /// A request was let through on a permit of a bucket yet to come.
-    OccupiedPass,
+    ReservedPass,
 }
 
 impl MetricEvent {
@@ -33,7 +33,7 @@ impl MetricEvent {
 
     /// Every event, in the order of its declaration.
     pub const ALL: [Self; Self::COUNT] =
-        [Self::Pass, Self::Block, Self::Exception, Self::Success, Self::Rt, Self::OccupiedPass];
+        [Self::Pass, Self::Block, Self::Exception, Self::Success, Self::Rt, Self::ReservedPass];
 
     /// The event's name in snake case.
     #[must_use]
@@ -44,7 +44,7 @@ impl MetricEvent {
             Self::Exception => "exception",
             Self::Success => "success",
             Self::Rt => "rt",
-            Self::OccupiedPass => "occupied_pass",
+            Self::ReservedPass => "reserved_pass",
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct SecondMetrics {
     /// How many requests that were let through failed.
     pub exception: u64,
     /// How many requests were let through on a permit of a bucket yet to come.
-    pub occupied_pass: u64,
+    pub reserved_pass: u64,
     /// The mean response time; `None` if there was none.
     #[cfg_attr(
         feature = "serde",

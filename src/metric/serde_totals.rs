@@ -24,7 +24,7 @@ struct Totals {
     block: u64,
     exception: u64,
     success: u64,
-    occupied_pass: u64,
+    reserved_pass: u64,
     rt_sum_nanos: u128,
     rt_count: u64,
     min_rt_nanos: Option<u64>,
@@ -39,7 +39,7 @@ impl From<&MetricTotals> for Totals {
             block: totals.sum(MetricEvent::Block),
             exception: totals.sum(MetricEvent::Exception),
             success: totals.sum(MetricEvent::Success),
-            occupied_pass: totals.sum(MetricEvent::OccupiedPass),
+            reserved_pass: totals.sum(MetricEvent::ReservedPass),
             rt_sum_nanos: totals.rt_nanos,
             rt_count: totals.rt_count,
             min_rt_nanos: totals.min_rt,
@@ -57,7 +57,7 @@ impl From<Totals> for MetricTotals {
             MetricEvent::Exception => totals.exception,
             MetricEvent::Success => totals.success,
             MetricEvent::Rt => totals.rt_sum_nanos.try_into().unwrap_or(u64::MAX),
-            MetricEvent::OccupiedPass => totals.occupied_pass,
+            MetricEvent::ReservedPass => totals.reserved_pass,
         });
         Self {
             events,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::{fmt, mem};
 
 use super::ResourceNode;
-use super::occupy::Occupied;
+use super::reserve::Reservation;
 use crate::metric::MetricEvent;
 use crate::metric_array::Origin;
 use crate::time::{Clock, MonotonicClock, Timestamp};
@@ -73,14 +73,14 @@ impl<C: Clock + Clone> ResourceNode<C> {
     }
 
     /// Lets a request in whose permits were taken before: counts one more under way, and no pass.
-    pub fn enter_occupied(&self, occupied: Occupied) -> Entry<&Self, C> {
-        self.enter_occupied_at(self.clock().now(), occupied)
+    pub fn enter_reserved(&self, reservation: Reservation) -> Entry<&Self, C> {
+        self.enter_reserved_at(self.clock().now(), reservation)
     }
 
     /// The same at `now`. For an entry that is to live as long as it likes there is
-    /// [`Entry::enter_occupied_at`].
-    pub fn enter_occupied_at(&self, now: Timestamp, occupied: Occupied) -> Entry<&Self, C> {
-        Entry::enter_occupied_at(self, now, occupied)
+    /// [`Entry::enter_reserved_at`].
+    pub fn enter_reserved_at(&self, now: Timestamp, reservation: Reservation) -> Entry<&Self, C> {
+        Entry::enter_reserved_at(self, now, reservation)
     }
 }
 
@@ -109,11 +109,11 @@ where
         Self::of(node, now, permits, origin)
     }
 
-    /// Lets a request in whose permits were [taken before](ResourceNode::try_occupy_next_at), at `now`.
+    /// Lets a request in whose permits were [taken before](ResourceNode::reserve_next_at), at `now`.
     #[expect(clippy::needless_pass_by_value, reason = "the permits are used once")]
-    pub fn enter_occupied_at(node: N, now: Timestamp, occupied: Occupied) -> Self {
+    pub fn enter_reserved_at(node: N, now: Timestamp, reservation: Reservation) -> Self {
         let origin = node.count_in(now, 0);
-        Self::of(node, now, occupied.permits(), origin)
+        Self::of(node, now, reservation.permits(), origin)
     }
 
     /// Of a request that has been counted in.

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::borrowed::{Borrowed, Permits};
 use super::config::NodeConfig;
+use super::reserved::{Permits, Reserved};
 use crate::array::LeapArray;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::metric_array::MetricArray;
@@ -22,7 +22,7 @@ pub(crate) struct Generation<C> {
     pub(crate) second: SlidingWindow<C>,
     pub(crate) minute: SlidingWindow<C>,
     /// Made when a permit is first taken from the future.
-    borrowed: Lazy<LeapArray<Borrowed>>,
+    reserved: Lazy<LeapArray<Reserved>>,
 }
 
 impl<C: Clock + Clone> Generation<C> {
@@ -30,7 +30,7 @@ impl<C: Clock + Clone> Generation<C> {
     pub(crate) fn new(config: NodeConfig, clock: C, made: Timestamp) -> Self {
         let minute = SlidingWindow::made_at(*config.minute(), clock, made);
         let second = minute.view(*config.second()).expect("checked when the config was made");
-        Self { config, second, minute, borrowed: Lazy::new() }
+        Self { config, second, minute, reserved: Lazy::new() }
     }
 
     /// One of another geometry, for the same node.
@@ -46,8 +46,8 @@ impl<C> Generation<C> {
     }
 
     #[inline]
-    pub(crate) fn has_borrowed(&self) -> bool {
-        self.borrowed.get().is_some()
+    pub(crate) fn has_reserved(&self) -> bool {
+        self.reserved.get().is_some()
     }
 }
 
@@ -64,21 +64,21 @@ impl<C: Clock> Generation<C> {
         span.buckets(array.config()).map(|numbers| array.totals(numbers)).unwrap_or_default()
     }
 
-    /// The end of the newest bucket that was recorded or borrowed in; `None` if none ever was.
+    /// The end of the newest bucket that was recorded or reserved in; `None` if none ever was.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
-        let borrowed = self.borrowed.get().and_then(LeapArray::newest_end);
-        self.minute.array().newest_end().max(borrowed)
+        let reserved = self.reserved.get().and_then(LeapArray::newest_end);
+        self.minute.array().newest_end().max(reserved)
     }
 
     /// How many permits of buckets in the span were taken before their time.
-    pub(crate) fn borrowed(&self, span: &Span) -> u64 {
-        let Some(array) = self.borrowed.get() else { return 0 };
+    pub(crate) fn reserved_in(&self, span: &Span) -> u64 {
+        let Some(array) = self.reserved.get() else { return 0 };
         span.buckets(array.config()).map_or(0, |numbers| permits(array, numbers))
     }
 
     /// How many permits are taken of buckets after that of `now`.
-    pub(crate) fn waiting(&self, now: Timestamp) -> u64 {
-        let Some(array) = self.borrowed.get() else { return 0 };
+    pub(crate) fn reserved_next(&self, now: Timestamp) -> u64 {
+        let Some(array) = self.reserved.get() else { return 0 };
         let next = Timestamp::MAX.as_nanos() - array.config().bucket_nanos();
         // The last bucket of all has none after it.
         if now.as_nanos() > next {
@@ -89,16 +89,16 @@ impl<C: Clock> Generation<C> {
     }
 
     /// How many permits were ever taken before their time.
-    pub(crate) fn ever_borrowed(&self) -> u64 {
-        let account = self.borrowed.get().map(|array| array.account(Timestamp::MIN).recorded());
+    pub(crate) fn ever_reserved(&self) -> u64 {
+        let account = self.reserved.get().map(|array| array.account(Timestamp::MIN).recorded());
         account.map_or(0, |permits: Permits| permits.0)
     }
 
     /// Takes `count` permits of the bucket that starts at `start`, if with those taken of it before
     /// they are at most `free`.
-    pub(crate) fn borrow(&self, start: Timestamp, count: u64, free: u64) -> bool {
-        let Some(config) = self.borrowed_config() else { return false };
-        let array = self.borrowed.get_or_make(|| LeapArray::new(config));
+    pub(crate) fn reserve(&self, start: Timestamp, count: u64, free: u64) -> bool {
+        let Some(config) = self.reserved_config() else { return false };
+        let array = self.reserved.get_or_make(|| LeapArray::new(config));
         // Late is who has slept for as long as the window is.
         array.current_bucket(start).in_time().is_some_and(|wrap| wrap.bucket().take(count, free))
     }
@@ -106,7 +106,7 @@ impl<C: Clock> Generation<C> {
     /// The minute's geometry and room for the bucket that is next, so that what is taken of that does
     /// not take the place of what is still in the window.
     /// `None` if there is no room: no window is that long.
-    fn borrowed_config(&self) -> Option<WindowConfig> {
+    fn reserved_config(&self) -> Option<WindowConfig> {
         let minute = self.config.minute();
         let (samples, len) = (minute.sample_count() + 1, minute.bucket_len());
         let interval = minute.interval().saturating_add(len);
@@ -114,14 +114,14 @@ impl<C: Clock> Generation<C> {
     }
 }
 
-fn permits(array: &LeapArray<Borrowed>, numbers: RangeInclusive<u64>) -> u64 {
-    let look = |bucket: &Borrowed| crate::array::Bucket::total(bucket).0;
+fn permits(array: &LeapArray<Reserved>, numbers: RangeInclusive<u64>) -> u64 {
+    let look = |bucket: &Reserved| crate::array::Bucket::total(bucket).0;
     array.fold_over(numbers, 0, look, u64::saturating_add)
 }
 
-/// Adds what was borrowed: a permit that was taken before its time passes in its bucket.
-pub(crate) fn add_borrowed(totals: &mut MetricTotals, permits: u64) {
-    for event in [MetricEvent::Pass, MetricEvent::OccupiedPass] {
+/// Adds what was reserved: a permit that was taken before its time passes in its bucket.
+pub(crate) fn add_reserved(totals: &mut MetricTotals, permits: u64) {
+    for event in [MetricEvent::Pass, MetricEvent::ReservedPass] {
         let sum = &mut totals.events[event as usize];
         *sum = sum.saturating_add(permits);
     }

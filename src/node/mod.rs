@@ -1,13 +1,13 @@
 //! One resource: two windows over one array, and how many requests are under way.
 
-mod borrowed;
 mod config;
 mod entry;
 mod error;
 mod generation;
-mod occupy;
 mod read;
 mod recorded;
+mod reserve;
+mod reserved;
 mod seconds;
 mod snapshot;
 mod sum;
@@ -15,7 +15,7 @@ mod sum;
 pub use config::NodeConfig;
 pub use entry::Entry;
 pub use error::NodeConfigError;
-pub use occupy::Occupied;
+pub use reserve::Reservation;
 pub use seconds::SecondsCursor;
 pub use snapshot::{NodeSnapshot, WindowSnapshot};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::ResourceNode;
-use super::generation::add_borrowed;
+use super::generation::add_reserved;
 use crate::array::Account;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::time::{Clock, Span, Timestamp};
@@ -172,7 +172,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
             account.in_window += &part.in_window;
             account.expired += &part.expired;
             account.late += &part.late;
-            add_borrowed(&mut account.in_window, generation.ever_borrowed());
+            add_reserved(&mut account.in_window, generation.ever_reserved());
         }
         account
     }
@@ -185,7 +185,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// Whether there is one array only.
     #[inline]
     fn is_plain(&self) -> bool {
-        self.later.is_empty() && !self.first.has_borrowed()
+        self.later.is_empty() && !self.first.has_reserved()
     }
 
     #[inline]
@@ -199,10 +199,10 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// The sum of `event` over the buckets of the span, under whichever geometry.
     pub(super) fn sum_between(&self, span: &Span, event: MetricEvent) -> u64 {
-        let with_borrowed = matches!(event, MetricEvent::Pass | MetricEvent::OccupiedPass);
+        let with_reserved = matches!(event, MetricEvent::Pass | MetricEvent::ReservedPass);
         let sum = self.generations().fold(0, |sum: u128, generation| {
-            let borrowed = if with_borrowed { generation.borrowed(span) } else { 0 };
-            sum + generation.sum(span, event) + u128::from(borrowed)
+            let reserved = if with_reserved { generation.reserved_in(span) } else { 0 };
+            sum + generation.sum(span, event) + u128::from(reserved)
         });
         sum.try_into().unwrap_or(u64::MAX)
     }
@@ -217,7 +217,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         let mut totals = MetricTotals::default();
         for generation in self.generations() {
             totals += &generation.totals(span);
-            add_borrowed(&mut totals, generation.borrowed(span));
+            add_reserved(&mut totals, generation.reserved_in(span));
         }
         totals
     }

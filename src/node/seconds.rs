@@ -106,7 +106,7 @@ fn item(second: Timestamp, totals: &MetricTotals) -> SecondMetrics {
         block: totals.sum(MetricEvent::Block),
         success: totals.sum(MetricEvent::Success),
         exception: totals.sum(MetricEvent::Exception),
-        occupied_pass: totals.sum(MetricEvent::OccupiedPass),
+        reserved_pass: totals.sum(MetricEvent::ReservedPass),
         avg_rt: totals.avg_rt(),
         concurrency: totals.max_concurrency().unwrap_or(0),
     }

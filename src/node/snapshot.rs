@@ -37,7 +37,7 @@ pub struct NodeSnapshot {
     /// How many requests were under way.
     pub concurrency: u64,
     /// How many permits of the next bucket were taken.
-    pub waiting: u64,
+    pub reserved: u64,
     /// The short window.
     pub second: WindowSnapshot,
     /// The long window.
@@ -87,8 +87,8 @@ impl NodeSnapshot {
 
     /// The rate of passes per second whose permits were taken before their time.
     #[must_use]
-    pub fn occupied_pass_qps(&self) -> f64 {
-        self.qps(MetricEvent::OccupiedPass)
+    pub fn reserved_pass_qps(&self) -> f64 {
+        self.qps(MetricEvent::ReservedPass)
     }
 
     /// The rate of passes per second in the last complete bucket; `None` if it is not kept.
@@ -156,7 +156,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         NodeSnapshot {
             timestamp: now,
             concurrency: self.concurrency(),
-            waiting: self.waiting_at(now),
+            reserved: self.reserved_at(now),
             second: window(second),
             minute: window(minute),
             previous: is_kept.then(previous),

@@ -11,7 +11,7 @@ impl NodeSnapshot {
         Self {
             timestamp: now,
             concurrency: 0,
-            waiting: 0,
+            reserved: 0,
             second: WindowSnapshot::default(),
             minute: WindowSnapshot::default(),
             previous: None,
@@ -53,11 +53,11 @@ impl AddAssign<&Self> for NodeSnapshot {
     /// ```
     fn add_assign(&mut self, other: &Self) {
         // Named one by one: a field that is added later is not forgotten here.
-        let Self { timestamp, concurrency, waiting, second, minute, previous, max_success_qps } =
+        let Self { timestamp, concurrency, reserved, second, minute, previous, max_success_qps } =
             other;
         self.timestamp = self.timestamp.max(*timestamp);
         self.concurrency = self.concurrency.saturating_add(*concurrency);
-        self.waiting = self.waiting.saturating_add(*waiting);
+        self.reserved = self.reserved.saturating_add(*reserved);
         self.second += second;
         self.minute += minute;
         match (&mut self.previous, previous) {

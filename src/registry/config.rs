@@ -51,21 +51,21 @@ impl Default for RegistryConfig {
 
 /// What one resource is made with.
 ///
-/// A [`NodeConfig`] or a [`Traffic`] can take its place where only one of them differs.
+/// A [`NodeConfig`] or a [`TrafficType`] can take its place where only one of them differs.
 ///
 /// ```
-/// use leaparray::{NodeConfig, Registry, ResourceConfig, Traffic};
+/// use leaparray::{NodeConfig, Registry, ResourceConfig, TrafficType};
 ///
 /// let registry = Registry::new();
-/// let config = ResourceConfig::default().traffic(Traffic::Outbound).node(NodeConfig::default());
-/// assert_eq!(registry.resource_with("database", config)?.traffic(), Traffic::Outbound);
+/// let config = ResourceConfig::default().traffic_type(TrafficType::Outbound).node(NodeConfig::default());
+/// assert_eq!(registry.resource_with("database", config)?.traffic_type(), TrafficType::Outbound);
 /// # Ok::<_, leaparray::RegistryError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct ResourceConfig {
     pub(super) node: Option<NodeConfig>,
-    pub(super) traffic: Traffic,
+    pub(super) traffic: TrafficType,
 }
 
 impl ResourceConfig {
@@ -75,7 +75,7 @@ impl ResourceConfig {
     }
 
     /// The direction; inbound unless set.
-    pub const fn traffic(self, traffic: Traffic) -> Self {
+    pub const fn traffic_type(self, traffic: TrafficType) -> Self {
         Self { traffic, ..self }
     }
 }
@@ -86,9 +86,9 @@ impl From<NodeConfig> for ResourceConfig {
     }
 }
 
-impl From<Traffic> for ResourceConfig {
-    fn from(traffic: Traffic) -> Self {
-        Self::default().traffic(traffic)
+impl From<TrafficType> for ResourceConfig {
+    fn from(traffic: TrafficType) -> Self {
+        Self::default().traffic_type(traffic)
     }
 }
 
@@ -97,7 +97,7 @@ impl From<Traffic> for ResourceConfig {
 ///
 /// Who comes from Sentinel: there an entry is outbound unless said otherwise; here a resource is inbound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Traffic {
+pub enum TrafficType {
     /// Others call this service.
     #[default]
     Inbound,

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::Registry;
-use super::config::Traffic;
+use super::config::TrafficType;
 use super::listed::Listed;
 use crate::metric::MetricTotals;
 use crate::sync::{Arc, MutexGuard};
@@ -37,10 +37,10 @@ impl<C> Departed<C> {
     }
 
     /// What those have recorded that are not held any more.
-    pub(crate) const fn settled(&self, traffic: Traffic) -> &MetricTotals {
+    pub(crate) const fn settled(&self, traffic: TrafficType) -> &MetricTotals {
         match traffic {
-            Traffic::Inbound => &self.inbound,
-            Traffic::Outbound => &self.outbound,
+            TrafficType::Inbound => &self.inbound,
+            TrafficType::Outbound => &self.outbound,
         }
     }
 }
@@ -48,9 +48,9 @@ impl<C> Departed<C> {
 impl<C: Clock + Clone> Departed<C> {
     /// Adds what one has recorded in which nobody can record any more.
     pub(crate) fn settle(&mut self, listed: &Listed<C>) {
-        let settled = match listed.traffic() {
-            Traffic::Inbound => &mut self.inbound,
-            Traffic::Outbound => &mut self.outbound,
+        let settled = match listed.traffic_type() {
+            TrafficType::Inbound => &mut self.inbound,
+            TrafficType::Outbound => &mut self.outbound,
         };
         *settled += &listed.lifetime();
     }

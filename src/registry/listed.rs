@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use super::config::Traffic;
+use super::config::TrafficType;
 use super::context::{Context, KeptContext};
 use super::error::RegistryError;
 use super::holders::Holders;
@@ -21,7 +21,7 @@ use crate::time::{Clock, Timestamp};
 pub(crate) struct Listed<C> {
     holders: Holders,
     name: Name,
-    traffic: Traffic,
+    traffic: TrafficType,
     node: ResourceNode<C>,
     /// The contexts that were asked for, the oldest first.
     contexts: AppendList<Context<C>>,
@@ -37,7 +37,7 @@ impl<C> Listed<C> {
         &self.name
     }
 
-    pub(crate) const fn traffic(&self) -> Traffic {
+    pub(crate) const fn traffic_type(&self) -> TrafficType {
         self.traffic
     }
 
@@ -68,7 +68,7 @@ impl<C: Clock + Clone> Listed<C> {
     /// One that is held by whoever makes it.
     pub(super) fn new(
         name: Name,
-        traffic: Traffic,
+        traffic: TrafficType,
         config: NodeConfig,
         registry: &Registry<C>,
     ) -> Self {

@@ -13,7 +13,7 @@ mod places;
 mod resource;
 mod totals;
 
-pub use config::{RegistryConfig, ResourceConfig, Traffic};
+pub use config::{RegistryConfig, ResourceConfig, TrafficType};
 pub use error::RegistryError;
 pub use iter::Resources;
 pub use resource::Resource;
@@ -162,7 +162,7 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// The same, with a [geometry](NodeConfig) or a [direction](Traffic) of its own: those that it is
+    /// The same, with a [geometry](NodeConfig) or a [direction](TrafficType) of its own: those that it is
     /// made with. If it is listed already, it stays as it is.
     ///
     /// # Errors
@@ -170,17 +170,17 @@ impl<C: Clock + Clone> Registry<C> {
     /// As of [`resource`](Self::resource).
     ///
     /// ```
-    /// use leaparray::{NodeConfig, Registry, Traffic, WindowConfig};
+    /// use leaparray::{NodeConfig, Registry, TrafficType, WindowConfig};
     /// use std::time::Duration;
     ///
     /// let registry = Registry::new();
-    /// let database = registry.resource_with("database", Traffic::Outbound)?;
+    /// let database = registry.resource_with("database", TrafficType::Outbound)?;
     /// let finer = NodeConfig::new(
     ///     WindowConfig::new(10, Duration::from_secs(1))?,
     ///     WindowConfig::new(600, Duration::from_secs(60))?,
     /// )?;
     /// let orders = registry.resource_with("GET /orders", finer)?;
-    /// assert_eq!((database.traffic(), orders.traffic()), (Traffic::Outbound, Traffic::Inbound));
+    /// assert_eq!((database.traffic_type(), orders.traffic_type()), (TrafficType::Outbound, TrafficType::Inbound));
     /// assert_eq!(orders.config(), &finer);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```

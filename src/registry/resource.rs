@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use super::config::Traffic;
+use super::config::TrafficType;
 use super::context::KeptContext;
 use super::error::RegistryError;
 use super::listed::Listed;
@@ -77,8 +77,8 @@ impl<C> Resource<C> {
 
     /// The direction that it was made with.
     #[must_use]
-    pub fn traffic(&self) -> Traffic {
-        self.listed.traffic()
+    pub fn traffic_type(&self) -> TrafficType {
+        self.listed.traffic_type()
     }
 
     /// Whether it was [removed](crate::Registry::remove). What is recorded in it from then on is in the

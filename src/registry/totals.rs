@@ -1,7 +1,7 @@
 //! All resources together.
 
 use super::Registry;
-use super::config::Traffic;
+use super::config::TrafficType;
 use crate::metric::MetricTotals;
 use crate::node::NodeSnapshot;
 use crate::time::{Clock, Timestamp};
@@ -25,23 +25,23 @@ impl<C: Clock + Clone> Registry<C> {
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn lifetime(&self) -> MetricTotals {
-        let mut sum = self.lifetime_of(Traffic::Inbound);
-        sum += &self.lifetime_of(Traffic::Outbound);
+        let mut sum = self.lifetime_of(TrafficType::Inbound);
+        sum += &self.lifetime_of(TrafficType::Outbound);
         sum
     }
 
     /// The same over the resources of that direction.
-    pub fn lifetime_of(&self, traffic: Traffic) -> MetricTotals {
+    pub fn lifetime_of(&self, traffic: TrafficType) -> MetricTotals {
         // With the lock, nothing that is listed goes before it has been added up.
         let mut departed = self.departed();
         departed.settle_held();
         let mut sum = departed.settled(traffic).clone();
-        for listed in departed.held().filter(|listed| listed.traffic() == traffic) {
+        for listed in departed.held().filter(|listed| listed.traffic_type() == traffic) {
             sum += &listed.lifetime();
         }
         self.names.for_each(|listed| {
             // What is gone is settled or held.
-            if listed.traffic() == traffic && !listed.holders().is_gone() {
+            if listed.traffic_type() == traffic && !listed.holders().is_gone() {
                 sum += &listed.lifetime();
             }
         });
@@ -57,11 +57,11 @@ impl<C: Clock + Clone> Registry<C> {
     /// peaks are those of one node, as in any sum of [`NodeSnapshot`]s.
     ///
     /// ```
-    /// use leaparray::{Registry, Traffic};
+    /// use leaparray::{Registry, TrafficType};
     ///
     /// let registry = Registry::new();
     /// let (orders, users) = (registry.resource("GET /orders")?, registry.resource("GET /users")?);
-    /// let database = registry.resource_with("database", Traffic::Outbound)?;
+    /// let database = registry.resource_with("database", TrafficType::Outbound)?;
     /// let _under_way = [orders.enter(), users.enter(), database.enter()];
     /// assert_eq!(registry.inbound_snapshot().concurrency, 2);
     /// # Ok::<_, leaparray::RegistryError>(())
@@ -69,7 +69,7 @@ impl<C: Clock + Clone> Registry<C> {
     pub fn inbound_snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         let mut sum = NodeSnapshot::nothing_at(now);
         self.names.for_each(|listed| {
-            if listed.traffic() == Traffic::Inbound && !listed.holders().is_gone() {
+            if listed.traffic_type() == TrafficType::Inbound && !listed.holders().is_gone() {
                 sum += &listed.snapshot_at(now);
             }
         });

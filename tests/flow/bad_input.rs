@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaparray::flow::{
-    BreakerConfig, BreakerConfigError, FixedWindow, LimitError, Rate, Reason, Refusal,
+    BreakerConfig, BreakerConfigError, FixedWindowLimiter, LimitError, Rate, Reason, Refusal,
     SlidingWindowLimiter, WarmUp, WarmUpConfig,
 };
 use leaparray::{Timestamp, WindowConfig};
@@ -18,7 +18,7 @@ fn a_limit_that_does_not_fit_is_refused() {
     let error = SlidingWindowLimiter::new(config, max + 1).unwrap_err();
     let bucket_len = ms(1);
     assert_eq!(error, LimitError::TooHigh { limit: max + 1, max, bucket_len });
-    assert!(matches!(FixedWindow::new(ms(0), 1), Err(LimitError::NoWindow(_))));
+    assert!(matches!(FixedWindowLimiter::new(ms(0), 1), Err(LimitError::NoWindow(_))));
     let warm = WarmUpConfig::default();
     assert_eq!(WarmUp::new(config, 0, warm).unwrap_err(), LimitError::Zero);
     assert!(matches!(WarmUp::new(config, max + 1, warm), Err(LimitError::TooHigh { .. })));
@@ -44,7 +44,7 @@ fn an_error_says_what_is_wrong() {
             "a limit of 9 is above 8, the highest with buckets of 100ms",
         ),
         (
-            FixedWindow::new(ms(0), 1).unwrap_err(),
+            FixedWindowLimiter::new(ms(0), 1).unwrap_err(),
             "a window of 1 samples needs an interval above 0 ns",
         ),
     ] {

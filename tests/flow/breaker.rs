@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, Promise, RandomSource, Reason, SeededRandom, ThreadRandom,
+    AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, Reason, SeededRandom, ThreadRandom,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 
@@ -44,12 +44,12 @@ fn counts<R: RandomSource>(breaker: &Breaker<R>) -> [u64; 3] {
 /// Asks now for a request that the backend answers so at once; whether it got through.
 fn ask<R: RandomSource>(breaker: &Breaker<R>, accepts: bool) -> bool {
     match breaker.try_acquire().into_result() {
-        Ok((promise, wait)) => {
+        Ok((permit, wait)) => {
             assert_eq!(wait, Duration::ZERO);
             if accepts {
-                promise.accept();
+                permit.accept();
             } else {
-                promise.reject();
+                permit.reject();
             }
             true
         }
@@ -125,10 +125,10 @@ fn a_decision_is_as_fresh_as_what_has_ended_last() {
 #[test]
 fn as_soon_as_enough_is_accepted_nothing_is_dropped() {
     let (breaker, _) = strict();
-    let promises =
+    let permits =
         [(); 4].map(|()| breaker.try_acquire().into_result().expect("nothing has ended").0);
     assert!(ask(&breaker, false) && ask(&breaker, false));
-    promises.into_iter().for_each(Promise::accept);
+    permits.into_iter().for_each(BreakerPermit::accept);
     for _ in 0..100 {
         assert!(ask(&breaker, true));
     }
@@ -144,7 +144,7 @@ fn time_alone_brings_it_back() {
     assert!(!ask(&breaker, false));
     clock.advance(SECOND * 10);
     // The first may be a probe, for all that one sees.
-    let through = [(); 2].map(|()| breaker.try_acquire().map(Promise::ignore).is_admitted());
+    let through = [(); 2].map(|()| breaker.try_acquire().map(BreakerPermit::ignore).is_admitted());
     assert_eq!(through, [true, true]);
 }
 
@@ -173,11 +173,11 @@ fn who_is_refused_is_told_when_to_ask_again() {
     assert_eq!(refusal.reason, Reason::Failing);
     assert_eq!(refusal.retry_at, Some(NOON.saturating_add(MILLI)), "the next draw may differ");
 
-    let promise = strict().0;
-    assert!(ask(&promise, false) && ask(&promise, false));
-    let refusal = promise.try_acquire().refusal().expect("two thirds");
+    let breaker = strict().0;
+    assert!(ask(&breaker, false) && ask(&breaker, false));
+    let refusal = breaker.try_acquire().refusal().expect("two thirds");
     assert_eq!(refusal.retry_at, Some(NOON.saturating_add(SECOND)), "the next probe");
-    assert!(promise.try_acquire_at(refusal.retry_at.unwrap()).is_admitted());
+    assert!(breaker.try_acquire_at(refusal.retry_at.unwrap()).is_admitted());
 }
 
 #[test]
@@ -234,9 +234,9 @@ fn a_promise_is_kept_once_however_it_ends() {
     drop(acquire());
     assert_eq!(counts(&breaker), [1, 2, 0]);
     let early_return = || -> Option<()> {
-        let promise = acquire();
+        let permit = acquire();
         None::<()>?;
-        promise.accept();
+        permit.accept();
         Some(())
     };
     assert_eq!(early_return(), None);
@@ -260,12 +260,12 @@ async fn a_promise_can_live_as_long_as_it_likes() {
     let clock = ManualClock::new(NOON);
     let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
     let acquire = || breaker.try_acquire_owned().into_result().expect("protected").0;
-    let promise = acquire();
-    tokio::spawn(async move { promise.accept() }).await.expect("it does not panic");
-    let promise = acquire();
+    let permit = acquire();
+    tokio::spawn(async move { permit.accept() }).await.expect("it does not panic");
+    let permit = acquire();
     let cancelled = tokio::spawn(async move {
         std::future::pending::<()>().await;
-        promise.accept();
+        permit.accept();
     });
     cancelled.abort();
     assert!(cancelled.await.is_err());
@@ -293,7 +293,9 @@ fn a_rejection_counts_whoever_ends_in_the_bucket_before() {
     assert!(!breaker.try_acquire_at(NOON).is_admitted(), "the probe is spent");
     second.accept_at(held_up);
     assert!(breaker.drop_probability_at(NOON) > 0.0);
-    assert!((0..100).all(|_| !breaker.try_acquire_at(NOON).map(Promise::ignore).is_admitted()));
+    assert!(
+        (0..100).all(|_| !breaker.try_acquire_at(NOON).map(BreakerPermit::ignore).is_admitted())
+    );
     third.accept_at(NOON);
 }
 
@@ -307,7 +309,7 @@ fn who_is_held_up_gets_no_probe_of_its_own() {
         breaker.try_acquire_at(in_time).into_result().unwrap().0.reject_at(in_time);
     }
     for now in [NOON.saturating_add(MILLI), in_time].repeat(10) {
-        assert!(!breaker.try_acquire_at(now).map(Promise::ignore).is_admitted(), "{now}");
+        assert!(!breaker.try_acquire_at(now).map(BreakerPermit::ignore).is_admitted(), "{now}");
     }
 }
 
@@ -376,19 +378,19 @@ fn windows_of_any_size() {
 fn simulate(seed: u64) -> Vec<u32> {
     let (breaker, clock) = breaker(BreakerConfig::default(), SeededRandom::new(seed));
     let mut seconds = vec![0; 600];
-    let mut under_way: VecDeque<Option<Promise<_, _, _>>> = VecDeque::new();
+    let mut under_way: VecDeque<Option<BreakerPermit<_, _, _>>> = VecDeque::new();
     for tick in 0..60_000 {
         if under_way.len() == 3 {
             let is_down = (18_000..30_000).contains(&tick);
             match under_way.pop_front().flatten() {
-                Some(promise) if !is_down => promise.accept(),
+                Some(permit) if !is_down => permit.accept(),
                 // Dropped, as by an error that is handed on.
                 Some(_) | None => {}
             }
         }
-        let promise = breaker.try_acquire().into_result().ok();
-        seconds[tick / 100] += u32::from(promise.is_some());
-        under_way.push_back(promise.map(|(promise, _)| promise));
+        let permit = breaker.try_acquire().into_result().ok();
+        seconds[tick / 100] += u32::from(permit.is_some());
+        under_way.push_back(permit.map(|(permit, _)| permit));
         clock.advance(MILLI * 10);
     }
     seconds

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use leaparray::flow::{
-    ConcurrencyLimit, Decision, FixedWindow, LeakyBucket, Limiter, Reason, SlidingWindowLimiter,
-    TokenBucket, WarmUp, WarmUpConfig, acquire_with,
+    ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, Reason,
+    SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig, acquire_with,
 };
 use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 
@@ -29,7 +29,7 @@ fn who_asks_for_more_than_there_ever_is_need_not_come_again() {
     let config = WindowConfig::new(2, ms(1_000)).unwrap();
     let refused = [
         SlidingWindowLimiter::new(config, 5).unwrap().try_acquire_at(at(70), 6),
-        FixedWindow::new(ms(1_000), 5).unwrap().try_acquire_at(at(70), 6),
+        FixedWindowLimiter::new(ms(1_000), 5).unwrap().try_acquire_at(at(70), 6),
         TokenBucket::new(rate(5, 1_000), 5).try_acquire_at(at(70), 6),
         WarmUp::new(config, 5, WarmUpConfig::default()).unwrap().try_acquire_at(at(70), 6),
     ];
@@ -93,7 +93,7 @@ fn ten_minutes_of_too_many_requests() {
     let config = WindowConfig::new(10, ms(1_000)).unwrap();
     let sliding = SlidingWindowLimiter::new(config, 123).unwrap();
     assert_eq!(ten_minutes(&sliding), 123 * 600);
-    assert_eq!(ten_minutes(&FixedWindow::new(ms(1_000), 123).unwrap()), 123 * 600);
+    assert_eq!(ten_minutes(&FixedWindowLimiter::new(ms(1_000), 123).unwrap()), 123 * 600);
     // What comes in the time, and what there was: the last may have come just before the next token.
     let token = ten_minutes(&TokenBucket::new(rate(123, 1_000), 50));
     assert!((123 * 600 + 49..=123 * 600 + 50).contains(&token), "{token}");
@@ -111,7 +111,7 @@ fn asking_again_is_worth_while_at_the_time_that_was_named() {
     let clock = ManualClock::new(at(5_000));
     let limiters: [Box<dyn Limiter>; 4] = [
         Box::new(SlidingWindowLimiter::with_clock(config, 3, clock.clone()).unwrap()),
-        Box::new(FixedWindow::with_clock(ms(700), 3, clock.clone()).unwrap()),
+        Box::new(FixedWindowLimiter::with_clock(ms(700), 3, clock.clone()).unwrap()),
         Box::new(TokenBucket::with_clock(rate(7, 1_000), 3, clock.clone())),
         Box::new(LeakyBucket::with_clock(rate(7, 1_000), ms(10), clock.clone())),
     ];
@@ -152,7 +152,7 @@ fn patience_runs_out_before_the_wait_not_after() {
 #[test]
 fn a_limit_can_be_changed_while_it_is_in_use() {
     let clock = ManualClock::new(at(5_500));
-    let fixed = FixedWindow::with_clock(ms(1_000), 5, clock.clone()).unwrap();
+    let fixed = FixedWindowLimiter::with_clock(ms(1_000), 5, clock.clone()).unwrap();
     assert!(fixed.try_acquire_many(3).is_admitted());
     assert_eq!((fixed.limit(), fixed.available()), (5, 2));
     fixed.set_limit(4).unwrap();
@@ -168,7 +168,7 @@ fn a_limit_can_be_changed_while_it_is_in_use() {
     sliding.set_limit(9).unwrap();
     assert_eq!((sliding.limit(), sliding.available()), (9, 6));
 
-    let limit = ConcurrencyLimit::new(5);
+    let limit = ConcurrencyLimiter::new(5);
     let (permit, _) = limit.try_acquire_many(3).into_result().unwrap();
     assert_eq!((limit.limit(), limit.in_use(), permit.permits()), (5, 3, 3));
     limit.set_limit(2);
@@ -191,7 +191,7 @@ fn what_there_is_can_be_read() {
     let rate = rate(30, 1_000);
     let printed = format!("{rate}, {rate:?}");
     assert_eq!(printed, "3 in 100ms, Rate { permits: 3, nanos: 100000000 }");
-    let permit = ConcurrencyLimit::new(2).try_acquire_many(2).map(|permit| format!("{permit:?}"));
+    let permit = ConcurrencyLimiter::new(2).try_acquire_many(2).map(|permit| format!("{permit:?}"));
     assert_eq!(permit, Decision::Admitted("ConcurrencyPermit { permits: 2, .. }".to_owned()));
 }
 
@@ -201,7 +201,8 @@ fn what_leads_to_a_limiter_is_that_limiter() {
         let [one, other] = [(); 2].map(|()| limiter.try_acquire_at(at(7_000), 1).is_admitted());
         (limiter.now(), one, other)
     }
-    let limiter = || FixedWindow::with_clock(ms(1_000), 1, ManualClock::new(at(7_000))).unwrap();
+    let limiter =
+        || FixedWindowLimiter::with_clock(ms(1_000), 1, ManualClock::new(at(7_000))).unwrap();
     let expected = (at(7_000), true, false);
     let lent = limiter();
     assert_eq!(asked(&lent), expected);
@@ -211,7 +212,7 @@ fn what_leads_to_a_limiter_is_that_limiter() {
 
 #[test]
 fn a_permit_is_given_back_whatever_happens() {
-    let limit = ConcurrencyLimit::new(3);
+    let limit = ConcurrencyLimiter::new(3);
     let panicked = std::panic::catch_unwind(|| {
         let _permit = limit.try_acquire_many(2);
         assert!(!limit.try_acquire_many(2).is_admitted());
@@ -222,7 +223,7 @@ fn a_permit_is_given_back_whatever_happens() {
     assert_eq!(limit.in_use(), 0);
     let refusal = limit.try_acquire_many(4).refusal().unwrap();
     assert_eq!(refusal.reason, Reason::MoreThanLimit);
-    assert!(!ConcurrencyLimit::new(0).try_acquire().is_admitted());
+    assert!(!ConcurrencyLimiter::new(0).try_acquire().is_admitted());
     let (permit, _) = limit.try_acquire().into_result().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| drop(permit));

@@ -106,10 +106,10 @@ fn what_passes_a_node_beside_its_limiter_counts() {
     assert_eq!(node.minute_sum(MetricEvent::Block), 6 + 5 + 7);
     clock.advance(ms(1_000));
     // Taken of the next bucket before: it passes there.
-    let occupied = node.try_occupy_next(7, 10).unwrap();
-    clock.advance(occupied.wait());
+    let reservation = node.reserve_next(7, 10).unwrap();
+    clock.advance(reservation.wait());
     assert_eq!((0..10).filter(|_| enter()).count(), 3);
-    node.enter_occupied(occupied).success();
+    node.enter_reserved(reservation).success();
     assert_eq!(node.concurrency(), 0);
 }
 

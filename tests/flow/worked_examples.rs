@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leaparray::flow::{
-    Decision, FixedWindow, LeakyBucket, Limiter, Rate, Reason, SlidingWindowLimiter, TokenBucket,
+    Decision, FixedWindowLimiter, LeakyBucket, Limiter, Rate, Reason, SlidingWindowLimiter,
+    TokenBucket,
 };
 use leaparray::{Timestamp, WindowConfig};
 
@@ -21,7 +22,7 @@ fn half_minute(limiter: &impl Limiter, begin: u64, requests: u64) -> u64 {
 
 #[test]
 fn a_fixed_window_admits_twice_its_limit_across_an_edge() {
-    let limiter = FixedWindow::new(ms(60_000), 100).unwrap();
+    let limiter = FixedWindowLimiter::new(ms(60_000), 100).unwrap();
     let halves = [(0, 10), (30_000, 90), (60_000, 90), (90_000, 10)];
     let admitted = halves.map(|(begin, requests)| half_minute(&limiter, begin, requests));
     assert_eq!(admitted, [10, 90, 90, 10]);

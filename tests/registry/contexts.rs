@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Pass, Success};
-use leaparray::{Clock, RegistryConfig, RegistryError, Traffic};
+use leaparray::{Clock, RegistryConfig, RegistryError, TrafficType};
 
 use crate::{SECOND, THREADS, registry, registry_of, together};
 
@@ -74,7 +74,7 @@ fn what_comes_in_is_added_up_when_it_is_read() {
     let (registry, clock) = registry();
     clock.advance(SECOND);
     let orders = registry.resource("orders").unwrap();
-    let database = registry.resource_with("database", Traffic::Outbound).unwrap();
+    let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
     let users = registry.resource("users").unwrap();
     for resource in [&orders, &database, &users] {
         resource.enter().success();
@@ -87,10 +87,10 @@ fn what_comes_in_is_added_up_when_it_is_read() {
     let later = registry.inbound_snapshot_at(clock.now().saturating_add(SECOND * 60));
     assert_eq!(later.minute.totals.sum(Success), 0);
     let of = |traffic| registry.lifetime_of(traffic).sum(Success);
-    assert_eq!((of(Traffic::Inbound), of(Traffic::Outbound)), (2, 1));
+    assert_eq!((of(TrafficType::Inbound), of(TrafficType::Outbound)), (2, 1));
     drop((orders, database, users));
     assert_eq!(registry.evict_idle(Duration::ZERO), 3);
-    assert_eq!((of(Traffic::Inbound), of(Traffic::Outbound)), (2, 1));
+    assert_eq!((of(TrafficType::Inbound), of(TrafficType::Outbound)), (2, 1));
     assert_eq!(registry.inbound_snapshot().minute.totals.sum(Success), 0);
 }
 

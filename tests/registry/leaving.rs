@@ -49,7 +49,7 @@ fn what_is_idle_and_not_held_is_evicted() {
 #[test]
 fn permits_of_the_future_are_no_idleness() {
     let (registry, _) = registry();
-    let taken = registry.resource("a").unwrap().try_occupy_next(1, 1).unwrap();
+    let taken = registry.resource("a").unwrap().reserve_next(1, 1).unwrap();
     let one_bucket_later = taken.begins().saturating_add(Duration::from_millis(499));
     assert_eq!(registry.evict_idle_at(one_bucket_later, Duration::from_nanos(1)), 0);
     let later = one_bucket_later.saturating_add(SECOND);

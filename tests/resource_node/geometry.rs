@@ -102,15 +102,15 @@ fn a_ring_that_is_left_keeps_its_counts_for_a_longer_window() {
 fn limit_holds_across_geometries_and_for_stale_timestamps() {
     let (node, clock) = node();
     clock.advance(millis(450));
-    assert!(node.try_occupy_next(5, 5).is_some());
+    assert!(node.reserve_next(5, 5).is_some());
     node.reconfigure(config(10, 600));
-    assert!(node.try_occupy_next(1, 5).is_none());
-    assert_eq!(node.waiting(), 5);
+    assert!(node.reserve_next(1, 5).is_none());
+    assert_eq!(node.reserved(), 5);
     clock.advance(millis(60));
-    assert!(node.try_occupy_next(1, 6).is_some());
+    assert!(node.reserve_next(1, 6).is_some());
     let late = clock.now().saturating_sub(millis(100));
-    assert!(node.try_occupy_next_at(late, 6, 11).is_none(), "five and one are taken");
-    assert!(node.try_occupy_next_at(late, 5, 11).is_some());
+    assert!(node.reserve_next_at(late, 6, 11).is_none(), "five and one are taken");
+    assert!(node.reserve_next_at(late, 5, 11).is_some());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::MetricEvent::{Block, Exception, OccupiedPass, Pass, Success};
+use leaparray::MetricEvent::{Block, Exception, Pass, ReservedPass, Success};
 use leaparray::{
     Entry, ManualClock, NodeConfig, ResourceNode, SecondsCursor, Timestamp, WindowConfig,
 };
@@ -134,24 +134,24 @@ fn permits_of_the_next_bucket() {
     clock.advance(millis(500));
     // In bucket 10.5 s; the window that ends with 11.0 s covers this and that one.
     node.enter_many(2).success();
-    assert!(node.try_occupy_next(5, 6).is_none(), "2 are there, 4 are free");
-    let occupied = node.try_occupy_next(3, 6).unwrap();
-    assert_eq!((occupied.permits(), occupied.wait()), (3, millis(100)));
-    assert!(node.try_occupy_next(2, 6).is_none(), "1 is free");
-    let more = node.try_occupy_next(1, 6).unwrap();
-    assert_eq!((node.waiting(), node.qps(Pass), node.qps(OccupiedPass)), (4, 8.0, 0.0));
+    assert!(node.reserve_next(5, 6).is_none(), "2 are there, 4 are free");
+    let reservation = node.reserve_next(3, 6).unwrap();
+    assert_eq!((reservation.permits(), reservation.wait()), (3, millis(100)));
+    assert!(node.reserve_next(2, 6).is_none(), "1 is free");
+    let more = node.reserve_next(1, 6).unwrap();
+    assert_eq!((node.reserved(), node.qps(Pass), node.qps(ReservedPass)), (4, 8.0, 0.0));
     clock.advance(millis(100));
-    assert_eq!((node.waiting(), node.qps(Pass), node.qps(OccupiedPass)), (0, 6.0, 4.0));
-    for occupied in [occupied, more] {
-        node.enter_occupied(occupied).success();
+    assert_eq!((node.reserved(), node.qps(Pass), node.qps(ReservedPass)), (0, 6.0, 4.0));
+    for reservation in [reservation, more] {
+        node.enter_reserved(reservation).success();
     }
     assert_eq!((node.qps(Pass), node.qps(Success), node.concurrency()), (6.0, 6.0, 0));
     clock.advance(Duration::from_secs(5));
     assert_eq!((node.qps(Pass), node.minute_sum(Pass)), (0.0, 12));
     clock.advance(Duration::from_secs(60));
     let lifetime = node.lifetime();
-    assert_eq!([Pass, OccupiedPass].map(|event| lifetime.sum(event)), [12, 4]);
-    assert_eq!(node.account().expired.sum(Pass), 8, "what was borrowed is not told apart");
+    assert_eq!([Pass, ReservedPass].map(|event| lifetime.sum(event)), [12, 4]);
+    assert_eq!(node.account().expired.sum(Pass), 8, "what was reserved is not told apart");
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn permits_of_an_old_bucket_do_not_count_in_a_later_bucket_of_the_same_slot() {
     // The ring of permits has a slot more than the long window has buckets.
     let slots = u32::try_from(node.config().minute().sample_count() + 1).unwrap();
     for _ in 0..3 {
-        assert!(node.try_occupy_next(5, 5).is_some());
-        assert!(node.try_occupy_next(1, 5).is_none());
-        assert_eq!(node.waiting(), 5);
+        assert!(node.reserve_next(5, 5).is_some());
+        assert!(node.reserve_next(1, 5).is_none());
+        assert_eq!(node.reserved(), 5);
         clock.advance(node.config().minute().bucket_len() * slots);
     }
 }
@@ -172,11 +172,11 @@ fn permits_of_the_last_bucket_of_all_are_counted() {
     let (node, clock) = node();
     let bucket = node.config().minute().bucket_len();
     clock.set(Timestamp::MAX.saturating_sub(bucket));
-    assert!(node.try_occupy_next(2, 5).is_some());
-    assert_eq!(node.waiting(), 2);
+    assert!(node.reserve_next(2, 5).is_some());
+    assert_eq!(node.reserved(), 2);
     clock.set(Timestamp::MAX);
-    assert!(node.try_occupy_next(1, 5).is_none());
-    assert_eq!(node.waiting(), 0);
+    assert!(node.reserve_next(1, 5).is_none());
+    assert_eq!(node.reserved(), 0);
 }
 
 #[test]
@@ -197,11 +197,11 @@ fn each_second_is_delivered_once() {
     assert_eq!((item.second, item.pass, item.exception, item.concurrency), (second, 2, 0, 1));
     // Five idle seconds, and then one with a permit that was taken in the one before.
     clock.advance(millis(5_800));
-    assert!(node.try_occupy_next(4, 4).is_some());
+    assert!(node.reserve_next(4, 4).is_some());
     clock.advance(millis(2_000));
-    let [ended, occupied] = &poll()[..] else { panic!("two in which something happened") };
+    let [ended, reservation] = &poll()[..] else { panic!("two in which something happened") };
     assert_eq!((ended.exception, ended.avg_rt), (2, Some(millis(1_000))));
-    assert_eq!((occupied.pass, occupied.occupied_pass), (4, 4));
+    assert_eq!((reservation.pass, reservation.reserved_pass), (4, 4));
     assert_eq!((poll(), cursor.missed()), (vec![], 0));
     node.block();
     clock.advance(Duration::from_secs(70));
@@ -216,9 +216,9 @@ fn time_does_not_end_in_the_middle_of_an_entry() {
         clock.set(now);
         node.enter().success();
         node.block();
-        let _ = (node.snapshot(), node.previous_qps(Pass), node.max_qps(Success), node.waiting());
-        let occupied = node.try_occupy_next(1, 10);
-        assert_eq!(occupied.is_some(), now == Timestamp::MIN);
+        let _ = (node.snapshot(), node.previous_qps(Pass), node.max_qps(Success), node.reserved());
+        let reservation = node.reserve_next(1, 10);
+        assert_eq!(reservation.is_some(), now == Timestamp::MIN);
         node.reconfigure(config(1, 60));
         assert_eq!(node.minute_sum(Block), 1);
     }

@@ -21,7 +21,7 @@ fn record(node: &Node, clock: &ManualClock) -> Timestamp {
     let in_flight = node.enter_many_at(clock.now(), 2);
     node.block_many_at(clock.now(), 2);
     in_flight.exception_at(clock.now().saturating_add(millis(3)));
-    assert!(node.try_occupy_next_at(clock.now(), 2, 5).is_some());
+    assert!(node.reserve_next_at(clock.now(), 2, 5).is_some());
     clock.now()
 }
 
@@ -55,7 +55,7 @@ fn rates() {
 fn sums() {
     check(&[
         ((|node| node.minute_sum(Block), |node, now| node.minute_sum_at(now, Block)), 3),
-        ((Node::waiting, Node::waiting_at), 2),
+        ((Node::reserved, Node::reserved_at), 2),
     ]);
     check(&[((Node::max_concurrency, Node::max_concurrency_at), Some(1))]);
 }
@@ -85,7 +85,7 @@ fn snapshots() {
     let (node, clock) = node();
     let now = record(&node, &clock);
     let snapshot = node.snapshot();
-    assert_eq!((snapshot.timestamp, snapshot.waiting, snapshot.concurrency), (now, 2, 0));
+    assert_eq!((snapshot.timestamp, snapshot.reserved, snapshot.concurrency), (now, 2, 0));
     assert_eq!((snapshot.avg_rt(), snapshot.minute.totals.sum(Block)), (Some(millis(5)), 3));
     assert_eq!(
         (snapshot.previous_pass_qps(), snapshot.previous_block_qps()),
@@ -93,7 +93,7 @@ fn snapshots() {
     );
     assert_eq!(rates(snapshot), [5.0, 3.0, 8.0, 3.0, 2.0, 3.0, 6.0]);
     clock.advance(millis(500));
-    assert_eq!(node.snapshot().occupied_pass_qps(), 2.0);
+    assert_eq!(node.snapshot().reserved_pass_qps(), 2.0);
     clock.advance(Duration::from_secs(3_600));
     assert_eq!(rates(node.snapshot_at(now)), [5.0, 3.0, 8.0, 3.0, 2.0, 3.0, 6.0]);
 }

@@ -51,7 +51,7 @@ impl Stress {
     fn ask(&self, writer: usize) {
         for turn in writer..writer + self.round.turns as usize / self.round.writers {
             self.clock.advance(BUCKET / self.round.turns_per_bucket);
-            let Ok((promise, _)) = self.breaker.try_acquire().into_result() else {
+            let Ok((permit, _)) = self.breaker.try_acquire().into_result() else {
                 count(&self.books.dropped);
                 continue;
             };
@@ -59,16 +59,16 @@ impl Stress {
             match turn % 7 {
                 0 | 1 => {
                     count(&self.books.accepted);
-                    promise.accept();
+                    permit.accept();
                 }
-                2 => promise.ignore(),
+                2 => permit.ignore(),
                 3 => {
                     count(&self.books.rejected);
-                    drop(promise);
+                    drop(permit);
                 }
                 _ => {
                     count(&self.books.rejected);
-                    promise.reject();
+                    permit.reject();
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leaparray::MetricEvent::{Block, Exception, OccupiedPass, Pass, Success};
+use leaparray::MetricEvent::{Block, Exception, Pass, ReservedPass, Success};
 use leaparray::{
     Entry, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, SecondsCursor, Timestamp,
     WindowConfig,
@@ -23,7 +23,7 @@ struct Books {
     ended: AtomicU64,
     succeeded: AtomicU64,
     blocked: AtomicU64,
-    occupied: AtomicU64,
+    reserved: AtomicU64,
 }
 
 struct Stress {
@@ -81,8 +81,8 @@ impl Stress {
                 resource.block();
                 count(&self.books.blocked, 1);
             }
-            if turn % 7 == 0 && resource.try_occupy_next(1, u64::MAX).is_some() {
-                count(&self.books.occupied, 1);
+            if turn % 7 == 0 && resource.reserve_next(1, u64::MAX).is_some() {
+                count(&self.books.reserved, 1);
             }
             let other = {
                 let mut under_way = self.under_way.lock().unwrap();
@@ -140,17 +140,17 @@ impl Stress {
     fn check_books(&self) {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let lifetime = self.registry.lifetime();
-        let (entered, occupied) = (of(&self.books.entered), of(&self.books.occupied));
+        let (entered, reserved) = (of(&self.books.entered), of(&self.books.reserved));
         let exceptions = entered - of(&self.books.succeeded);
         assert_eq!(of(&self.books.ended), entered);
         assert_eq!(
-            [Pass, Success, Exception, Block, OccupiedPass].map(|event| lifetime.sum(event)),
+            [Pass, Success, Exception, Block, ReservedPass].map(|event| lifetime.sum(event)),
             [
-                entered + occupied,
+                entered + reserved,
                 of(&self.books.succeeded),
                 exceptions,
                 of(&self.books.blocked),
-                occupied
+                reserved
             ]
         );
         assert_eq!(lifetime.rt_count(), entered);

@@ -3,13 +3,13 @@
 
 mod chance;
 mod config;
-mod promise;
+mod permit;
 mod random;
 
 use std::sync::Arc;
 
 pub use config::BreakerConfig;
-pub use promise::Promise;
+pub use permit::BreakerPermit;
 pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
 use super::{Decision, Reason, Refusal};
@@ -57,13 +57,13 @@ use chance::{Chance, Threshold};
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let breaker = AdaptiveBreaker::with_source(config, clock.clone(), random);
 /// for _ in 0..1_000 {
-///     let (promise, _) = breaker.try_acquire().into_result()?;
-///     promise.accept();
+///     let (permit, _) = breaker.try_acquire().into_result()?;
+///     permit.accept();
 /// }
 /// // The backend is down. Ten seconds later hardly anything reaches it.
 /// for _ in 0..11_000 {
-///     if let Ok((promise, _)) = breaker.try_acquire().into_result() {
-///         promise.reject();
+///     if let Ok((permit, _)) = breaker.try_acquire().into_result() {
+///         permit.reject();
 ///     }
 ///     clock.advance(Duration::from_millis(1));
 /// }
@@ -126,29 +126,29 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     /// are dropped than not, and else when the next one that is dropped will be let through. Each time counts
     /// as a request, and makes it more likely to be dropped.
     #[inline(always)]
-    pub fn try_acquire(&self) -> Decision<Promise<&Self, C, R>> {
-        Promise::try_acquire(self)
+    pub fn try_acquire(&self) -> Decision<BreakerPermit<&Self, C, R>> {
+        BreakerPermit::try_acquire(self)
     }
 
     /// Asks for a request at `now`.
     #[inline(always)]
-    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<Promise<&Self, C, R>> {
-        Promise::try_acquire_at(self, now)
+    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<BreakerPermit<&Self, C, R>> {
+        BreakerPermit::try_acquire_at(self, now)
     }
 
-    /// Like [`try_acquire`](Self::try_acquire), for a promise that is to live as long as it likes.
+    /// Like [`try_acquire`](Self::try_acquire), for a permit that is to live as long as it likes.
     ///
     /// ```
     /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
     /// use std::sync::Arc;
     ///
     /// let breaker = Arc::new(AdaptiveBreaker::new(BreakerConfig::default()));
-    /// let (promise, _) = breaker.try_acquire_owned().into_result()?;
-    /// std::thread::spawn(move || promise.accept()).join().unwrap();
+    /// let (permit, _) = breaker.try_acquire_owned().into_result()?;
+    /// std::thread::spawn(move || permit.accept()).join().unwrap();
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
     #[inline(always)]
-    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<Promise<Arc<Self>, C, R>> {
+    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<BreakerPermit<Arc<Self>, C, R>> {
         self.try_acquire_owned_at(self.clock().now())
     }
 
@@ -157,10 +157,10 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     pub fn try_acquire_owned_at(
         self: &Arc<Self>,
         now: Timestamp,
-    ) -> Decision<Promise<Arc<Self>, C, R>> {
+    ) -> Decision<BreakerPermit<Arc<Self>, C, R>> {
         match self.decide(now) {
             // Only now: who is dropped need not write what all of them share.
-            Ok(()) => Decision::Admitted(Promise::of(Arc::clone(self))),
+            Ok(()) => Decision::Admitted(BreakerPermit::of(Arc::clone(self))),
             Err(refusal) => Decision::Refused(refusal),
         }
     }

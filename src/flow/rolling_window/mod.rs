@@ -65,7 +65,7 @@ pub trait Rolling {
     type Bucket: Bucket;
 
     /// Adds the value. On any number of threads at once, and in each on the one that calls it: the
-    /// bucket is not for another thread to add to, or only as [`WrapRef`](crate::WrapRef) says.
+    /// bucket is not for another thread to add to, or only as [`BucketGuard`](crate::BucketGuard) says.
     fn add_to(self, bucket: &Self::Bucket);
 }
 
@@ -106,7 +106,7 @@ pub struct RollingWindow<T: Rolling, C = MonotonicClock> {
 /// What one bucket of a [`RollingWindow`] held when it was read: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RolledBucket<S> {
+pub struct RollingBucket<S> {
     /// Where the bucket begins.
     pub start: Timestamp,
     /// What was added to it, such as a [`Sum`].
@@ -143,7 +143,7 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     }
 
     /// Folds all buckets of the window now, from the oldest to the newest.
-    pub fn reduce<A>(&self, init: A, f: impl FnMut(A, RolledBucket<Total<T>>) -> A) -> A {
+    pub fn reduce<A>(&self, init: A, f: impl FnMut(A, RollingBucket<Total<T>>) -> A) -> A {
         self.reduce_at(self.clock.now(), init, f)
     }
 
@@ -156,13 +156,13 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         &self,
         now: Timestamp,
         init: A,
-        f: impl FnMut(A, RolledBucket<Total<T>>) -> A,
+        f: impl FnMut(A, RollingBucket<Total<T>>) -> A,
     ) -> A {
         self.fold(self.config().covered(now), init, f)
     }
 
     /// Folds the buckets of the window now that are complete, from the oldest to the newest.
-    pub fn reduce_complete<A>(&self, init: A, f: impl FnMut(A, RolledBucket<Total<T>>) -> A) -> A {
+    pub fn reduce_complete<A>(&self, init: A, f: impl FnMut(A, RollingBucket<Total<T>>) -> A) -> A {
         self.reduce_complete_at(self.clock.now(), init, f)
     }
 
@@ -172,7 +172,7 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         &self,
         now: Timestamp,
         init: A,
-        f: impl FnMut(A, RolledBucket<Total<T>>) -> A,
+        f: impl FnMut(A, RollingBucket<Total<T>>) -> A,
     ) -> A {
         let covered = self.config().covered(now);
         match covered.end().checked_sub(1) {
@@ -212,13 +212,13 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         &self,
         numbers: RangeInclusive<u64>,
         init: A,
-        mut f: impl FnMut(A, RolledBucket<Total<T>>) -> A,
+        mut f: impl FnMut(A, RollingBucket<Total<T>>) -> A,
     ) -> A {
         numbers.fold(init, |folded, number| {
             let mut total = Total::<T>::default();
             // Added, for what is being prepared may be shown besides, and is empty.
             self.array.fold_over(number..=number, (), Bucket::total, |(), found| total += &found);
-            f(folded, RolledBucket { start: self.config().start_of(number), total })
+            f(folded, RollingBucket { start: self.config().start_of(number), total })
         })
     }
 

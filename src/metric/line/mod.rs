@@ -132,7 +132,7 @@ fn as_written(metrics: &SecondMetrics) -> SecondMetrics {
         block: metrics.block.min(MAX_COUNT),
         success: metrics.success.min(MAX_COUNT),
         exception: metrics.exception.min(MAX_COUNT),
-        occupied_pass: metrics.occupied_pass.min(MAX_COUNT),
+        reserved_pass: metrics.reserved_pass.min(MAX_COUNT),
         avg_rt: (ended || !rt.is_zero()).then_some(rt),
         concurrency: metrics.concurrency.min(MAX_CONCURRENCY),
     }

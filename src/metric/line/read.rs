@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
             success: self.count("success", MAX_COUNT)?,
             exception: self.count("exception", MAX_COUNT)?,
             avg_rt: Some(Duration::from_millis(self.count("rt", MAX_COUNT)?)),
-            occupied_pass: self.later_count("occupiedPass", MAX_COUNT)?,
+            reserved_pass: self.later_count("occupiedPass", MAX_COUNT)?,
             concurrency: self.later_count("concurrency", MAX_CONCURRENCY)?,
         };
         let classification = self.classification()?;

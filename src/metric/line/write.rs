@@ -35,7 +35,7 @@ impl MetricLine {
     fn write_numbers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = &self.metrics;
         write!(f, "|{}|{}|{}|{}", of.pass, of.block, of.success, of.exception)?;
-        write!(f, "|{}|{}|{}", self.rt_millis(), of.occupied_pass, of.concurrency)?;
+        write!(f, "|{}|{}|{}", self.rt_millis(), of.reserved_pass, of.concurrency)?;
         write!(f, "|{}", self.classification)
     }
 }

@@ -4,8 +4,8 @@ use std::fmt::{Debug, Display};
 use std::ops::Range;
 
 use leaparray::{
-    Account, Bucket, LeapArray, ManualClock, MetricBucket, MetricEvent, MetricTotals,
-    SlidingWindow, Timestamp, WrapRef,
+    Account, Bucket, BucketGuard, LeapArray, ManualClock, MetricBucket, MetricEvent, MetricTotals,
+    SlidingWindow, Timestamp,
 };
 
 use super::oracle::{Oracle, Part};
@@ -40,7 +40,7 @@ impl Subject<'_> {
 }
 
 type Window = SlidingWindow<ManualClock>;
-type Wrap<'a> = WrapRef<'a, MetricBucket>;
+type Wrap<'a> = BucketGuard<'a, MetricBucket>;
 
 impl Comparison<'_> {
     pub(super) fn of_window(&self, window: &Window, view: &Window) {

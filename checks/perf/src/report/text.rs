@@ -193,7 +193,7 @@ fn deciding(measured: &Measured) -> String {
 
 All threads ask one limiter for one permit, and are told the same each time. *Admitted*: a permit comes
 each nanosecond, or the window has more than are asked for. *Refused*: there was one permit, and it is
-taken. Each has the precise clock, but for `ConcurrencyLimit`, which has none, and whose permit is given
+taken. Each has the precise clock, but for `ConcurrencyLimiter`, which has none, and whose permit is given
 back at once. What they are held against is the `check` of a direct limiter of `governor` with its own
 clock, told the same. Every answer is looked at, there as here; a round in which one is another is lost,
 and named at the end of the peers.

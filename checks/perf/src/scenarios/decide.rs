@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, ConcurrencyLimit, Decision, FixedWindow, LeakyBucket, Limiter,
-    Promise, RandomSource, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
+    AdaptiveBreaker, BreakerConfig, BreakerPermit, ConcurrencyLimiter, Decision,
+    FixedWindowLimiter, LeakyBucket, Limiter, RandomSource, Rate, SlidingWindowLimiter,
+    TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{Entry, MonotonicClock, NodeConfig, ResourceNode, WindowConfig};
 
@@ -21,14 +22,14 @@ pub(crate) type Pair = [&'static str; 2];
 /// What the others are held against.
 pub(crate) const GOVERNOR: Pair =
     ["`governor`'s `check`, admitted", "`governor`'s `check`, refused"];
-pub(crate) const FIXED: Pair = ["`FixedWindow`, admitted", "`FixedWindow`, refused"];
+pub(crate) const FIXED: Pair = ["`FixedWindowLimiter`, admitted", "`FixedWindowLimiter`, refused"];
 pub(crate) const SLIDING: Pair =
     ["`SlidingWindowLimiter`, admitted", "`SlidingWindowLimiter`, refused"];
 pub(crate) const LEAKY: Pair = ["`LeakyBucket`, admitted", "`LeakyBucket`, refused"];
 pub(crate) const TOKEN: Pair = ["`TokenBucket`, admitted", "`TokenBucket`, refused"];
 pub(crate) const WARM_UP: Pair = ["`WarmUp`, admitted", "`WarmUp`, refused"];
 pub(crate) const CONCURRENCY: Pair =
-    ["`ConcurrencyLimit`, admitted and given back", "`ConcurrencyLimit`, refused"];
+    ["`ConcurrencyLimiter`, admitted and given back", "`ConcurrencyLimiter`, refused"];
 pub(crate) const BREAKER: &str = "`AdaptiveBreaker`, nothing rejected, admitted";
 pub(crate) const BREAKER_FAILING: Pair =
     ["`AdaptiveBreaker`, failing, admitted by chance", "`AdaptiveBreaker`, failing, refused"];
@@ -66,7 +67,8 @@ fn governor(suite: &mut Suite, threads: usize) {
 fn windows(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
     let window = config(10, HOUR);
     let most = SlidingWindowLimiter::max_limit(&window);
-    let fixed = [most, 1].map(|limit| FixedWindow::with_clock(THIRTY_YEARS, limit, clock.clone()));
+    let fixed =
+        [most, 1].map(|limit| FixedWindowLimiter::with_clock(THIRTY_YEARS, limit, clock.clone()));
     limiter(suite, FIXED, threads, fixed.map(|limiter| limiter.expect("below the highest limit")));
     limiter(suite, SLIDING, threads, [most, 1].map(|limit| sliding(window, limit, clock)));
     let warm_up = [most, 1].map(|limit| {
@@ -107,7 +109,7 @@ fn rate(permits: u64, interval: Duration) -> Rate {
 }
 
 fn concurrency(suite: &mut Suite, threads: usize) {
-    let [free, taken] = [2, 1].map(|limit| CachePadded::new(ConcurrencyLimit::new(limit)));
+    let [free, taken] = [2, 1].map(|limit| CachePadded::new(ConcurrencyLimiter::new(limit)));
     mem::forget(taken.try_acquire());
     let give_back = move || free.try_acquire().map(|permit| drop(black_box(permit)));
     always(suite, CONCURRENCY[0], threads, give_back, Decision::is_admitted);
@@ -127,15 +129,15 @@ fn breaker(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
     });
     for breaker in [&lucky, &unlucky] {
         for _ in 0..2 {
-            let admitted = breaker.try_acquire().map(Promise::reject);
+            let admitted = breaker.try_acquire().map(BreakerPermit::reject);
             assert!(admitted.is_admitted(), "the first, and a probe");
         }
     }
-    let ignore = move || healthy.try_acquire().map(Promise::ignore);
+    let ignore = move || healthy.try_acquire().map(BreakerPermit::ignore);
     always(suite, BREAKER, threads, ignore, Decision::is_admitted);
-    let ignore = move || lucky.try_acquire().map(Promise::ignore);
+    let ignore = move || lucky.try_acquire().map(BreakerPermit::ignore);
     always(suite, BREAKER_FAILING[0], threads, ignore, Decision::is_admitted);
-    let refuse = move || unlucky.try_acquire().map(Promise::ignore);
+    let refuse = move || unlucky.try_acquire().map(BreakerPermit::ignore);
     always(suite, BREAKER_FAILING[1], threads, refuse, is_refused);
 }
 

@@ -9,13 +9,13 @@ use crate::time::{Clock, Span, Timestamp};
 /// Permits that were taken of the next bucket: to be used when that begins.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the permits are taken, whether or not they are used"]
-pub struct Occupied {
+pub struct Reservation {
     begins: Timestamp,
     wait: Duration,
     permits: u64,
 }
 
-impl Occupied {
+impl Reservation {
     /// When the bucket begins.
     #[must_use]
     pub const fn begins(&self) -> Timestamp {
@@ -37,21 +37,21 @@ impl Occupied {
 
 impl<C: Clock + Clone> ResourceNode<C> {
     /// Takes `permits` of the next bucket now.
-    pub fn try_occupy_next(&self, permits: u64, limit: u64) -> Option<Occupied> {
-        self.try_occupy_next_at(self.clock().now(), permits, limit)
+    pub fn reserve_next(&self, permits: u64, limit: u64) -> Option<Reservation> {
+        self.reserve_next_at(self.clock().now(), permits, limit)
     }
 
     /// Takes `permits` of the bucket after that of `now`, if the short window that ends with it has
     /// then at most `limit` passes; `None` if not. After Sentinel's `tryOccupyNext`.
     ///
     /// What is taken counts as [`Pass`](MetricEvent::Pass) and as
-    /// [`OccupiedPass`](MetricEvent::OccupiedPass) in that bucket, and until it begins is
-    /// [waiting](Self::waiting). It is not given back: who takes permits is expected to
-    /// [come](Self::enter_occupied).
+    /// [`ReservedPass`](MetricEvent::ReservedPass) in that bucket, and until it begins is
+    /// [waiting](Self::reserved). It is not given back: who takes permits is expected to
+    /// [come](Self::enter_reserved).
     ///
     /// Of one bucket never more is taken than was free, however many race for it. What passes in the
     /// current bucket meanwhile, this may not have seen: who decides on that counts what is
-    /// [waiting](Self::waiting) as well. And of those who race across a boundary between buckets, or with
+    /// [waiting](Self::reserved) as well. And of those who race across a boundary between buckets, or with
     /// a change of the geometry, neither need see what the other takes.
     ///
     /// ```
@@ -62,17 +62,17 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     /// node.enter_many(3).success();
     ///
-    /// let occupied = node.try_occupy_next(2, 5).expect("three have passed, of five");
-    /// assert_eq!(occupied.wait(), Duration::from_millis(100));
-    /// assert!(node.try_occupy_next(1, 5).is_none());
-    /// assert_eq!((node.waiting(), node.qps(MetricEvent::Pass)), (2, 3.0 / 0.5));
+    /// let reservation = node.reserve_next(2, 5).expect("three have passed, of five");
+    /// assert_eq!(reservation.wait(), Duration::from_millis(100));
+    /// assert!(node.reserve_next(1, 5).is_none());
+    /// assert_eq!((node.reserved(), node.qps(MetricEvent::Pass)), (2, 3.0 / 0.5));
     ///
-    /// clock.advance(occupied.wait());
-    /// let entry = node.enter_occupied(occupied);
-    /// assert_eq!((node.waiting(), node.qps(MetricEvent::Pass)), (0, 5.0));
+    /// clock.advance(reservation.wait());
+    /// let entry = node.enter_reserved(reservation);
+    /// assert_eq!((node.reserved(), node.qps(MetricEvent::Pass)), (0, 5.0));
     /// entry.success();
     /// ```
-    pub fn try_occupy_next_at(&self, now: Timestamp, permits: u64, limit: u64) -> Option<Occupied> {
+    pub fn reserve_next_at(&self, now: Timestamp, permits: u64, limit: u64) -> Option<Reservation> {
         let generation = self.current();
         let buckets = generation.config.minute();
         let begins = buckets.bucket_start(now).as_nanos().checked_add(buckets.bucket_nanos())?;
@@ -88,20 +88,21 @@ impl<C: Clock + Clone> ResourceNode<C> {
         // What is taken of the next bucket itself, the taking of it sees. What else was taken of times
         // to come: under another geometry, or by who was there already when `now` was late.
         let others = self.generations().filter(|other| !std::ptr::eq(*other, generation));
-        let others = others.fold(0_u64, |sum, other| sum.saturating_add(other.waiting(now)));
-        let later = generation.waiting(begins);
+        let others = others.fold(0_u64, |sum, other| sum.saturating_add(other.reserved_next(now)));
+        let later = generation.reserved_next(begins);
         let free = limit.checked_sub(passed)?.checked_sub(others)?.checked_sub(later)?;
         let wait = begins.saturating_since(now);
-        generation.borrow(begins, permits, free).then_some(Occupied { begins, wait, permits })
+        generation.reserve(begins, permits, free).then_some(Reservation { begins, wait, permits })
     }
 
     /// How many permits of the next bucket are taken now.
-    pub fn waiting(&self) -> u64 {
-        self.waiting_at(self.clock().now())
+    pub fn reserved(&self) -> u64 {
+        self.reserved_at(self.clock().now())
     }
 
     /// How many permits of the bucket after that of `now` are taken.
-    pub fn waiting_at(&self, now: Timestamp) -> u64 {
-        self.generations().fold(0, |sum, generation| sum.saturating_add(generation.waiting(now)))
+    pub fn reserved_at(&self, now: Timestamp) -> u64 {
+        self.generations()
+            .fold(0, |sum, generation| sum.saturating_add(generation.reserved_next(now)))
     }
 }

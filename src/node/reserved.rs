@@ -5,9 +5,9 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// How many permits of one bucket have been given away before its time.
 #[derive(Debug)]
-pub(crate) struct Borrowed(AtomicU64);
+pub(crate) struct Reserved(AtomicU64);
 
-impl Borrowed {
+impl Reserved {
     /// Takes `count` permits, if with those taken before they are at most `free`.
     pub(crate) fn take(&self, count: u64, free: u64) -> bool {
         // One read-modify-write decides: of the threads that race for the last permit, one sees that it was there.
@@ -19,13 +19,13 @@ impl Borrowed {
     }
 }
 
-impl Default for Borrowed {
+impl Default for Reserved {
     fn default() -> Self {
         Self(AtomicU64::new(0))
     }
 }
 
-impl Bucket for Borrowed {
+impl Bucket for Reserved {
     type Total = Permits;
 
     fn total(&self) -> Permits {

@@ -1,7 +1,7 @@
 //! A request that got through.
 #![expect(
     clippy::inline_always,
-    reason = "as for an entry: one call that is not inlined, and the promise goes through memory"
+    reason = "as for an entry: one call that is not inlined, and the permit goes through memory"
 )]
 
 use std::fmt;
@@ -26,9 +26,9 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Decision};
 ///
 /// fn ask(breaker: &AdaptiveBreaker, answer: &str) -> Result<u64, Box<dyn std::error::Error>> {
-///     let (promise, _) = breaker.try_acquire().into_result()?;
+///     let (permit, _) = breaker.try_acquire().into_result()?;
 ///     let number = answer.parse()?;
-///     promise.accept();
+///     permit.accept();
 ///     Ok(number)
 /// }
 ///
@@ -37,8 +37,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// assert!(ask(&breaker, "seven").is_err());
 /// assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [1, 1]);
 /// ```
-#[must_use = "a promise that is dropped at once rejects"]
-pub struct Promise<B, C = MonotonicClock, R = ThreadRandom>
+#[must_use = "a permit that is dropped at once rejects"]
+pub struct BreakerPermit<B, C = MonotonicClock, R = ThreadRandom>
 where
     B: Deref<Target = AdaptiveBreaker<C, R>>,
     C: Clock,
@@ -47,7 +47,7 @@ where
     is_kept: bool,
 }
 
-impl<B, C, R> Promise<B, C, R>
+impl<B, C, R> BreakerPermit<B, C, R>
 where
     B: Deref<Target = AdaptiveBreaker<C, R>>,
     C: Clock,
@@ -70,7 +70,7 @@ where
     }
 }
 
-impl<B, C, R> Promise<B, C, R>
+impl<B, C, R> BreakerPermit<B, C, R>
 where
     B: Deref<Target = AdaptiveBreaker<C, R>>,
     C: Clock,
@@ -126,7 +126,7 @@ where
     }
 }
 
-impl<B, C, R> Drop for Promise<B, C, R>
+impl<B, C, R> Drop for BreakerPermit<B, C, R>
 where
     B: Deref<Target = AdaptiveBreaker<C, R>>,
     C: Clock,
@@ -139,12 +139,12 @@ where
     }
 }
 
-impl<B, C, R> fmt::Debug for Promise<B, C, R>
+impl<B, C, R> fmt::Debug for BreakerPermit<B, C, R>
 where
     B: Deref<Target = AdaptiveBreaker<C, R>>,
     C: Clock,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Promise").finish_non_exhaustive()
+        f.debug_struct("BreakerPermit").finish_non_exhaustive()
     }
 }

@@ -12,11 +12,11 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// [`SlidingWindowLimiter`], of which this is the one with a single bucket.
 ///
 /// ```
-/// use leaparray::flow::{FixedWindow, Limiter};
+/// use leaparray::flow::{FixedWindowLimiter, Limiter};
 /// use leaparray::Timestamp;
 /// use std::time::Duration;
 ///
-/// let limiter = FixedWindow::new(Duration::from_secs(60), 100)?;
+/// let limiter = FixedWindowLimiter::new(Duration::from_secs(60), 100)?;
 /// let t = Timestamp::from_secs;
 /// assert!(limiter.try_acquire_at(t(59), 100).is_admitted());
 /// let refusal = limiter.try_acquire_at(t(59), 1).refusal().expect("all are taken");
@@ -25,9 +25,9 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// # Ok::<_, leaparray::flow::LimitError>(())
 /// ```
 #[derive(Debug)]
-pub struct FixedWindow<C = MonotonicClock>(SlidingWindowLimiter<C>);
+pub struct FixedWindowLimiter<C = MonotonicClock>(SlidingWindowLimiter<C>);
 
-impl FixedWindow {
+impl FixedWindowLimiter {
     /// A limiter with a precise clock of its own. Its intervals follow each other from the beginning of
     /// time, the Unix epoch.
     ///
@@ -40,12 +40,12 @@ impl FixedWindow {
     }
 }
 
-impl<C: Clock> FixedWindow<C> {
+impl<C: Clock> FixedWindowLimiter<C> {
     /// A limiter that reads the given clock.
     ///
     /// # Errors
     ///
-    /// As of [`new`](FixedWindow::new).
+    /// As of [`new`](FixedWindowLimiter::new).
     pub fn with_clock(interval: Duration, limit: u64, clock: C) -> Result<Self, LimitError> {
         let config = WindowConfig::new(1, interval).map_err(LimitError::NoWindow)?;
         SlidingWindowLimiter::with_clock(config, limit, clock).map(Self)
@@ -61,7 +61,7 @@ impl<C: Clock> FixedWindow<C> {
     ///
     /// # Errors
     ///
-    /// As of [`new`](FixedWindow::new); the limit is then as it was.
+    /// As of [`new`](FixedWindowLimiter::new); the limit is then as it was.
     pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
         self.0.set_limit(limit)
     }
@@ -83,7 +83,7 @@ impl<C: Clock> FixedWindow<C> {
     }
 }
 
-impl<C: Clock> Limiter for FixedWindow<C> {
+impl<C: Clock> Limiter for FixedWindowLimiter<C> {
     #[inline]
     fn now(&self) -> Timestamp {
         self.0.now()

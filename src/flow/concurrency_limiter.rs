@@ -13,9 +13,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// not known, and a refusal names no time to ask again.
 ///
 /// ```
-/// use leaparray::flow::ConcurrencyLimit;
+/// use leaparray::flow::ConcurrencyLimiter;
 ///
-/// let limit = ConcurrencyLimit::new(2);
+/// let limit = ConcurrencyLimiter::new(2);
 /// let (first, second) = (limit.try_acquire(), limit.try_acquire());
 /// assert!(first.is_admitted() && second.is_admitted());
 /// assert!(!limit.try_acquire().is_admitted());
@@ -24,12 +24,12 @@ use crate::sync::{AtomicU64, Ordering};
 /// assert_eq!(limit.in_use(), 1);
 /// ```
 #[derive(Debug)]
-pub struct ConcurrencyLimit {
+pub struct ConcurrencyLimiter {
     limit: AtomicU64,
     in_use: AtomicU64,
 }
 
-impl ConcurrencyLimit {
+impl ConcurrencyLimiter {
     /// At most `limit` at once. With a limit of zero all are refused.
     #[must_use]
     pub fn new(limit: u64) -> Self {
@@ -45,9 +45,9 @@ impl ConcurrencyLimit {
     /// Changes the limit, while others ask. Who is there stays, be it more than a lower limit.
     ///
     /// ```
-    /// use leaparray::flow::ConcurrencyLimit;
+    /// use leaparray::flow::ConcurrencyLimiter;
     ///
-    /// let limit = ConcurrencyLimit::new(2);
+    /// let limit = ConcurrencyLimiter::new(2);
     /// let both = [limit.try_acquire(), limit.try_acquire()];
     /// limit.set_limit(1);
     /// let [first, second] = both;
@@ -82,10 +82,10 @@ impl ConcurrencyLimit {
     /// Asks for one permit that is to live as long as it likes.
     ///
     /// ```
-    /// use leaparray::flow::ConcurrencyLimit;
+    /// use leaparray::flow::ConcurrencyLimiter;
     /// use std::sync::Arc;
     ///
-    /// let limit = Arc::new(ConcurrencyLimit::new(1));
+    /// let limit = Arc::new(ConcurrencyLimiter::new(1));
     /// let (permit, _) = limit.try_acquire_owned().into_result()?;
     /// std::thread::spawn(move || drop(permit)).join().unwrap();
     /// assert_eq!(limit.in_use(), 0);
@@ -136,12 +136,12 @@ impl ConcurrencyLimit {
 /// It can be sent to another thread. `L` is how it holds its limit: a reference, or for one that is not to
 /// borrow it, an [`Arc`].
 #[must_use = "what is dropped at once holds nothing"]
-pub struct ConcurrencyPermit<L: Deref<Target = ConcurrencyLimit>> {
+pub struct ConcurrencyPermit<L: Deref<Target = ConcurrencyLimiter>> {
     limit: L,
     permits: u64,
 }
 
-impl<L: Deref<Target = ConcurrencyLimit>> ConcurrencyPermit<L> {
+impl<L: Deref<Target = ConcurrencyLimiter>> ConcurrencyPermit<L> {
     /// Asks for so many permits, by whatever leads to their limit: all of them or none.
     #[inline]
     pub fn try_acquire(limit: L, permits: u64) -> Decision<Self> {
@@ -157,14 +157,14 @@ impl<L: Deref<Target = ConcurrencyLimit>> ConcurrencyPermit<L> {
     }
 }
 
-impl<L: Deref<Target = ConcurrencyLimit>> Drop for ConcurrencyPermit<L> {
+impl<L: Deref<Target = ConcurrencyLimiter>> Drop for ConcurrencyPermit<L> {
     #[inline]
     fn drop(&mut self) {
         self.limit.give_back(self.permits);
     }
 }
 
-impl<L: Deref<Target = ConcurrencyLimit>> fmt::Debug for ConcurrencyPermit<L> {
+impl<L: Deref<Target = ConcurrencyLimiter>> fmt::Debug for ConcurrencyPermit<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConcurrencyPermit").field("permits", &self.permits).finish_non_exhaustive()
     }
