@@ -30,14 +30,13 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A short window that is a [view](crate::SlidingWindow::view) over the array of a long one. They
-    /// need not be a second and a minute.
+    /// A short window that is a [view](crate::SlidingWindow::view) over the array of a long one. They need not be a second
+    /// and a minute.
     ///
     /// # Errors
     ///
-    /// A [`NodeConfigError`] if the short window is no view over the long one, or if the long one's
-    /// buckets do not make up whole seconds: its items are
-    /// [delivered](crate::ResourceNode::poll_seconds) by the second.
+    /// A [`NodeConfigError`] if the short window is no view over the long one, or if a second is no whole number of buckets
+    /// of the long one: [`poll_seconds`](crate::ResourceNode::poll_seconds) returns the buckets of whole seconds.
     pub const fn new(second: WindowConfig, minute: WindowConfig) -> Result<Self, NodeConfigError> {
         if let Err(error) = second.buckets_per_sample(&minute) {
             return Err(NodeConfigError::NoView(error));
@@ -54,7 +53,7 @@ impl NodeConfig {
         &self.second
     }
 
-    /// The long window, whose buckets are those that are recorded in.
+    /// The long window. Requests are recorded in its buckets.
     #[must_use]
     pub const fn minute(&self) -> &WindowConfig {
         &self.minute

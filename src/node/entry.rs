@@ -1,4 +1,4 @@
-//! A request that is under way.
+//! A request in flight.
 #![expect(
     clippy::inline_always,
     reason = "one call that is not inlined, and the entry goes through memory: a fifth as much again"
@@ -14,17 +14,16 @@ use crate::metric::MetricEvent;
 use crate::metric_array::Origin;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
-/// A request that was let in and has not ended yet.
+/// A request that has entered a node and has not ended yet.
 ///
-/// It ends once, whatever happens: by [`success`](Self::success), by [`exception`](Self::exception), or
-/// when it is dropped, which counts as an exception: on an early return, in a panic, in a future that
-/// is cancelled where it awaits. In each case its response time is recorded, in the bucket in which it
-/// ends, and one less is under way. If the clock panics when it is read for that, the request ends as an exception at
-/// the time at which it entered, without a response time; but if the entry is dropped by another panic, the process
-/// aborts.
+/// A request ends exactly once: by [`success`](Self::success), by [`exception`](Self::exception), or when the entry is
+/// dropped, which counts as an exception: on an early return, in a panic, or in a cancelled future. Its response time is
+/// recorded in the bucket in which it ends, and the node has one request fewer in flight. If the clock panics when the
+/// entry reads it, the request ends as an exception at the time at which it entered, without a response time. If the entry
+/// is dropped by another panic, a panic of the clock aborts the process.
 ///
-/// It can be sent to another thread, and end there. `N` is how it holds its node: a reference, or for
-/// one that is not to borrow it, an [`Arc`](std::sync::Arc) or what a registry gives out.
+/// An entry can be sent to another thread and end there. `N` refers to the node: a reference, an
+/// [`Arc`](std::sync::Arc), or a [`Resource`](crate::Resource) of a registry.
 ///
 /// ```
 /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
@@ -57,7 +56,7 @@ where
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// Like [`enter`](Self::enter), for an entry that is to live as long as it likes.
+    /// Like [`enter`](Self::enter), for an entry that does not borrow the node.
     ///
     /// ```
     /// use leaparray::{NodeConfig, ResourceNode};
@@ -72,13 +71,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
         Entry::enter(self)
     }
 
-    /// Lets a request in whose permits were taken before: counts one more under way, and no pass.
+    /// Lets in a request whose permits were reserved: counts one more request in flight, and no pass.
     pub fn enter_reserved(&self, reservation: Reservation) -> Entry<&Self, C> {
         self.enter_reserved_at(self.clock().now(), reservation)
     }
 
-    /// The same at `now`. For an entry that is to live as long as it likes there is
-    /// [`Entry::enter_reserved_at`].
+    /// The same at `now`. For an entry that does not borrow the node, there is [`Entry::enter_reserved_at`].
     pub fn enter_reserved_at(&self, now: Timestamp, reservation: Reservation) -> Entry<&Self, C> {
         Entry::enter_reserved_at(self, now, reservation)
     }
@@ -89,7 +87,7 @@ where
     N: Deref<Target = ResourceNode<C>>,
     C: Clock + Clone,
 {
-    /// Lets one request in, by whatever leads to its node.
+    /// Lets in one request, through any reference to its node.
     #[inline(always)]
     pub fn enter(node: N) -> Self {
         let now = node.clock().now();
@@ -102,56 +100,55 @@ where
         Self::enter_many_at(node, now, 1)
     }
 
-    /// The same at `now`, for so many permits.
+    /// The same at `now`, for a request of `permits` permits.
     #[inline(always)]
     pub fn enter_many_at(node: N, now: Timestamp, permits: u64) -> Self {
         let origin = node.count_in(now, permits);
         Self::of(node, now, permits, origin)
     }
 
-    /// Lets a request in whose permits were [taken before](ResourceNode::reserve_next_at), at `now`.
+    /// Lets in a request whose permits were [reserved](ResourceNode::reserve_next_at), at `now`.
     #[expect(clippy::needless_pass_by_value, reason = "the permits are used once")]
     pub fn enter_reserved_at(node: N, now: Timestamp, reservation: Reservation) -> Self {
         let origin = node.count_in(now, 0);
         Self::of(node, now, reservation.permits(), origin)
     }
 
-    /// Of a request that has been counted in.
+    /// The entry of a request that has been counted.
     #[inline(always)]
     pub(super) const fn of(node: N, start: Timestamp, permits: u64, origin: Origin) -> Self {
         Self { node, start, permits, origin, has_ended: false }
     }
 
-    /// How many permits it has.
+    /// The number of permits of the request.
     pub const fn permits(&self) -> u64 {
         self.permits
     }
 
-    /// When it entered.
+    /// The time at which the request entered.
     pub const fn started(&self) -> Timestamp {
         self.start
     }
 
-    /// Ends it now: as many [successes](MetricEvent::Success) as it has permits, and one response time.
+    /// Ends the request now: counts a [success](MetricEvent::Success) for each permit, and one response time.
     #[inline(always)]
     pub fn success(mut self) {
         self.end(C::now, MetricEvent::Success);
     }
 
-    /// Ends it at `now`. The response time of one that ends before it began is zero.
+    /// The same at `now`. If `now` is before the time at which the request entered, its response time is zero.
     #[inline(always)]
     pub fn success_at(mut self, now: Timestamp) {
         self.end(|_| now, MetricEvent::Success);
     }
 
-    /// Ends it now: as many [exceptions](MetricEvent::Exception) as it has permits, and one response
-    /// time.
+    /// Ends the request now: counts an [exception](MetricEvent::Exception) for each permit, and one response time.
     #[inline(always)]
     pub fn exception(mut self) {
         self.end(C::now, MetricEvent::Exception);
     }
 
-    /// Ends it at `now`.
+    /// The same at `now`.
     #[inline(always)]
     pub fn exception_at(mut self, now: Timestamp) {
         self.end(|_| now, MetricEvent::Exception);

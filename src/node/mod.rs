@@ -1,4 +1,4 @@
-//! One resource: two windows over one array, and how many requests are under way.
+//! One resource: two windows over one array, and the number of requests in flight.
 
 mod config;
 mod entry;
@@ -30,11 +30,11 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 use crate::window::SlidingWindow;
 use generation::Generation;
 
-/// What is known of one resource, such as a route or a method: what passed, was blocked, succeeded or
-/// failed in the last second and in the last minute, how long it took, and how much is under way.
+/// The metrics of one resource, such as a route or a method: the requests that passed, were blocked, succeeded or failed
+/// in the last second and in the last minute, their response times, and the number of requests in flight.
 ///
-/// After Sentinel's `StatisticNode`. Where that writes two arrays, with two looks at the clock, this
-/// writes one bucket, and both windows read it: they never disagree.
+/// After Sentinel's `StatisticNode`. That one reads the clock twice and writes two arrays. A `ResourceNode` writes one
+/// bucket, which both windows read, so the windows never disagree.
 ///
 /// ```
 /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -56,11 +56,11 @@ use generation::Generation;
 /// assert_eq!(node.minute_sum(MetricEvent::Block), 1);
 /// ```
 pub struct ResourceNode<C = MonotonicClock> {
-    /// What was recorded in the geometry that the node was made with.
+    /// The geometry with which the node was made.
     first: Generation<C>,
-    /// The same for each other geometry that it has had.
+    /// Each other geometry that the node has had.
     later: AppendList<Generation<C>>,
-    /// Which of them is the current one: 0 for the first, or one more than the index in `later`.
+    /// The current geometry: 0 for the first, or one more than the index in `later`.
     current: AtomicUsize,
 }
 
@@ -75,7 +75,7 @@ impl<C> fmt::Debug for ResourceNode<C> {
 }
 
 impl ResourceNode {
-    /// A node with a precise clock of its own.
+    /// A node with a [`MonotonicClock`] of its own.
     #[must_use]
     pub fn new(config: NodeConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
@@ -83,7 +83,7 @@ impl ResourceNode {
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// A node that reads the given clock.
+    /// A node that reads `clock`.
     #[must_use]
     pub fn with_clock(config: NodeConfig, clock: C) -> Self {
         let made = clock.now();
@@ -94,12 +94,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
         }
     }
 
-    /// Changes the geometry, while others record and read.
+    /// Changes the geometry. Other threads may record and read at the same time.
     ///
-    /// What was recorded before stays in the readings as far as the new geometry can tell it apart: a
-    /// bucket of before is in a window of now if it lies within. Lifetime totals have all of it.
+    /// Counts that were recorded under an earlier geometry stay in the readings: a bucket of that geometry is in a window
+    /// if it lies entirely within the window. Lifetime totals have all counts.
     ///
-    /// Each geometry that a node ever had keeps its array; one that comes back goes on with it.
+    /// A node keeps the array of each geometry that it ever had. If a geometry is set again, its array is used again.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig};
@@ -127,9 +127,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.current.store(current, Ordering::Release);
     }
 
-    /// Lets one request in: counts a [pass](MetricEvent::Pass) and one more under way.
+    /// Lets in one request: counts a [pass](MetricEvent::Pass) and one more request in flight.
     ///
-    /// Reads the clock once, and the entry once more when it ends.
+    /// Reads the clock once, and once more when the entry ends.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as in `entry`")]
     pub fn enter(&self) -> Entry<&Self, C> {
@@ -143,8 +143,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.enter_many_at(now, 1)
     }
 
-    /// Lets one request in that takes so many permits: counts as many passes, and one more under way. It
-    /// is a request with 0 permits as well: it takes its time, and there is one response time of it.
+    /// Lets in one request of `permits` permits: counts a pass for each, and one more request in flight. A request of 0
+    /// permits is in flight as well, and has a response time.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as in `entry`")]
     pub fn enter_many(&self, permits: u64) -> Entry<&Self, C> {
@@ -159,7 +159,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         Entry::of(self, now, permits, origin)
     }
 
-    /// Counts a request that was refused.
+    /// Counts a refused request.
     #[inline]
     pub fn block(&self) {
         self.block_many(1);
@@ -171,7 +171,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.block_many_at(now, 1);
     }
 
-    /// Counts a request for so many permits that was refused.
+    /// Counts a refused request of `permits` permits.
     #[inline]
     pub fn block_many(&self, permits: u64) {
         self.block_many_at(self.clock().now(), permits);
@@ -258,7 +258,7 @@ impl<C> ResourceNode<C> {
         self.first.minute.clock()
     }
 
-    /// What is recorded in now.
+    /// The geometry in which threads record.
     #[inline]
     fn current(&self) -> &Generation<C> {
         // Acquire: pairs with the Release in `reconfigure`.
@@ -279,7 +279,7 @@ impl<C> ResourceNode<C> {
         (second, minute)
     }
 
-    /// How many requests are in flight, in whichever geometry they entered.
+    /// The number of requests in flight, under whichever geometry they entered.
     pub(super) fn gauge(&self) -> Gauge {
         Gauge::of(|| self.arrays())
     }
@@ -288,7 +288,7 @@ impl<C> ResourceNode<C> {
         self.generations().map(Generation::array)
     }
 
-    /// The geometries that it has had.
+    /// All geometries that the node has had.
     fn generations(&self) -> impl Iterator<Item = &Generation<C>> {
         iter::once(&self.first).chain(self.later.iter().map(|item| &***item))
     }

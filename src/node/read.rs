@@ -16,26 +16,26 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.qps_at(self.clock().now(), event)
     }
 
-    /// The rate of `event` per second over the short window at `now`. While the node is younger than
-    /// that, it is the rate since it was made.
+    /// The rate of `event` per second over the short window at `now`. For a node that is younger than the short window,
+    /// the rate since the node was made.
     #[inline]
     pub fn qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
         let second = &self.current().second;
         per_second(self.sum_of(second, now, event), second.observed_secs(now))
     }
 
-    /// The rate at which requests came in the last second, passed or blocked.
+    /// The rate of passed and blocked requests per second over the last second.
     pub fn total_qps(&self) -> f64 {
         self.total_qps_at(self.clock().now())
     }
 
-    /// The rate at which requests came in the short window at `now`, passed or blocked.
+    /// The rate of passed and blocked requests per second over the short window at `now`.
     pub fn total_qps_at(&self, now: Timestamp) -> f64 {
         [MetricEvent::Pass, MetricEvent::Block].map(|event| self.qps_at(now, event)).iter().sum()
     }
 
-    /// The rate of `event` per second in the last bucket that is complete; `None` if the short window is
-    /// as long as the long one, and does not keep it.
+    /// The rate of `event` per second in the last complete bucket of the short window; `None` if the long window is too
+    /// short to keep that bucket.
     pub fn previous_qps(&self, event: MetricEvent) -> Option<f64> {
         self.previous_qps_at(self.clock().now(), event)
     }
@@ -60,8 +60,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.max_qps_at(self.clock().now(), event)
     }
 
-    /// The highest rate of `event` per second in any one bucket of the short window at `now`: of
-    /// successes what Sentinel calls `maxSuccessQps`.
+    /// The highest rate of `event` per second in any one bucket of the short window at `now`. For successes, this is
+    /// Sentinel's `maxSuccessQps`.
     pub fn max_qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
         self.max_qps_of(&self.current().second, now, event)
     }
@@ -122,10 +122,10 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.second_totals(now).max_rt()
     }
 
-    /// How many requests are under way: those that entered and have not ended.
+    /// The number of requests in flight: those that have entered and have not ended.
     ///
-    /// Never negative, and with nobody entering or ending exact. What enters or ends while this is read
-    /// may be counted or not, but never is it less than those that were under way all the time.
+    /// Never negative, and exact if no request enters or ends during the read. A request that enters or ends during the
+    /// read may be counted or not; a request that is in flight during the whole read is counted.
     pub fn concurrency(&self) -> u64 {
         self.gauge().at_least
     }
@@ -152,19 +152,19 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.second_totals(now).max_concurrency()
     }
 
-    /// Everything that was recorded since the node was made. These totals only grow.
+    /// The totals since the node was made. They only grow.
     pub fn lifetime(&self) -> MetricTotals {
         self.account_at(Timestamp::MIN).recorded()
     }
 
-    /// Where everything recorded is, as of now.
+    /// The totals in the long window, expired and late, by the time of the clock.
     pub fn account(&self) -> Account<MetricTotals> {
         self.account_at(self.clock().now())
     }
 
-    /// Where everything recorded is, as seen from `now`: recorded = in the long window + expired +
-    /// late. What was recorded under another geometry is in that one's window or not; permits that were
-    /// taken before their time are in the window.
+    /// The totals in the long window at `now`, expired and late. Their sum is everything that was ever recorded. Counts
+    /// of another geometry are in the window if they are in the long window of that geometry. Reserved permits are in the
+    /// window.
     pub fn account_at(&self, now: Timestamp) -> Account<MetricTotals> {
         let mut account = Account::default();
         for generation in self.generations() {
@@ -177,12 +177,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
         account
     }
 
-    /// What the short window has at `now`.
+    /// The totals of the short window at `now`.
     pub(super) fn second_totals(&self, now: Timestamp) -> MetricTotals {
         self.totals_between(&self.current().second.span(now))
     }
 
-    /// Whether there is one array only.
+    /// Whether all counts are in one array.
     #[inline]
     fn is_plain(&self) -> bool {
         self.later.is_empty() && !self.first.has_reserved()
@@ -197,7 +197,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         }
     }
 
-    /// The sum of `event` over the buckets of the span, under whichever geometry.
+    /// The sum of `event` over the buckets of the span, of all geometries.
     pub(super) fn sum_between(&self, span: &Span, event: MetricEvent) -> u64 {
         let with_reserved = matches!(event, MetricEvent::Pass | MetricEvent::ReservedPass);
         let sum = self.generations().fold(0, |sum: u128, generation| {
@@ -207,12 +207,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
         sum.try_into().unwrap_or(u64::MAX)
     }
 
-    /// How many have passed from the start of a bucket up to `now`.
+    /// The number of passes from the start of a bucket up to `now`.
     pub(crate) fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64 {
         self.sum_between(&Span::until_now(start, now), MetricEvent::Pass)
     }
 
-    /// What is in the buckets of the span, under whichever geometry.
+    /// The totals of the buckets of the span, of all geometries.
     pub(super) fn totals_between(&self, span: &Span) -> MetricTotals {
         let mut totals = MetricTotals::default();
         for generation in self.generations() {

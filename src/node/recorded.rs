@@ -1,15 +1,14 @@
-//! When a node was last recorded in.
+//! The time of the newest record of a node.
 
 use super::ResourceNode;
 use super::generation::Generation;
 use crate::time::{Clock, Timestamp};
 
 impl<C: Clock> ResourceNode<C> {
-    /// Nothing was recorded with this time or a later one: the end of the newest bucket that anything
-    /// was recorded in, permits that were taken before their time included; if nothing was, of that in
-    /// which the node was made.
+    /// A time before which everything was recorded: the end of the newest bucket in which anything was recorded or
+    /// reserved; if there is none, the end of the bucket in which the node was made.
     ///
-    /// What is recorded meanwhile it may miss.
+    /// This may miss records that other threads make at the same time.
     pub(crate) fn recorded_before(&self) -> Timestamp {
         let minute = &self.first.minute;
         let made = minute.made().saturating_add(minute.config().bucket_len());

@@ -1,4 +1,4 @@
-//! Permits of the bucket that is next.
+//! Permits of the next bucket, reserved before it begins.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use super::ResourceNode;
 use crate::metric::MetricEvent;
 use crate::time::{Clock, Span, Timestamp};
 
-/// Permits that were taken of the next bucket: to be used when that begins.
+/// Permits of the next bucket, to be used when it begins. Returned by [`ResourceNode::reserve_next`].
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "the permits are taken, whether or not they are used"]
+#[must_use = "the permits stay reserved, whether or not they are used"]
 pub struct Reservation {
     begins: Timestamp,
     wait: Duration,
@@ -16,19 +16,19 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// When the bucket begins.
+    /// The start of the bucket.
     #[must_use]
     pub const fn begins(&self) -> Timestamp {
         self.begins
     }
 
-    /// How long that is from the `now` at which they were taken: at most a bucket.
+    /// The time from the reservation to the start of the bucket: at most the length of a bucket.
     #[must_use]
     pub const fn wait(&self) -> Duration {
         self.wait
     }
 
-    /// How many they are.
+    /// The number of permits.
     #[must_use]
     pub const fn permits(&self) -> u64 {
         self.permits
@@ -36,23 +36,22 @@ impl Reservation {
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// Takes `permits` of the next bucket now.
+    /// Reserves permits of the next bucket; as [`reserve_next_at`](Self::reserve_next_at), with the time of the clock.
     pub fn reserve_next(&self, permits: u64, limit: u64) -> Option<Reservation> {
         self.reserve_next_at(self.clock().now(), permits, limit)
     }
 
-    /// Takes `permits` of the bucket after that of `now`, if the short window that ends with it has
-    /// then at most `limit` passes; `None` if not. After Sentinel's `tryOccupyNext`.
+    /// Reserves `permits` of the bucket after the one of `now`, if the short window that ends with that bucket then has
+    /// at most `limit` passes; otherwise returns `None`. After Sentinel's `tryOccupyNext`.
     ///
-    /// What is taken counts as [`Pass`](MetricEvent::Pass) and as
-    /// [`ReservedPass`](MetricEvent::ReservedPass) in that bucket, and until it begins is
-    /// [waiting](Self::reserved). It is not given back: who takes permits is expected to
-    /// [come](Self::enter_reserved).
+    /// The permits count as [`Pass`](MetricEvent::Pass) and as [`ReservedPass`](MetricEvent::ReservedPass) in that bucket.
+    /// Until it begins, they are in [`reserved`](Self::reserved). A reservation cannot be returned: the caller is expected
+    /// to [enter](Self::enter_reserved) with it.
     ///
-    /// Of one bucket never more is taken than was free, however many race for it. What passes in the
-    /// current bucket meanwhile, this may not have seen: who decides on that counts what is
-    /// [waiting](Self::reserved) as well. And of those who race across a boundary between buckets, or with
-    /// a change of the geometry, neither need see what the other takes.
+    /// Threads that race for one bucket never reserve more than is left of the limit. Requests that pass in the current
+    /// bucket at the same time may be missed, so a caller that admits those has to count [`reserved`](Self::reserved) as
+    /// well. Two threads that race across a boundary between buckets, or with a change of the geometry, may miss each
+    /// other's permits.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -77,7 +76,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         let buckets = generation.config.minute();
         let begins = buckets.bucket_start(now).as_nanos().checked_add(buckets.bucket_nanos())?;
         let begins = Timestamp::from_nanos(begins);
-        // The window that ends with the next bucket, without that.
+        // The short window that ends with the next bucket starts here.
         let interval = generation.config.second().interval();
         let start = begins.saturating_add(buckets.bucket_len()).saturating_sub(interval);
         let passed = if start < begins {
@@ -85,8 +84,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         } else {
             0
         };
-        // What is taken of the next bucket itself, the taking of it sees. What else was taken of times
-        // to come: under another geometry, or by who was there already when `now` was late.
+        // `reserve` counts the permits of the next bucket itself. Further ones are reserved under another geometry, or in
+        // a later bucket, by a thread with a later `now`.
         let others = self.generations().filter(|other| !std::ptr::eq(*other, generation));
         let others = others.fold(0_u64, |sum, other| sum.saturating_add(other.reserved_next(now)));
         let later = generation.reserved_next(begins);
@@ -95,12 +94,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
         generation.reserve(begins, permits, free).then_some(Reservation { begins, wait, permits })
     }
 
-    /// How many permits of the next bucket are taken now.
+    /// The number of permits of the next bucket that are reserved.
     pub fn reserved(&self) -> u64 {
         self.reserved_at(self.clock().now())
     }
 
-    /// How many permits of the bucket after that of `now` are taken.
+    /// The number of permits of the bucket after the one of `now` that are reserved.
     pub fn reserved_at(&self, now: Timestamp) -> u64 {
         self.generations()
             .fold(0, |sum, generation| sum.saturating_add(generation.reserved_next(now)))

@@ -1,14 +1,14 @@
-//! Permits taken from a bucket before its time.
+//! The permits of one bucket that were reserved before it began.
 
 use crate::array::Bucket;
 use crate::sync::{AtomicU64, Ordering};
 
-/// How many permits of one bucket have been given away before its time.
+/// The number of permits of one bucket that were reserved before it began.
 #[derive(Debug)]
 pub(crate) struct Reserved(AtomicU64);
 
 impl Reserved {
-    /// Takes `count` permits, if with those taken before they are at most `free`.
+    /// Reserves `count` permits, if the bucket then has at most `free` reserved ones.
     pub(crate) fn take(&self, count: u64, free: u64) -> bool {
         // One read-modify-write decides: of the threads that race for the last permit, one sees that it was there.
         // Relaxed: as in `MetricBucket::writer`.
@@ -37,7 +37,7 @@ impl Bucket for Reserved {
     }
 }
 
-/// So many permits; a sum of them saturates.
+/// A number of permits. Sums saturate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Permits(pub(crate) u64);
 

@@ -1,4 +1,4 @@
-//! The last minute by the second, each delivered once.
+//! The seconds of the long window, each delivered once.
 
 use super::ResourceNode;
 use super::config::NANOS_PER_SEC;
@@ -6,10 +6,10 @@ use crate::metric::{MetricEvent, MetricTotals, SecondMetrics};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Span, Timestamp};
 
-/// How far the seconds of a node have been delivered: what a reader keeps from poll to poll.
+/// The position of a reader in the seconds of a node, kept between two polls.
 ///
-/// Threads that poll with the same cursor share the seconds; each is delivered to one of them. It goes with
-/// one node: what one node has delivered, another has not.
+/// Threads that poll with the same cursor share the seconds: each second is delivered to one of them. Use one cursor for
+/// each node.
 #[derive(Debug)]
 pub struct SecondsCursor {
     /// The number of the first second that has not been delivered.
@@ -18,24 +18,24 @@ pub struct SecondsCursor {
 }
 
 impl SecondsCursor {
-    /// Of a reader that wants whatever the node still has.
+    /// A cursor before all seconds that the node still has.
     #[must_use]
     pub fn new() -> Self {
         Self { next: AtomicU64::new(0), missed: AtomicU64::new(0) }
     }
 
-    /// How many seconds left the long window between two polls, and were not delivered.
+    /// The number of seconds that left the long window between two polls, and so were not delivered.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// The seconds from `oldest` up to, not including, `current` that are the caller's to deliver.
+    /// The seconds from `oldest` up to, not including, `current` that this call has to deliver.
     fn advance(&self, oldest: u64, current: u64) -> std::ops::Range<u64> {
-        // One read-modify-write: of those who poll at once, each gets what is new to it. Relaxed: the
-        // counts are ordered by the wraps that they are in.
+        // One read-modify-write: threads that poll at once get different seconds. Relaxed: the counts are ordered by the
+        // array that they are in.
         let next = self.next.fetch_max(current, Ordering::Relaxed);
-        // In a window of less than a second none is whole.
+        // A window of less than a second has no whole one.
         let oldest = oldest.min(current);
         if next > 0 && next < oldest {
             self.missed.fetch_add(oldest - next, Ordering::Relaxed);
@@ -51,20 +51,20 @@ impl Default for SecondsCursor {
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// The seconds that are over and that were not delivered by that cursor before.
+    /// The complete seconds that the cursor has not delivered before.
     pub fn poll_seconds(&self, cursor: &SecondsCursor) -> impl Iterator<Item = SecondMetrics> {
         self.poll_seconds_at(self.clock().now(), cursor)
     }
 
-    /// The seconds that are over at `now`, lie in the long window, and were not delivered by that cursor
-    /// before; those in which nothing happened are left out. After Sentinel's `metrics`.
+    /// The seconds of the long window that are complete at `now` and that the cursor has not delivered before. Seconds
+    /// without any event are left out. After Sentinel's `metrics`.
     ///
-    /// The long window should be of two seconds at least, and polled before they have left it: one second
-    /// is whole in a shorter one for a moment only.
+    /// The long window should be at least two seconds long, and polled before a second has left it: a shorter window has a
+    /// whole second for a moment only.
     ///
-    /// A second is delivered once, as it is when it is taken from the iterator: what a thread that was
-    /// held up adds to it after that is in the totals, but in no item. Those that are not taken are not
-    /// delivered again.
+    /// A second is delivered once, with the counts that it has when the iterator returns it. If a stalled thread adds to it
+    /// later, these counts are in the totals, but in no item. A second that the caller does not take from the iterator is
+    /// not delivered again.
     ///
     /// ```
     /// use leaparray::{ManualClock, NodeConfig, ResourceNode, SecondsCursor, Timestamp};

@@ -1,4 +1,4 @@
-//! What a node was at one moment, as plain data.
+//! The readings of a node at one time, as plain data.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::metric::{MetricEvent, MetricTotals};
 use crate::time::{Clock, Timestamp};
 use crate::window::per_second;
 
-/// What a [`ResourceNode`] was when it was looked at: plain data, to be kept, compared or sent.
+/// The readings of a [`ResourceNode`] at one time: plain data that can be kept, compared and sent.
 ///
-/// Coherent: no response time is in it without its success or exception. With the feature `serde` it
-/// can be serialized, times as nanoseconds.
+/// A snapshot is coherent: it has no response time without the success or exception of that request. With the feature
+/// `serde`, it can be serialized, with times in nanoseconds.
 ///
 /// ```
 /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
@@ -32,17 +32,17 @@ use crate::window::per_second;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct NodeSnapshot {
-    /// When it was looked at.
+    /// The time of the snapshot.
     pub timestamp: Timestamp,
-    /// How many requests were under way.
+    /// The number of requests in flight.
     pub concurrency: u64,
-    /// How many permits of the next bucket were taken.
+    /// The number of permits of the next bucket that are reserved.
     pub reserved: u64,
     /// The short window.
     pub second: WindowSnapshot,
     /// The long window.
     pub minute: WindowSnapshot,
-    /// The last bucket of the short window that was complete; `None` if the long one does not keep it.
+    /// The last complete bucket of the short window; `None` if the long window is too short to keep it.
     pub previous: Option<WindowSnapshot>,
     /// The highest rate of success in one bucket of the short window, per second.
     pub max_success_qps: f64,
@@ -61,13 +61,13 @@ impl NodeSnapshot {
         self.qps(MetricEvent::Pass)
     }
 
-    /// The rate of refusals per second.
+    /// The rate of blocked requests per second.
     #[must_use]
     pub fn block_qps(&self) -> f64 {
         self.qps(MetricEvent::Block)
     }
 
-    /// The rate of passes and refusals per second.
+    /// The rate of passed and blocked requests per second.
     #[must_use]
     pub fn total_qps(&self) -> f64 {
         self.pass_qps() + self.block_qps()
@@ -85,7 +85,7 @@ impl NodeSnapshot {
         self.qps(MetricEvent::Exception)
     }
 
-    /// The rate of passes per second whose permits were taken before their time.
+    /// The rate per second of passes whose permits were reserved.
     #[must_use]
     pub fn reserved_pass_qps(&self) -> f64 {
         self.qps(MetricEvent::ReservedPass)
@@ -97,7 +97,7 @@ impl NodeSnapshot {
         self.previous.as_ref().map(|bucket| bucket.qps(MetricEvent::Pass))
     }
 
-    /// The rate of refusals per second in the last complete bucket; `None` if it is not kept.
+    /// The rate of blocked requests per second in the last complete bucket; `None` if it is not kept.
     #[must_use]
     pub fn previous_block_qps(&self) -> Option<f64> {
         self.previous.as_ref().map(|bucket| bucket.qps(MetricEvent::Block))
@@ -110,23 +110,23 @@ impl NodeSnapshot {
     }
 }
 
-/// What one window held, and for how long it has been one: plain data.
+/// The totals of one window, and the time over which they were recorded: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct WindowSnapshot {
-    /// What rates are divided by: the interval, or how much of it the node has been there for.
+    /// The divisor of rates: the interval of the window, or the age of a node that is younger.
     #[cfg_attr(
         feature = "serde",
         serde(with = "crate::time::serde_nanos", rename = "length_nanos")
     )]
     pub length: Duration,
-    /// What was recorded.
+    /// The totals of the window.
     pub totals: MetricTotals,
 }
 
 impl WindowSnapshot {
-    /// The rate of `event` per second; 0 in a window of no length, which only a default one has.
+    /// The rate of `event` per second; 0 if the length is zero, as in a default snapshot.
     #[must_use]
     pub fn qps(&self, event: MetricEvent) -> f64 {
         let sum = self.totals.sum(event);
@@ -135,12 +135,12 @@ impl WindowSnapshot {
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// What this node is now.
+    /// The readings of this node now.
     pub fn snapshot(&self) -> NodeSnapshot {
         self.snapshot_at(self.clock().now())
     }
 
-    /// What this node is at `now`. Takes no memory but what it returns.
+    /// The readings of this node at `now`. Allocates nothing.
     pub fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         let (second, minute) = self.windows();
         let window = |window: &crate::window::SlidingWindow<C>| WindowSnapshot {

@@ -6,7 +6,7 @@ use super::snapshot::{NodeSnapshot, WindowSnapshot};
 use crate::time::Timestamp;
 
 impl NodeSnapshot {
-    /// Of nothing: what others are added to.
+    /// The snapshot of no node, to which others are added.
     pub(crate) fn nothing_at(now: Timestamp) -> Self {
         Self {
             timestamp: now,
@@ -21,17 +21,15 @@ impl NodeSnapshot {
 }
 
 impl AddAssign<&Self> for NodeSnapshot {
-    /// Makes this a snapshot of both, as if one node had recorded what the two did.
+    /// Adds another snapshot, as if one node had recorded the requests of both.
     ///
-    /// Counts, response times, what is under way and what waits add up, and cannot overflow; the
-    /// timestamp is the later one. Peaks say *at least*: the highest
-    /// [`max_success_qps`](Self::max_success_qps) and the highest
-    /// [`max_concurrency`](crate::MetricTotals::max_concurrency) are those of one of the two, since
-    /// whether the two had theirs at once is not known. Both together had so much, or more.
+    /// Counts, response times, requests in flight and reserved permits add up, without overflow. The timestamp is the later
+    /// one. The peaks are lower bounds: [`max_success_qps`](Self::max_success_qps) and
+    /// [`max_concurrency`](crate::MetricTotals::max_concurrency) are the higher one of the two, since it is not known
+    /// whether both nodes had their peaks at once.
     ///
-    /// It is of use for nodes of one geometry, looked at with one `now`: a window's length is the longer
-    /// of the two, which is right for a node that is younger than the other, and not for one whose window
-    /// is shorter.
+    /// The sum is meaningful for snapshots of nodes of one geometry, taken at one `now`. The length of a window is the
+    /// longer one of the two. That is right if one node is younger than the other, but not if its window is shorter.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -69,7 +67,7 @@ impl AddAssign<&Self> for NodeSnapshot {
 }
 
 impl AddAssign<&Self> for WindowSnapshot {
-    /// Makes this a snapshot of both: the totals add up, and the length is the longer one.
+    /// Adds another window: the totals add up, and the length is the longer one.
     ///
     /// ```
     /// use leaparray::WindowSnapshot;

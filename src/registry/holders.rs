@@ -88,3 +88,44 @@ impl Holders {
         self.0.load(Ordering::Acquire) & COUNT == 0
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn free() -> Holders {
+        let holders = Holders::one();
+        holders.let_go();
+        holders
+    }
+
+    #[test]
+    fn held_resource_is_not_watched() {
+        assert!(!Holders::one().watch());
+    }
+
+    #[test]
+    fn watched_resource_can_be_watched_again_and_evicted() {
+        let holders = free();
+        assert!(holders.watch() && holders.watch());
+        assert!(holders.evict() && holders.is_gone());
+        assert!(!holders.take() && holders.has_settled());
+    }
+
+    #[test]
+    fn resource_that_is_taken_is_not_watched_any_more() {
+        let holders = free();
+        assert!(holders.watch() && holders.take());
+        assert!(!holders.evict() && !holders.is_gone());
+        holders.let_go();
+        assert!(!holders.evict(), "a new watch has not begun");
+        assert!(holders.watch() && holders.evict());
+    }
+
+    #[test]
+    fn removed_resource_is_not_taken_even_if_it_is_watched() {
+        let holders = free();
+        assert!(holders.watch() && holders.remove());
+        assert!(!holders.remove() && !holders.take() && !holders.evict());
+    }
+}

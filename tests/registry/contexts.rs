@@ -76,6 +76,8 @@ fn what_comes_in_is_added_up_when_it_is_read() {
     let orders = registry.resource("orders").unwrap();
     let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
     let users = registry.resource("users").unwrap();
+    let traffic = [&orders, &database, &users].map(|resource| resource.traffic_type());
+    assert_eq!(traffic, [TrafficType::Inbound, TrafficType::Outbound, TrafficType::Inbound]);
     for resource in [&orders, &database, &users] {
         resource.enter().success();
     }

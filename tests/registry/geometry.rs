@@ -31,6 +31,8 @@ fn a_geometry_reaches_all_nodes() {
     assert_eq!(*second.in_context("web").unwrap().config(), after);
     let own = registry.resource_with("fourth", ResourceConfig::default().node(own)).unwrap();
     assert_eq!(*own.config(), geometry(5, 300), "of its own again");
+    own.reconfigure(before);
+    assert_eq!([*own.config(), *first.config()], [before, after], "of this node alone");
 }
 
 #[test]

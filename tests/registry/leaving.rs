@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
-use leaparray::{Entry, ManualClock, RegistryConfig, Resource};
+use leaparray::{Entry, ManualClock, RegistryConfig, Resource, TrafficType};
 
 use crate::{SECOND, names, registry, registry_of, together};
 
@@ -142,6 +142,8 @@ fn what_is_removed_goes_on_for_those_who_hold_it() {
     new.enter().success();
     assert_eq!((old.minute_sum(Success), new.minute_sum(Success)), (2, 1));
     assert_eq!(registry.lifetime().sum(Success), 3);
+    assert_eq!(registry.lifetime_of(TrafficType::Inbound).sum(Success), 3);
+    assert_eq!(registry.lifetime_of(TrafficType::Outbound).sum(Success), 0);
     assert_eq!(registry.inbound_snapshot().minute.totals.sum(Success), 1);
     assert_eq!(registry.evict_idle(Duration::ZERO), 0, "what is listed is held");
     old.in_context("web").unwrap().block();

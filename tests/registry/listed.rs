@@ -134,6 +134,7 @@ fn the_world_is_not_printed() {
     let context = resource.in_context("web").unwrap();
     assert_eq!(format!("{context:?}"), r#"Resource { name: "a", context: Some("web"), .. }"#);
     assert_eq!(format!("{:?}", registry.iter()), "Resources { left: 1 }");
+    assert_eq!(registry.iter().size_hint(), (0, Some(1)), "it may go before its turn");
 }
 
 #[test]
