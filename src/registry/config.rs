@@ -1,8 +1,8 @@
-//! What a registry and its resources are made with.
+//! The configurations of a registry and of a resource.
 
 use crate::node::NodeConfig;
 
-/// What a [`Registry`](crate::Registry) is made with.
+/// The configuration of a [`Registry`](crate::Registry).
 ///
 /// ```
 /// use leaparray::{NodeConfig, Registry, RegistryConfig};
@@ -22,22 +22,21 @@ pub struct RegistryConfig {
 }
 
 impl RegistryConfig {
-    /// The geometry of its nodes; a second and a minute unless set.
+    /// The geometry of the nodes; by default, a second and a minute.
     pub const fn node(self, node: NodeConfig) -> Self {
         Self { node, ..self }
     }
 
-    /// How many resources are listed at most; 10,000 unless set. With 0 all are refused.
+    /// The maximum number of listed resources; by default, 10,000. With 0, every resource is refused.
     ///
-    /// A name that comes with each request, such as a path with a number in it, would otherwise take all
-    /// the memory there is.
+    /// Without a maximum, names that are taken from requests, such as paths with numbers, could use up all memory.
     pub const fn max_resources(self, max_resources: usize) -> Self {
         Self { max_resources, ..self }
     }
 
-    /// How many contexts one resource has at most; 64 unless set. With 0 all are refused.
+    /// The maximum number of contexts of one resource; by default, 64. With 0, every context is refused.
     ///
-    /// They are for the few entrances that lead to a resource: one is found by looking at each.
+    /// Contexts are for the few entrances to a resource: a context is found by a linear search.
     pub const fn max_contexts(self, max_contexts: usize) -> Self {
         Self { max_contexts, ..self }
     }
@@ -49,9 +48,9 @@ impl Default for RegistryConfig {
     }
 }
 
-/// What one resource is made with.
+/// The configuration of one resource.
 ///
-/// A [`NodeConfig`] or a [`TrafficType`] can take its place where only one of them differs.
+/// A [`NodeConfig`] or a [`TrafficType`] converts into it, if only one of them differs from the default.
 ///
 /// ```
 /// use leaparray::{NodeConfig, Registry, ResourceConfig, TrafficType};
@@ -69,12 +68,12 @@ pub struct ResourceConfig {
 }
 
 impl ResourceConfig {
-    /// The geometry; the registry's unless set.
+    /// The geometry; by default, that of the registry.
     pub const fn node(self, node: NodeConfig) -> Self {
         Self { node: Some(node), ..self }
     }
 
-    /// The direction; inbound unless set.
+    /// The direction; by default, inbound.
     pub const fn traffic_type(self, traffic: TrafficType) -> Self {
         Self { traffic, ..self }
     }
@@ -92,15 +91,15 @@ impl From<TrafficType> for ResourceConfig {
     }
 }
 
-/// Who calls whom: what protects the service as a whole counts what comes in, and not what it asks of
-/// others on the way.
+/// The direction of the calls to a resource. Limits that protect the service as a whole go by inbound calls, and not by
+/// the calls that the service makes itself.
 ///
-/// Who comes from Sentinel: there an entry is outbound unless said otherwise; here a resource is inbound.
+/// In Sentinel, an entry is outbound by default. Here, a resource is inbound by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TrafficType {
-    /// Others call this service.
+    /// Calls to this service.
     #[default]
     Inbound,
-    /// This service calls others.
+    /// Calls by this service to others.
     Outbound,
 }

@@ -1,4 +1,4 @@
-//! What is no longer listed.
+//! Resources that are not listed any more.
 
 use std::sync::PoisonError;
 
@@ -9,12 +9,12 @@ use crate::metric::MetricTotals;
 use crate::sync::{Arc, MutexGuard};
 use crate::time::Clock;
 
-/// What those that are gone have recorded.
+/// The totals of resources that are gone.
 #[derive(Debug)]
 pub(crate) struct Departed<C> {
     inbound: MetricTotals,
     outbound: MetricTotals,
-    /// Removed while somebody held them: their holders may still record.
+    /// Removed resources of which there are still handles: threads may still record in them.
     held: Vec<Arc<Listed<C>>>,
 }
 
@@ -27,7 +27,7 @@ impl<C> Departed<C> {
         }
     }
 
-    /// Keeps in mind one that was removed, whoever holds it.
+    /// Adds a resource that was removed, of which there may be handles.
     pub(crate) fn keep(&mut self, listed: Arc<Listed<C>>) {
         self.held.push(listed);
     }
@@ -36,7 +36,7 @@ impl<C> Departed<C> {
         self.held.iter()
     }
 
-    /// What those have recorded that are not held any more.
+    /// The totals of the resources of which there are no handles any more.
     pub(crate) const fn settled(&self, traffic: TrafficType) -> &MetricTotals {
         match traffic {
             TrafficType::Inbound => &self.inbound,
@@ -46,7 +46,7 @@ impl<C> Departed<C> {
 }
 
 impl<C: Clock + Clone> Departed<C> {
-    /// Adds what one has recorded in which nobody can record any more.
+    /// Adds the totals of a resource in which no thread can record any more.
     pub(crate) fn settle(&mut self, listed: &Listed<C>) {
         let settled = match listed.traffic_type() {
             TrafficType::Inbound => &mut self.inbound,
@@ -55,7 +55,7 @@ impl<C: Clock + Clone> Departed<C> {
         *settled += &listed.lifetime();
     }
 
-    /// Settles those that nobody holds any more.
+    /// Settles the removed resources of which there are no handles any more.
     pub(crate) fn settle_held(&mut self) {
         let held = std::mem::take(&mut self.held);
         for listed in held {
@@ -69,9 +69,9 @@ impl<C: Clock + Clone> Departed<C> {
 }
 
 impl<C> Registry<C> {
-    /// What has departed, locked.
+    /// The resources that are gone, locked.
     pub(crate) fn departed(&self) -> MutexGuard<'_, Departed<C>> {
-        // No panic leaves anything half done here.
+        // A panic under this lock leaves no invariant broken, so a poisoned lock is used as it is.
         self.departed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What a registry refuses.
+//! The errors of a registry.
 
 use std::error::Error;
 use std::fmt;
@@ -7,16 +7,16 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// The name is not listed, and as many are as may be.
+    /// The name is not listed, and the registry has its maximum number of resources.
     Full {
-        /// How many may be.
+        /// The maximum.
         max: usize,
         /// The name that was asked for.
         name: Box<str>,
     },
-    /// The resource does not have this context, and has as many as it may have.
+    /// The resource does not have this context, and has its maximum number of contexts.
     TooManyContexts {
-        /// How many it may have.
+        /// The maximum.
         max: usize,
         /// The name of the resource.
         resource: Box<str>,
@@ -29,11 +29,11 @@ impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full { max, name } => {
-                write!(f, "{name:?} would be one more than the {max} resources there may be")
+                write!(f, "no room for resource {name:?}: the registry is limited to {max}")
             }
             Self::TooManyContexts { max, resource, context } => write!(
                 f,
-                "{context:?} would be one more than the {max} contexts that {resource:?} may have"
+                "no room for context {context:?}: resource {resource:?} is limited to {max}"
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! Taking resources off the list.
+//! Eviction and removal.
 
 use std::time::Duration;
 
@@ -8,22 +8,23 @@ use crate::sync::Arc;
 use crate::time::{Clock, Timestamp};
 
 impl<C: Clock + Clone> Registry<C> {
-    /// Evicts what has been idle for that long, and says how many resources that were.
+    /// Evicts the resources that have been idle for `idle`, and returns their number.
     pub fn evict_idle(&self, idle: Duration) -> usize {
         self.evict_idle_at(self.clock.now(), idle)
     }
 
-    /// Evicts what has been idle for that long at `now`: nobody holds it, and nothing was recorded in it
-    /// or in its contexts, nor was it made, with a time later than `now − idle`. It goes by buckets, and
-    /// so may come a bucket late, but not early; with [`Duration::ZERO`], all goes that nobody holds.
+    /// Evicts the resources that are idle at `now`, and returns their number. A resource is idle if there is no
+    /// [`Resource`](crate::Resource) of it, and if it was made, and last recorded in, at `now − idle` or earlier, contexts
+    /// included. Times are compared by the ends of buckets, so a resource may be evicted up to a bucket late, but never
+    /// early. With [`Duration::ZERO`], every resource without a handle is evicted.
     ///
-    /// A resource that somebody holds stays, however idle: its holder could record in a node that nobody
-    /// sees. Who wants it evicted keeps no [`Resource`](crate::Resource) of it.
+    /// A resource with a handle stays: otherwise, the thread that has the handle could record in a node that no reader
+    /// finds. To have a resource evicted, keep no handle.
     ///
-    /// Nothing is lost: a thread that looks the resource up meanwhile either keeps it from being evicted,
-    /// or finds it gone and lists it anew. What was ever recorded in it stays in the registry's
-    /// [lifetime totals](Self::lifetime); what it had in its windows goes with it, so that `idle` is as
-    /// long as the long window, or longer, where those are read.
+    /// No count is lost: a thread that looks the resource up at the same time either prevents the eviction, or finds the
+    /// resource gone and lists a new one. The counts of an evicted resource stay in the
+    /// [lifetime totals](Self::lifetime), but leave the windows. If the windows are read, `idle` should be at least as
+    /// long as the long window.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
@@ -52,11 +53,12 @@ impl<C: Clock + Clone> Registry<C> {
     }
 
     fn evict(&self, listed: &Arc<Listed<C>>, now: Timestamp, idle: Duration) -> bool {
-        // One at a time watches a resource; and from here until its totals are settled, nobody adds up.
+        // Under the lock, one thread at a time watches a resource, and no thread adds up totals until those of this resource
+        // are settled.
         let mut departed = self.departed();
         let holders = listed.holders();
-        // Idle while it is watched: what was recorded before is seen now, and who takes it after this
-        // ends the watch.
+        // Checked again while the resource is watched: `watch` has acquired what was recorded before, and a thread that
+        // takes a handle later ends the watch, so that `evict` fails.
         if !(holders.watch() && listed.is_idle(now, idle) && holders.evict()) {
             return false;
         }
@@ -66,12 +68,12 @@ impl<C: Clock + Clone> Registry<C> {
         true
     }
 
-    /// Takes the resource of that name off the list, whoever holds it, and says whether it was listed.
+    /// Removes the resource of that name, also if there are handles to it, and returns whether it was listed.
     ///
-    /// Who holds it goes on recording in it, and sees what is recorded, but nobody else finds it: the
-    /// name stands for a new resource when it is next asked for, and its place is free at once. What was
-    /// and will be recorded in it is in the registry's [lifetime totals](Self::lifetime), and it is kept
-    /// until its last holder has let go of it and these are next read, or something else is removed.
+    /// Existing handles still record in the resource and read it, but look-ups do not find it: the next one lists a new
+    /// resource. Its place is free at once. Earlier and later records in the removed resource are in the
+    /// [lifetime totals](Self::lifetime) of the registry. Its memory is kept until the last handle is dropped and then
+    /// the lifetime totals are read or another resource is removed.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -101,7 +103,7 @@ impl<C: Clock + Clone> Registry<C> {
             if is_ours {
                 return true;
             }
-            // It was gone already; there may be another one of that name by now.
+            // Another thread has removed or evicted it; a new resource of this name may be listed by now.
         }
     }
 }

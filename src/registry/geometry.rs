@@ -1,22 +1,22 @@
-//! The geometry of nodes to come, and how one that comes meanwhile gets the new one.
+//! The geometry of new nodes, and how a node that is listed during a change gets the new one.
 
 use crate::node::NodeConfig;
 use crate::sync::{Arc, AtomicU64, Ordering, Slot};
 
-/// The geometry, and how often a change of it has begun or ended.
+/// The geometry, and the number of times that a change of it has begun or ended.
 ///
-/// Who changes it sets it, counts that the change has begun, goes through what is listed, and counts that
-/// it has ended. Who makes a node lists it and then looks at the count. Both are read-modify-writes of
-/// `turns`: if the change comes first, it is seen by who made the node; if not, the node is seen by who
-/// made the change.
+/// A thread that changes the geometry stores it, counts the begin of the change, visits the listed nodes, and counts the
+/// end. A thread that makes a node lists it and then reads the count. Both access `turns` by read-modify-writes, so one is
+/// ordered before the other. If the change comes first, the thread that made the node sees it; otherwise, the thread that
+/// makes the change finds the node.
 #[derive(Debug)]
 pub(crate) struct Geometry {
     config: Slot<NodeConfig>,
-    /// Odd while a change is under way.
+    /// Odd during a change.
     turns: AtomicU64,
 }
 
-/// What was known of changes when a node was made.
+/// The count of changes at the time at which a node was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AsOf(u64);
 
@@ -32,12 +32,12 @@ impl Geometry {
         *self.config.load().get().expect("set when it was made")
     }
 
-    /// What is known of changes. Call this before you read the geometry for a new node.
+    /// The count of changes. Call this before you read the geometry for a new node.
     pub(crate) fn as_of(&self) -> AsOf {
         AsOf(self.take_turn())
     }
 
-    /// Changes it, and has what is listed told. One thread at a time does this.
+    /// Changes the geometry. `tell` passes it to the listed nodes. One thread at a time calls this.
     pub(crate) fn change(&self, config: NodeConfig, tell: impl FnOnce()) {
         /// Counts the end of the change when it is dropped, so also if `tell` panics, as when a clock panics in `clone`.
         struct End<'a>(&'a Geometry);
@@ -59,8 +59,8 @@ impl Geometry {
         }
     }
 
-    /// Passes to a node that was just listed each change that began or ended since it was made, or was in
-    /// flight then. Returns what is known of changes after that.
+    /// Passes each change that began or ended since a node was made, or was in progress then, to that node, which was just
+    /// listed. Returns the count of changes after that.
     pub(crate) fn settle(&self, made: AsOf, tell: impl Fn(NodeConfig)) -> AsOf {
         let mut settled = Some(made.0).filter(|turns| turns.is_multiple_of(2));
         loop {

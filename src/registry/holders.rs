@@ -1,15 +1,18 @@
-//! Who holds a resource, and whether it is still listed: both in one word.
+//! The number of handles to a resource, and whether it is still listed, in one word.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// How many hold a resource.
+/// `{ GONE: 1, WATCHED: 1, holders: 62 }`.
 ///
-/// It is *gone* when it is evicted or removed, for good; from then on nobody takes it who does not hold
-/// it already. It is evicted only while nobody holds it: so who holds it and has not seen it removed
-/// records in what is listed.
+/// A *holder* is a [`Resource`](super::Resource): a handle to the resource.
 ///
-/// It is *watched* while somebody is about to evict it: whoever takes it ends that. So what is evicted has
-/// been nobody's since the watch began, and what was looked at meanwhile still holds.
+/// A resource is *gone* once it is evicted or removed. That is final: no new holder is taken from then on, except from an
+/// existing one. A resource is evicted only while it has no holders. So a thread that has a handle, and has not seen the
+/// resource removed, records in a listed resource.
+///
+/// A resource is *watched* while a thread decides whether to evict it. A thread that takes it ends the watch. So a
+/// resource that is evicted has had no holder since the watch began, and what the evicting thread has read of it since
+/// then is still true.
 #[derive(Debug)]
 pub(crate) struct Holders(AtomicU64);
 
@@ -18,16 +21,16 @@ const WATCHED: u64 = 1 << 62;
 const COUNT: u64 = WATCHED - 1;
 
 impl Holders {
-    /// Held by whoever makes it.
+    /// One holder.
     pub(crate) fn one() -> Self {
         Self(AtomicU64::new(1))
     }
 
-    /// Takes it, unless it is gone.
+    /// Adds a holder, unless the resource is gone.
     #[inline]
     pub(crate) fn take(&self) -> bool {
-        // Relaxed: who takes it sees it made, by the map. That it is held comes before the end of a watch
-        // or after it, since both are read-modify-writes.
+        // Relaxed: the map's ordering shows the new holder the resource. This add and the changes of a watch are
+        // read-modify-writes of one word, so one is ordered before the other.
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         before & (GONE | WATCHED) == 0 || self.end_watch(before)
     }
@@ -35,45 +38,45 @@ impl Holders {
     #[cold]
     fn end_watch(&self, before: u64) -> bool {
         if before & GONE != 0 {
-            // Nothing was done with it.
+            // Relaxed: the resource was not used.
             self.0.fetch_sub(1, Ordering::Relaxed);
             return false;
         }
-        // While it is held, so that no watch ends in between as if nobody had.
+        // After the add: a watch that began before it cannot end in an eviction.
         self.0.fetch_and(!WATCHED, Ordering::Relaxed);
         true
     }
 
-    /// Takes it once more, for somebody who holds it.
+    /// Adds a holder, for an existing holder.
     #[inline]
     pub(crate) fn take_another(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lets go of it.
+    /// Removes a holder.
     #[inline]
     pub(crate) fn let_go(&self) {
-        // Release: pairs with the Acquire in `watch` and in `has_settled`. What was recorded by who held
-        // it is in what is read then.
+        // Release: pairs with the Acquire in `watch` and in `has_settled`. The totals that are read after those have the
+        // records of this holder.
         self.0.fetch_sub(1, Ordering::Release);
     }
 
-    /// Begins to watch it; `false` if somebody holds it. One thread at a time does this.
+    /// Begins a watch; `false` if there is a holder. One thread at a time calls this.
     pub(crate) fn watch(&self) -> bool {
         // Acquire: pairs with the Release in `let_go`.
         let begun = self.0.compare_exchange(0, WATCHED, Ordering::Acquire, Ordering::Relaxed);
-        // Watched already: by who did this before, and nobody has taken it since; if that is not so any
-        // more, `evict` finds out.
+        // If the resource is still watched since an earlier call, no thread has taken it since. If a thread takes it now,
+        // `evict` fails.
         begun.is_ok() || begun == Err(WATCHED)
     }
 
-    /// Evicts it, if nobody took it since the watch began.
+    /// Evicts the resource, unless a thread has taken it since the watch began.
     pub(crate) fn evict(&self) -> bool {
-        // Relaxed: everything that was recorded was acquired when the watch began.
+        // Relaxed: all records were acquired when the watch began.
         self.0.compare_exchange(WATCHED, GONE, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Removes it, whoever holds it; `false` if it was gone.
+    /// Removes the resource, also if it has holders; `false` if it was gone already.
     pub(crate) fn remove(&self) -> bool {
         self.0.fetch_or(GONE, Ordering::Relaxed) & GONE == 0
     }
@@ -82,7 +85,7 @@ impl Holders {
         self.0.load(Ordering::Relaxed) & GONE != 0
     }
 
-    /// Of what is gone: whether nobody holds it any more. Then nobody ever will.
+    /// Whether a resource that is gone has no holders. From then on it never has one again.
     pub(crate) fn has_settled(&self) -> bool {
         // Acquire: pairs with the Release in `let_go`.
         self.0.load(Ordering::Acquire) & COUNT == 0

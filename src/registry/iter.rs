@@ -1,4 +1,4 @@
-//! Going through all resources.
+//! An iterator over all resources.
 
 use std::{fmt, vec};
 
@@ -8,11 +8,11 @@ use super::resource::Resource;
 use crate::sync::Arc;
 
 impl<C> Registry<C> {
-    /// The resources, in any order, while others list and remove: each that is listed throughout exactly
-    /// once, and each that comes or goes meanwhile at most once.
+    /// The resources, in any order. Other threads may list and remove resources during the iteration: a resource that is
+    /// listed all the time is returned exactly once, any other one at most once.
     ///
-    /// Takes a list of them first, of one pointer each. What is removed or evicted before its turn does
-    /// not come.
+    /// The iterator first collects one pointer to each resource. It skips resources that are removed or evicted before
+    /// their turn.
     ///
     /// ```
     /// use leaparray::Registry;
@@ -33,7 +33,7 @@ impl<C> Registry<C> {
     }
 }
 
-/// Resources of a [`Registry`], each held from when it is returned: see [`Registry::iter`].
+/// An iterator over the resources of a [`Registry`]: see [`Registry::iter`].
 #[must_use]
 pub struct Resources<C>(vec::IntoIter<Arc<Listed<C>>>);
 

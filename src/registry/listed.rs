@@ -1,4 +1,4 @@
-//! What a name stands for.
+//! The resource behind a name.
 
 use std::iter;
 
@@ -13,9 +13,9 @@ use crate::node::{NodeConfig, NodeSnapshot, ResourceNode};
 use crate::sync::{Arc, Name};
 use crate::time::{Clock, Timestamp};
 
-/// A resource that is listed, or was.
+/// A resource that is or was listed.
 //
-// In this order: what a look-up needs is side by side.
+// In this order: the fields that a look-up reads are adjacent.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Listed<C> {
@@ -23,7 +23,7 @@ pub(crate) struct Listed<C> {
     name: Name,
     traffic: TrafficType,
     node: ResourceNode<C>,
-    /// The contexts that were asked for, the oldest first.
+    /// The contexts, the oldest first.
     contexts: AppendList<Context<C>>,
     common: Arc<Common>,
 }
@@ -58,14 +58,14 @@ impl<C> Listed<C> {
         self.contexts.iter()
     }
 
-    /// Its own node, and those of its contexts.
+    /// The node of the resource, and those of its contexts.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &ResourceNode<C>> {
         iter::once(&self.node).chain(self.contexts().map(|context| context.node()))
     }
 }
 
 impl<C: Clock + Clone> Listed<C> {
-    /// One that is held by whoever makes it.
+    /// A resource with one handle, that of the caller.
     pub(super) fn new(
         name: Name,
         traffic: TrafficType,
@@ -82,10 +82,11 @@ impl<C: Clock + Clone> Listed<C> {
         }
     }
 
-    /// Changes the geometry of its node and of its contexts, for who has just listed it.
+    /// Changes the geometry of the node and of the contexts, for the thread that has just listed the resource.
     pub(crate) fn reconfigure(&self, config: NodeConfig) {
         self.node.reconfigure(config);
-        // Who appends a context has asked the node before; here it is found, or it asks once more.
+        // A thread that appends a context reads the geometry of the node before, and takes its turn after. So either the
+        // context is found here, or that thread reads the new geometry.
         self.common.geometry.take_turn();
         self.contexts().for_each(|context| context.node().reconfigure(config));
     }
@@ -112,7 +113,7 @@ impl<C: Clock + Clone> Listed<C> {
         recorded_before.is_none_or(|then| now.saturating_since(then) >= idle)
     }
 
-    /// All that was ever recorded, contexts included.
+    /// The totals since the resource was made, contexts included.
     pub(crate) fn lifetime(&self) -> MetricTotals {
         self.nodes().fold(MetricTotals::default(), |mut sum, node| {
             sum += &node.lifetime();
@@ -120,7 +121,7 @@ impl<C: Clock + Clone> Listed<C> {
         })
     }
 
-    /// Its node and those of its contexts, as one.
+    /// The sum of the node and those of the contexts.
     pub(crate) fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         self.nodes().fold(NodeSnapshot::nothing_at(now), |mut sum, node| {
             sum += &node.snapshot_at(now);

@@ -29,14 +29,14 @@ use geometry::Geometry;
 use listed::Listed;
 use places::Places;
 
-/// Resources by name: a node for each, made when it is first asked for.
+/// Resources by name. The first look-up of a name makes its node.
 ///
-/// Looking a name up takes no lock, except for a [thread's first look-up](Self::get). Threads that race find one node for it. What is given out
-/// is a [`Resource`], which can be kept: while anybody has it, the resource is
-/// [not evicted](Self::evict_idle), so that nobody records where no one looks.
+/// A look-up takes no lock, except for a [thread's first one](Self::get). Threads that race for a new name get the same
+/// node. A look-up returns a [`Resource`], a handle that can be kept. While there is a handle, the resource is
+/// [not evicted](Self::evict_idle), so no thread records in a node that readers do not find.
 ///
-/// At most [`max_resources`](RegistryConfig::max_resources) names are listed at a time. One more is a
-/// [`RegistryError`] and is [counted](Self::refused).
+/// At most [`max_resources`](RegistryConfig::max_resources) names are listed at a time. A further one is refused with a
+/// [`RegistryError`], and [counted](Self::refused).
 ///
 /// ```
 /// use leaparray::{MetricEvent, Registry};
@@ -61,17 +61,17 @@ pub struct Registry<C = MonotonicClock> {
     names: Names<Listed<C>>,
     places: Places,
     common: Arc<Common>,
-    /// What is no longer listed. Whoever changes what is listed, but for inserting, has this lock; who
-    /// looks up or records never takes it.
+    /// The resources that are not listed any more. A thread that evicts, removes or reconfigures has this lock; a thread
+    /// that lists, looks up or records never takes it.
     departed: Mutex<Departed<C>>,
 }
 
-/// What all resources of a registry share.
+/// The state that all resources of a registry share.
 #[derive(Debug)]
 struct Common {
     geometry: Geometry,
     max_contexts: usize,
-    /// How many resources and contexts were refused.
+    /// The number of refused resources and contexts.
     refused: AtomicU64,
 }
 
@@ -86,7 +86,7 @@ enum Cleared<C> {
 impl Common {
     /// Counts a refusal.
     fn refuse(&self, error: RegistryError) -> RegistryError {
-        // Relaxed: a count, and nothing goes by it.
+        // Relaxed: a count that orders nothing.
         self.refused.fetch_add(1, Ordering::Relaxed);
         error
     }
@@ -162,8 +162,8 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// The same, with a [geometry](NodeConfig) or a [direction](TrafficType) of its own: those that it is
-    /// made with. If it is listed already, it stays as it is.
+    /// The same, for a resource that is made with the given [geometry](NodeConfig) or [direction](TrafficType). If the
+    /// resource is listed already, it is not changed.
     ///
     /// # Errors
     ///
@@ -230,7 +230,7 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Lists a resource, unless another thread does so first: then it is that one's.
+    /// Lists a resource. If another thread does so first, returns the resource of that thread.
     #[cold]
     fn list(&self, name: &str, config: ResourceConfig) -> Result<Resource<C>, RegistryError> {
         loop {
@@ -260,7 +260,7 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Takes that very resource out of the map, if nobody else has, and gives its place back.
+    /// Takes this resource out of the map, unless another thread has done so, and gives its place back.
     fn unlist(&self, listed: &Arc<Listed<C>>) {
         stall::at(Point::Gone);
         if self.names.remove(listed.name(), listed) {
@@ -268,12 +268,12 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Changes the geometry: of all nodes that there are, whatever they had, those of contexts included,
-    /// and of those to come.
+    /// Changes the geometry of all listed nodes, also of those with a geometry of their own and of contexts, and of new
+    /// nodes.
     ///
-    /// What was recorded before [stays](crate::ResourceNode::reconfigure). Resources that were
-    /// [removed](Self::remove) are not reached. A resource that is listed meanwhile has the new geometry
-    /// when both this and the call that listed it have returned.
+    /// Earlier counts [stay](crate::ResourceNode::reconfigure). [Removed](Self::remove) resources are not changed. A
+    /// resource that is listed during the change has the new geometry once this call and the call that listed it have
+    /// both returned.
     ///
     /// ```
     /// use leaparray::{MetricEvent, NodeConfig, Registry, WindowConfig};
@@ -293,14 +293,14 @@ impl<C: Clock + Clone> Registry<C> {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconfigure(&self, config: NodeConfig) {
-        // One at a time: of two, all nodes end with the geometry of the same one.
+        // Under the lock: of two changes, the same one is the last for all nodes.
         let _departed = self.departed();
         self.common.geometry.change(config, || {
             self.names.for_each(|listed| listed.nodes().for_each(|node| node.reconfigure(config)));
         });
     }
 
-    /// The geometry of nodes to come.
+    /// The geometry of new nodes.
     #[must_use]
     pub fn config(&self) -> NodeConfig {
         self.common.geometry.get()
@@ -308,14 +308,14 @@ impl<C: Clock + Clone> Registry<C> {
 }
 
 impl<C> Registry<C> {
-    /// The clock that all nodes read clones of.
+    /// The clock of which all nodes read clones.
     #[must_use]
     pub const fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// How many resources are listed. While others list and remove, those that are about to come or have
-    /// just gone may be counted; never more than [`max_resources`](Self::max_resources).
+    /// The number of listed resources. While other threads list and remove resources, those that are about to be listed or
+    /// have just been removed may be counted. Never more than [`max_resources`](Self::max_resources).
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.taken()
@@ -327,13 +327,13 @@ impl<C> Registry<C> {
         self.len() == 0
     }
 
-    /// How many resources may be listed at a time.
+    /// The maximum number of listed resources.
     #[must_use]
     pub const fn max_resources(&self) -> usize {
         self.places.max()
     }
 
-    /// How often a resource or a context was refused because there were too many.
+    /// The number of times that a resource or a context was refused because the maximum was reached.
     ///
     /// ```
     /// use leaparray::{Registry, RegistryConfig, RegistryError};

@@ -1,9 +1,9 @@
-//! How many may be listed.
+//! The number of listed resources, and its maximum.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// So many places, each taken before a resource is listed and given back when it no longer is: there are
-/// never more listed than places.
+/// A fixed number of places. A place is taken before a resource is listed, and given back once it is not listed any more.
+/// So there are never more listed resources than places.
 #[derive(Debug)]
 pub(crate) struct Places {
     taken: AtomicU64,
@@ -27,26 +27,26 @@ impl Places {
     /// Takes a place, if one is free.
     pub(crate) fn take(&self) -> Option<Place<'_>> {
         let max = self.max as u64;
-        // Relaxed, here and in `give_back`: one read-modify-write decides who gets the last one, and
-        // nothing else is ordered by it.
+        // Relaxed, here and in `give_back`: the read-modify-write decides which thread gets the last place, and orders
+        // nothing else.
         let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
             (taken < max).then_some(taken + 1)
         });
         taken.is_ok().then(|| Place(self))
     }
 
-    /// Gives back the place of what is not listed any more.
+    /// Gives back the place of a resource that is not listed any more.
     pub(crate) fn give_back(&self) {
         self.taken.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A place that was taken, and is given back unless it is kept.
+/// A taken place. It is given back when it is dropped, unless it is kept.
 #[derive(Debug)]
 pub(crate) struct Place<'a>(&'a Places);
 
 impl Place<'_> {
-    /// It was listed.
+    /// Keeps the place for a resource that was listed.
     pub(crate) fn keep(self) {
         std::mem::forget(self);
     }

@@ -1,4 +1,4 @@
-//! What a registry gives out.
+//! A handle to a resource of a registry.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,11 +11,11 @@ use crate::node::{Entry, NodeConfig, NodeSnapshot, ResourceNode};
 use crate::sync::Arc;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
-/// A resource of a [`Registry`](crate::Registry), held: dereferences to its node.
+/// A handle to a resource of a [`Registry`](crate::Registry). Dereferences to the node of the resource.
 ///
-/// It can be cloned, kept, and sent to other threads. While anybody has one, the resource is not
-/// [evicted](crate::Registry::evict_idle); it may be [removed](crate::Registry::remove), which those who
-/// have one are not told but can [ask](Self::is_removed).
+/// A handle can be cloned, kept, and sent to other threads. While a handle exists, the resource is not
+/// [evicted](crate::Registry::evict_idle). It may be [removed](crate::Registry::remove), which
+/// [`is_removed`](Self::is_removed) tells.
 ///
 /// ```
 /// use leaparray::{Entry, Registry, Resource};
@@ -35,19 +35,19 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// # Ok::<_, leaparray::RegistryError>(())
 /// ```
 pub struct Resource<C = MonotonicClock> {
-    /// Counted in among its holders.
+    /// This handle is counted in its `holders`.
     listed: Arc<Listed<C>>,
-    /// `None` for the resource's own node.
+    /// `None` for the node of the resource itself.
     context: Option<KeptContext<C>>,
 }
 
 impl<C> Resource<C> {
-    /// Of one that is held by whoever made it.
+    /// A handle that is already counted among the holders.
     pub(super) const fn of(listed: Arc<Listed<C>>) -> Self {
         Self { listed, context: None }
     }
 
-    /// Holds it, unless it is gone.
+    /// A new handle, unless the resource is gone.
     #[inline]
     pub(super) fn take(listed: &Arc<Listed<C>>) -> Option<Self> {
         listed.holders().take().then(|| Self::of(Arc::clone(listed)))
@@ -57,55 +57,55 @@ impl<C> Resource<C> {
         &self.listed
     }
 
-    /// The same resource, held once more, in that context.
+    /// A new handle to the same resource, in a context or in none.
     fn with_context(&self, context: Option<&KeptContext<C>>) -> Self {
         self.listed.holders().take_another();
         Self { listed: Arc::clone(&self.listed), context: context.cloned() }
     }
 
-    /// The name that it was asked for by.
+    /// The name of the resource.
     #[must_use]
     pub fn name(&self) -> &str {
         self.listed.name()
     }
 
-    /// The context, if it is in one.
+    /// The name of the context, if the handle is to one.
     #[must_use]
     pub fn context(&self) -> Option<&str> {
         self.context.as_ref().map(|context| context.name())
     }
 
-    /// The direction that it was made with.
+    /// The direction with which the resource was made.
     #[must_use]
     pub fn traffic_type(&self) -> TrafficType {
         self.listed.traffic_type()
     }
 
-    /// Whether it was [removed](crate::Registry::remove). What is recorded in it from then on is in the
-    /// registry's [lifetime totals](crate::Registry::lifetime) and nowhere else.
+    /// Whether the resource was [removed](crate::Registry::remove). From then on, records in it are in the
+    /// [lifetime totals](crate::Registry::lifetime) of the registry and in no other reading of it.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.listed.holders().is_gone()
     }
 
-    /// The contexts that this resource has been asked for in, each with its node, the oldest first.
+    /// The contexts of this resource, the oldest first.
     pub fn contexts(&self) -> impl Iterator<Item = Self> {
         self.listed.contexts().map(|context| self.with_context(Some(context)))
     }
 }
 
 impl<C: Clock + Clone> Resource<C> {
-    /// This resource in that context: a node of its own for what comes by one entrance, made if it is not
-    /// there, with the resource's geometry.
+    /// This resource in a context: a separate node for the requests that come through one entrance. It is made if it does
+    /// not exist, with the geometry of the resource.
     ///
-    /// What is recorded in a context is recorded there and nowhere else; the
-    /// [sum](Self::total_snapshot) is made when it is read. Contexts are few: one is found by looking at
-    /// each.
+    /// A request that enters in a context is counted in the node of the context only;
+    /// [`total_snapshot`](Self::total_snapshot) adds the nodes up. Contexts are found by a linear search, so there should
+    /// be few.
     ///
     /// # Errors
     ///
-    /// [`RegistryError::TooManyContexts`] if it is not there, and there are as many as
-    /// [may be](crate::RegistryConfig::max_contexts).
+    /// [`RegistryError::TooManyContexts`] if the context does not exist, and the resource has its
+    /// [maximum](crate::RegistryConfig::max_contexts) of contexts.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -143,9 +143,8 @@ impl<C: Clock + Clone> Resource<C> {
         }
     }
 
-    /// Like [`enter`](ResourceNode::enter), for an entry that is to live as long as it likes. It holds the
-    /// resource; [`Entry::enter`] gives it a handle that is not needed any more, and holds it no second
-    /// time.
+    /// Like [`enter`](ResourceNode::enter), for an entry that does not borrow the resource: it has a clone of this handle.
+    /// To move a handle into the entry instead, use [`Entry::enter`].
     ///
     /// ```
     /// use leaparray::{Entry, Registry};
@@ -165,21 +164,21 @@ impl<C: Clock + Clone> Resource<C> {
         Entry::enter_at(self.clone(), now)
     }
 
-    /// What the resource is now, its contexts and what came without one together.
+    /// The sum of the resource's own node and those of its contexts.
     #[must_use]
     pub fn total_snapshot(&self) -> NodeSnapshot {
         self.total_snapshot_at(self.clock().now())
     }
 
-    /// The same at `now`. The nodes are looked at one after the other;
-    /// peaks are those of one of them, as in any sum of [`NodeSnapshot`]s.
+    /// The same at `now`. The nodes are read one after the other. Peaks are those of one node, as in any sum of
+    /// [`NodeSnapshot`]s.
     #[must_use]
     pub fn total_snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         self.listed.snapshot_at(now)
     }
 
-    /// Changes the geometry of the node that this dereferences to: of the resource's own, or of its
-    /// context's. See [`ResourceNode::reconfigure`].
+    /// Changes the geometry of the node to which this handle dereferences: that of the resource, or of its context. See
+    /// [`ResourceNode::reconfigure`].
     pub fn reconfigure(&self, config: NodeConfig) {
         ResourceNode::reconfigure(self, config);
     }

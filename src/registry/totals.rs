@@ -1,4 +1,4 @@
-//! All resources together.
+//! Totals of all resources.
 
 use super::Registry;
 use super::config::TrafficType;
@@ -7,10 +7,9 @@ use crate::node::NodeSnapshot;
 use crate::time::{Clock, Timestamp};
 
 impl<C: Clock + Clone> Registry<C> {
-    /// Everything that was ever recorded, in all resources: those that were evicted or removed included.
-    /// These totals only grow.
+    /// The totals of all resources since they were made, including evicted and removed ones. These totals only grow.
     ///
-    /// Looks at every resource. Evicting and removing wait meanwhile; looking up and recording do not.
+    /// Visits every resource. Threads that evict or remove wait for it; threads that look up or record do not.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -30,9 +29,9 @@ impl<C: Clock + Clone> Registry<C> {
         sum
     }
 
-    /// The same over the resources of that direction.
+    /// The same for the resources of one direction.
     pub fn lifetime_of(&self, traffic: TrafficType) -> MetricTotals {
-        // With the lock, nothing that is listed goes before it has been added up.
+        // Under the lock, no listed resource is evicted or removed before it has been added up.
         let mut departed = self.departed();
         departed.settle_held();
         let mut sum = departed.settled(traffic).clone();
@@ -40,7 +39,7 @@ impl<C: Clock + Clone> Registry<C> {
             sum += &listed.lifetime();
         }
         self.names.for_each(|listed| {
-            // What is gone is settled or held.
+            // A resource that is gone is among the settled or the held ones.
             if listed.traffic_type() == traffic && !listed.holders().is_gone() {
                 sum += &listed.lifetime();
             }
@@ -48,13 +47,13 @@ impl<C: Clock + Clone> Registry<C> {
         sum
     }
 
-    /// All that comes in now: the sum of the inbound resources that are listed, contexts included.
+    /// The sum of the listed inbound resources, including their contexts.
     pub fn inbound_snapshot(&self) -> NodeSnapshot {
         self.inbound_snapshot_at(self.clock.now())
     }
 
-    /// The same at `now`. It is added up when it is read, so that a request writes one node and not two;
-    /// peaks are those of one node, as in any sum of [`NodeSnapshot`]s.
+    /// The same at `now`. The sum is made by this read, so a request writes one node and not two. Peaks are those of one
+    /// node, as in any sum of [`NodeSnapshot`]s.
     ///
     /// ```
     /// use leaparray::{Registry, TrafficType};
@@ -62,7 +61,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// let registry = Registry::new();
     /// let (orders, users) = (registry.resource("GET /orders")?, registry.resource("GET /users")?);
     /// let database = registry.resource_with("database", TrafficType::Outbound)?;
-    /// let _under_way = [orders.enter(), users.enter(), database.enter()];
+    /// let _in_flight = [orders.enter(), users.enter(), database.enter()];
     /// assert_eq!(registry.inbound_snapshot().concurrency, 2);
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Pass, Success};
-use leaparray::{Clock, RegistryConfig, RegistryError, TrafficType};
+use leaparray::{Clock, RegistryConfig, RegistryError, Resource, TrafficType};
 
 use crate::{SECOND, THREADS, registry, registry_of, together};
 
@@ -42,7 +42,7 @@ fn contexts_have_nodes_of_their_own_and_one_sum() {
     assert_eq!(refused, RegistryError::TooManyContexts { max: 2, resource, context });
     assert_eq!(
         refused.to_string(),
-        r#""more" would be one more than the 2 contexts that "orders" may have"#
+        r#"no room for context "more": resource "orders" is limited to 2"#
     );
     assert_eq!(registry.refused(), 1);
     let again = batch.in_context("web").unwrap();
@@ -76,7 +76,7 @@ fn what_comes_in_is_added_up_when_it_is_read() {
     let orders = registry.resource("orders").unwrap();
     let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
     let users = registry.resource("users").unwrap();
-    let traffic = [&orders, &database, &users].map(|resource| resource.traffic_type());
+    let traffic = [&orders, &database, &users].map(Resource::traffic_type);
     assert_eq!(traffic, [TrafficType::Inbound, TrafficType::Outbound, TrafficType::Inbound]);
     for resource in [&orders, &database, &users] {
         resource.enter().success();
