@@ -56,8 +56,8 @@ pub struct BucketGuard<'a, B> {
 
 impl<'a, B> BucketGuard<'a, B> {
     /// Holds the wrap of that index. The caller looks whether it is still what it was found as.
-    pub(crate) fn hold(wrap: &'a BucketWrap<B>, index: u32) -> Self {
-        wrap.hold();
+    pub(crate) fn pin(wrap: &'a BucketWrap<B>, index: u32) -> Self {
+        wrap.pin();
         Self { wrap, index, stays: PhantomData }
     }
 
@@ -82,6 +82,6 @@ impl<B: fmt::Debug> fmt::Debug for BucketGuard<'_, B> {
 
 impl<B> Drop for BucketGuard<'_, B> {
     fn drop(&mut self) {
-        self.let_go();
+        self.unpin();
     }
 }

@@ -11,7 +11,7 @@ use super::guard::{BucketGuard, CurrentBucket};
 use super::retired::Retired;
 use super::ring::Ring;
 use crate::sync::stall::{self, Point};
-use crate::sync::{Arc, Lazy, Mutex, Patience, Slot};
+use crate::sync::{Arc, Backoff, Lazy, Mutex, Slot};
 use crate::time::{Timestamp, WindowConfig};
 
 /// A ring of buckets over time, after Sentinel's `LeapArray`; lock-free, and exact at rollover.
@@ -45,7 +45,7 @@ pub struct LeapArray<B: Bucket> {
     retired: Slot<Retired<B>>,
     late: Lazy<B>,
     /// The reset try-lock, around what only its owner may use.
-    reset: Mutex<Spare<B>>,
+    rotation_lock: Mutex<Spare<B>>,
 }
 
 /// A list that another one has taken the place of: the memory of the next one.
@@ -60,7 +60,7 @@ impl<B: Bucket> LeapArray<B> {
             ring: Lazy::new(),
             retired: Slot::empty(),
             late: Lazy::new(),
-            reset: Mutex::new(None),
+            rotation_lock: Mutex::new(None),
         }
     }
 
@@ -82,58 +82,58 @@ impl<B: Bucket> LeapArray<B> {
         let start = self.config.bucket_start(now);
         let slot = self.config.slot(now);
         let ring = self.ring.get_or_make(|| Ring::new(self.config));
-        let mut patience = Patience::new();
+        let mut backoff = Backoff::new();
         loop {
-            let Some(observed) = ring.hold(slot) else {
-                self.put(ring, None, ring.make(start), start, &mut None);
+            let Some(observed) = ring.pin(slot) else {
+                self.install(ring, None, ring.make(start), start, &mut None);
                 continue;
             };
             match observed.start().cmp(&start) {
                 Equal => return CurrentBucket::InTime(observed),
                 Greater => return CurrentBucket::Late(self.late.get_or_make(B::default)),
-                Less => self.reset(ring, &observed, start, &mut patience),
+                Less => self.rotate(ring, &observed, start, &mut backoff),
             }
         }
     }
 
     /// Replaces the stale wrap that was `observed`, or leaves it to who is at it already.
-    fn reset(
+    fn rotate(
         &self,
         ring: &Ring<B>,
         observed: &BucketGuard<'_, B>,
         start: Timestamp,
-        patience: &mut Patience,
+        backoff: &mut Backoff,
     ) {
-        let mut lock = match self.reset.try_lock() {
+        let mut lock = match self.rotation_lock.try_lock() {
             Ok(lock) => Some(lock),
             // Of a bucket that panicked when it was added up. The spare list is none the worse.
             Err(TryLockError::Poisoned(lock)) => Some(lock.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
-        if lock.is_none() && patience.wait() {
+        if lock.is_none() && backoff.snooze() {
             return;
         }
-        stall::at(Point::Resetting);
+        stall::at(Point::Rotating);
         // Whoever has the lock may have stalled: without it, and without its spare memory.
         let mut none = None;
         let spare = lock.as_deref_mut().unwrap_or(&mut none);
         // The lock only spares a herd the work. What keeps a second swap out is that each is
         // against the wrap that was observed.
-        if ring.has(observed.index(), observed.start()) {
+        if ring.is_in_slot(observed.index(), observed.start()) {
             let unused = self.edit_retired(spare, |list| {
-                list.settle(ring);
+                list.reclaim(ring);
                 list.retire(observed);
-                list.take_unused(ring)
+                list.take_free(ring)
             });
-            if let Some(fresh) = self.renew(ring, observed, unused, start, spare) {
-                self.put(ring, Some(observed), fresh, start, spare);
+            if let Some(fresh) = self.fresh_wrap(ring, observed, unused, start, spare) {
+                self.install(ring, Some(observed), fresh, start, spare);
             }
         }
     }
 
     /// A wrap of that start that is nobody else's, the one of index `unused` or another; `None` if
     /// `observed` was replaced meanwhile.
-    fn renew(
+    fn fresh_wrap(
         &self,
         ring: &Ring<B>,
         observed: &BucketGuard<'_, B>,
@@ -145,26 +145,26 @@ impl<B: Bucket> LeapArray<B> {
             // Only now that nobody else can take it. If its last use was this very bucket, that was
             // in the slot, and is seen here to have taken the place of `observed`: no wrap is in use
             // for the same start twice, which is what those who look at starts rely on.
-            if !ring.has(observed.index(), observed.start()) {
-                stall::at(Point::RenewRefused);
-                self.edit_retired(spare, |list| list.give_back(index));
+            if !ring.is_in_slot(observed.index(), observed.start()) {
+                stall::at(Point::RecycleRefused);
+                self.edit_retired(spare, |list| list.return_free(index));
                 return None;
             }
-            if ring.wrap(index).renew(start) {
+            if ring.wrap(index).recycle(start) {
                 return Some(index);
             }
-            stall::at(Point::RenewRefused);
+            stall::at(Point::RecycleRefused);
             unused = self.edit_retired(spare, |list| {
                 // Somebody who accounts for everything may have it from an older list.
-                list.give_back(index);
-                list.take_unused(ring)
+                list.return_free(index);
+                list.take_free(ring)
             });
         }
         Some(ring.make(start))
     }
 
     /// Puts a wrap of that start in its slot, unless another thread was faster.
-    fn put(
+    fn install(
         &self,
         ring: &Ring<B>,
         observed: Option<&BucketGuard<'_, B>>,
@@ -175,7 +175,7 @@ impl<B: Bucket> LeapArray<B> {
         if !ring.swap(self.config.slot(start), observed, fresh) {
             stall::at(Point::SwapLost);
             // The winner's wrap is found at the next look.
-            self.edit_retired(spare, |list| list.give_back(fresh));
+            self.edit_retired(spare, |list| list.return_free(fresh));
         }
     }
 
@@ -238,14 +238,14 @@ impl<B: Bucket> LeapArray<B> {
     }
 
     fn wrap(&self, number: u64) -> Option<BucketGuard<'_, B>> {
-        let held = self.ring.get()?.hold(self.config.slot_of(number))?;
+        let held = self.ring.get()?.pin(self.config.slot_of(number))?;
         (held.start() == self.config.start_of(number)).then_some(held)
     }
 
     /// The end of the newest bucket that anybody has asked for to record in; `None` if nobody ever did.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
         // Whatever has left its slot was older than what is there.
-        let newest = self.ring.get()?.hold_all().flatten().map(|wrap| wrap.start()).max()?;
+        let newest = self.ring.get()?.pin_all().flatten().map(|wrap| wrap.start()).max()?;
         Some(newest.saturating_add(self.config.bucket_len()))
     }
 
@@ -310,18 +310,18 @@ impl<B: Bucket> LeapArray<B> {
         // The slots first, and all of them held. A wrap that was missed because it had left its
         // slot was retired before it left; one that is held here cannot be settled any more. So
         // each is found once here or in `retired`, and if in both, then by its start.
-        let slots: Vec<_> = ring.hold_all().collect();
+        let slots: Vec<_> = ring.pin_all().collect();
         for wrap in slots.iter().flatten() {
             let in_window = covered.contains(&self.config.bucket_number(wrap.start()));
             let part = if in_window { &mut account.in_window } else { &mut account.expired };
             *part += &wrap.bucket().total();
         }
-        stall::at(Point::SlotsHeld);
-        let is_in_slot = |start| {
+        stall::at(Point::SlotsPinned);
+        let is_counted = |start| {
             let found = slots[self.config.slot(start)].as_ref();
             found.is_some_and(|wrap| wrap.start() == start)
         };
-        account.expired += &self.retired_total(ring, is_in_slot);
+        account.expired += &self.retired_total(ring, is_counted);
         account.late = self.late.get().map(B::total).unwrap_or_default();
         account
     }
@@ -356,7 +356,7 @@ impl<B: Bucket> LeapArray<B> {
     pub(crate) fn wraps_listed(&self) -> (u64, u64) {
         let retired = self.retired.load();
         let count = |len: fn(&Retired<B>) -> usize| retired.get().map_or(0, len) as u64;
-        (count(Retired::open_len), count(Retired::unused_len))
+        (count(Retired::pending_len), count(Retired::free_len))
     }
 }
 

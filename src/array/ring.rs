@@ -49,13 +49,13 @@ impl<B: Bucket> Ring<B> {
     }
 
     /// The wrap in that slot, held.
-    pub(crate) fn hold(&self, slot: usize) -> Option<BucketGuard<'_, B>> {
+    pub(crate) fn pin(&self, slot: usize) -> Option<BucketGuard<'_, B>> {
         let slot = &self.slots[slot];
         let mut index = slot.load(Ordering::Acquire);
         while index != EMPTY {
             stall::at(Point::IndexRead);
-            let wrap = self.hold_index(index);
-            stall::at(Point::Held);
+            let wrap = self.pin_index(index);
+            stall::at(Point::Pinned);
             // Only now: what is in a slot and held stays what it is.
             let found = slot.load(Ordering::Acquire);
             if found == index {
@@ -67,17 +67,17 @@ impl<B: Bucket> Ring<B> {
     }
 
     /// The wrap of that index, held; what it is used for is for the caller to look at after this.
-    pub(crate) fn hold_index(&self, index: u32) -> BucketGuard<'_, B> {
-        BucketGuard::hold(self.pool.get(index), index)
+    pub(crate) fn pin_index(&self, index: u32) -> BucketGuard<'_, B> {
+        BucketGuard::pin(self.pool.get(index), index)
     }
 
     /// What is in each of the slots, held.
-    pub(crate) fn hold_all(&self) -> impl Iterator<Item = Option<BucketGuard<'_, B>>> {
-        (0..self.slots.len()).map(|slot| self.hold(slot))
+    pub(crate) fn pin_all(&self) -> impl Iterator<Item = Option<BucketGuard<'_, B>>> {
+        (0..self.slots.len()).map(|slot| self.pin(slot))
     }
 
     /// Whether the wrap of that index is in the slot of its start.
-    pub(crate) fn has(&self, index: u32, start: Timestamp) -> bool {
+    pub(crate) fn is_in_slot(&self, index: u32, start: Timestamp) -> bool {
         // Acquire: what its successor's rotator did before the swap comes first.
         self.slots[self.config.slot(start)].load(Ordering::Acquire) == index
     }
@@ -99,7 +99,7 @@ impl<B: Bucket> Ring<B> {
         let swapped = slot.compare_exchange(index, fresh, Ordering::Release, Ordering::Relaxed);
         if let (Ok(_), Some(observed)) = (swapped, observed) {
             stall::at(Point::Swapped);
-            observed.leave();
+            observed.mark_replaced();
         }
         swapped.is_ok()
     }
@@ -115,8 +115,8 @@ impl<B: Bucket> Ring<B> {
         // Relaxed: all there is to it is that no two get the same.
         let index = self.made.fetch_add(1, Ordering::Relaxed);
         stall::at(Point::IndexTaken);
-        let is_free = self.pool.make(index, BucketWrap::unused).renew(start);
-        debug_assert!(is_free, "nobody knows of it");
+        let is_recycled = self.pool.make(index, BucketWrap::unused).recycle(start);
+        debug_assert!(is_recycled, "nobody knows of it");
         index
     }
 

@@ -21,7 +21,7 @@ pub struct BucketWrap<B> {
     bucket: B,
     start: AtomicU64,
     /// How many keep it from being used again.
-    holders: AtomicU64,
+    pins: AtomicU64,
 }
 
 /// The start of a wrap that is not in use: a bucket is at least two nanoseconds long, and starts
@@ -55,7 +55,7 @@ impl<B> BucketWrap<B> {
         starts: RangeInclusive<u64>,
         look: impl FnOnce(&B) -> T,
     ) -> Option<T> {
-        // Acquire: pairs with the Release in `renew`. What was counted in an earlier use is gone.
+        // Acquire: pairs with the Release in `recycle`. What was counted in an earlier use is gone.
         let start = self.live.load(Ordering::Acquire);
         if !starts.contains(&start) {
             return None;
@@ -63,41 +63,41 @@ impl<B> BucketWrap<B> {
         stall::at(Point::StartSeen);
         let found = look(&self.bucket);
         stall::at(Point::Counted);
-        // Acquire: pairs with the fence in `renew` if what was found is what that left, and with the
+        // Acquire: pairs with the fence in `recycle` if what was found is what that left, and with the
         // one in `hold` if it was added in a later use. Both come after the start was taken away.
         fence(Ordering::Acquire);
         (self.live.load(Ordering::Relaxed) == start).then_some(found)
     }
 
     /// Says that another wrap has taken its slot.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn mark_replaced(&self) {
         // Relaxed: who does not see it yet reads what was in the window a moment ago.
         self.live.store(UNUSED, Ordering::Relaxed);
     }
 
     /// Keeps the wrap from being used again, if it is in use: that is for the caller to see to, by
     /// looking at the slot or at the start *after* this.
-    pub(crate) fn hold(&self) {
-        // Acquire: pairs with the Release in `is_free`, and in `let_go`. If this comes later in the
-        // order of `holders`, the look after it sees that the wrap is gone.
-        self.holders.fetch_add(1, Ordering::Acquire);
+    pub(crate) fn pin(&self) {
+        // Acquire: pairs with the Release in `is_unpinned`, and in `unpin`. If this comes later in the
+        // order of `pins`, the look after it sees that the wrap is gone.
+        self.pins.fetch_add(1, Ordering::Acquire);
         // Release: pairs with the Acquire in `read`. Whoever sees what this thread stores in the
         // bucket from here on knows of the use that it is in.
         fence(Ordering::Release);
     }
 
-    pub(crate) fn let_go(&self) {
-        // Release: pairs with the Acquire in `is_free`. What was added comes before.
-        self.holders.fetch_sub(1, Ordering::Release);
+    pub(crate) fn unpin(&self) {
+        // Release: pairs with the Acquire in `is_unpinned`. What was added comes before.
+        self.pins.fetch_sub(1, Ordering::Release);
     }
 
     /// Whether nobody holds it: for good, if the caller has seen to it that those who hold it later
     /// find it gone.
-    pub(crate) fn is_free(&self) -> bool {
+    pub(crate) fn is_unpinned(&self) -> bool {
         stall::at(Point::Unplaced);
         // Not a load, which could miss a hold and be missed by it: this has its turn in the order of
         // the holds. Acquire: all that holders have added is there. Release: pairs with `hold`.
-        self.holders.fetch_add(0, Ordering::AcqRel) == 0
+        self.pins.fetch_add(0, Ordering::AcqRel) == 0
     }
 }
 
@@ -114,19 +114,19 @@ impl<B: Bucket> BucketWrap<B> {
             live: AtomicU64::new(UNUSED),
             bucket: B::default(),
             start: AtomicU64::new(UNUSED),
-            holders: AtomicU64::new(0),
+            pins: AtomicU64::new(0),
         }
     }
 
     /// Empties a wrap that is the caller's alone and gives it a start; `false` if somebody who has
     /// found it on an older list is still reading.
-    pub(crate) fn renew(&self, start: Timestamp) -> bool {
-        // Relaxed: `is_free` releases it, before it looks, to a thread that holds the wrap after that.
+    pub(crate) fn recycle(&self, start: Timestamp) -> bool {
+        // Relaxed: `is_unpinned` releases it, before it looks, to a thread that holds the wrap after that.
         self.start.store(UNUSED, Ordering::Relaxed);
-        if !self.is_free() {
+        if !self.is_unpinned() {
             return false;
         }
-        stall::at(Point::Free);
+        stall::at(Point::Unpinned);
         // Relaxed: the wrap has left its slot, or never was in one. The release fence pairs with the acquire fence in
         // `read`: a read that sees the bucket being emptied, or an add of its next use, sees this store.
         self.live.store(UNUSED, Ordering::Relaxed);

@@ -85,11 +85,11 @@ impl<S: Subject> Stage<S> {
     /// for another bucket. Then the reader pins it, and is about to add it up.
     fn refused(mut self) -> Self {
         self.begin(Act::Account, 0);
-        self.stopped[0].lead_to(Point::OpenFound);
+        self.stopped[0].lead_to(Point::PendingFound);
         self.world.expected.advance();
         self.begin(Act::Add, 0);
         self.stopped[1].lead_to(Point::ListSwapped);
-        self.stopped[0].lead_to(Point::OpenKnown);
+        self.stopped[0].lead_to(Point::PendingValidated);
         self
     }
 

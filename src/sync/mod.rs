@@ -3,11 +3,11 @@
 //! Under `cfg(loom)` every atomic, every `Arc`, the slot and the map are the model checker's, so that the
 //! models in `loom-tests` run the crate's own code.
 
+mod backoff;
 #[cfg(loom)]
 mod model;
 #[cfg(not(loom))]
 mod names;
-mod patience;
 mod private;
 #[cfg(not(loom))]
 mod real;
@@ -28,7 +28,7 @@ pub(crate) use real::{
     lazy_array, payload, process_static, seen_payload, thread_local, unique, word_beside,
 };
 
+pub(crate) use backoff::Backoff;
 #[cfg(not(loom))]
 pub(crate) use names::Names;
-pub(crate) use patience::Patience;
 pub(crate) use private::{AtomicCell, PrivateU16, PrivateU32, PrivateU64};

@@ -22,9 +22,9 @@ points! {
     /// An index was read from a slot, and its wrap is not held yet.
     IndexRead,
     /// The wrap is held, and the slot was not looked at again.
-    Held,
+    Pinned,
     /// About to replace a stale wrap: with the reset lock, or tired of waiting for it.
-    Resetting,
+    Rotating,
     /// The retired list was read, and not edited yet.
     ListRead,
     /// A wrap was found to be gone from its slot, or its start taken away; who holds it is not known.
@@ -34,7 +34,7 @@ points! {
     /// The edited list was swapped in: what was taken out of it is in nobody else's hands.
     ListSwapped,
     /// No thread holds the wrap that is to be recycled.
-    Free,
+    Unpinned,
     /// It is not live, and not empty yet.
     NotLive,
     /// It is empty, and has no start yet.
@@ -42,7 +42,7 @@ points! {
     /// It has its start, and is not live yet.
     Started,
     /// Somebody still looks at it, and it was not given back yet.
-    RenewRefused,
+    RecycleRefused,
     /// A new index was taken, and there is no wrap of it yet.
     IndexTaken,
     /// A fresh wrap is ready, and not in its slot yet.
@@ -97,13 +97,13 @@ points! {
     /// A reader has added up, and has not validated it yet.
     Counted,
     /// What is in the slots is held, and the retired list was not read yet.
-    SlotsHeld,
+    SlotsPinned,
     /// A wrap was found in the list, and is not held yet.
-    OpenFound,
+    PendingFound,
     /// The wrap of the list is held, and its start was not compared yet.
-    OpenHeld,
+    PendingPinned,
     /// It is what it was in the list, and not added up yet.
-    OpenKnown,
+    PendingValidated,
     /// A resource is gone, and its name is still in the map.
     Gone,
     /// A request that ends elsewhere than it entered is noted, and its end is not counted yet.

@@ -17,7 +17,7 @@ fn array(samples: u32) -> LeapArray<MetricBucket> {
 fn who_stalls_with_the_reset_lock_stops_nobody() {
     let array = array(2);
     array.current_bucket(Timestamp::MIN).add(PASS, 1);
-    let _stalled = array.reset.try_lock().unwrap();
+    let _stalled = array.rotation_lock.try_lock().unwrap();
     let later = Timestamp::from_secs(2);
     array.current_bucket(later).add(PASS, 2);
     let account = array.account(later).map(|totals| totals.sum(PASS));
@@ -28,7 +28,7 @@ fn who_stalls_with_the_reset_lock_stops_nobody() {
 fn nothing_is_lost_when_all_rotate_without_the_lock() {
     const ROUNDS: u64 = 2_000;
     let array = array(4);
-    let _stalled = array.reset.try_lock().unwrap();
+    let _stalled = array.rotation_lock.try_lock().unwrap();
     let seconds = AtomicU64::new(0);
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -51,11 +51,11 @@ fn a_wrap_that_lost_the_race_for_its_slot_is_used_again() {
     let record = |second| array.current_bucket(Timestamp::from_secs(second));
     drop(record(0));
     let ring = array.ring.get().unwrap();
-    let observed = ring.hold(0).unwrap();
+    let observed = ring.pin(0).unwrap();
     let second = Timestamp::from_secs(2);
     let prepared = ring.make(second);
     drop(record(1));
-    array.put(ring, Some(&observed), prepared, second, &mut None);
+    array.install(ring, Some(&observed), prepared, second, &mut None);
     drop(observed);
     // In the memory of bucket 0, of bucket 1, and of what was prepared.
     let _held = [3, 4, 5].map(record);
@@ -123,7 +123,7 @@ fn a_bucket_that_panics_in_the_middle_of_a_rotation_loses_nothing() {
 #[test]
 fn a_retired_wrap_is_settled_as_soon_as_nobody_holds_it() {
     let array = array(1);
-    let open = || array.retired.load().get().map_or(0, Retired::open_len);
+    let open = || array.retired.load().get().map_or(0, Retired::pending_len);
     let rotate = |seconds: std::ops::Range<u64>| {
         for second in seconds {
             array.current_bucket(Timestamp::from_secs(second)).add(PASS, 1);

@@ -3,16 +3,16 @@
 /// A bounded number of yields.
 #[cfg(not(loom))]
 #[derive(Debug)]
-pub(crate) struct Patience(crossbeam_utils::Backoff);
+pub(crate) struct Backoff(crossbeam_utils::Backoff);
 
 #[cfg(not(loom))]
-impl Patience {
+impl Backoff {
     pub(crate) fn new() -> Self {
         Self(crossbeam_utils::Backoff::new())
     }
 
     /// Spins at first, then yields to the scheduler; `false`, at once, when it is used up.
-    pub(crate) fn wait(&mut self) -> bool {
+    pub(crate) fn snooze(&mut self) -> bool {
         if self.0.is_completed() {
             return false;
         }
@@ -25,16 +25,16 @@ impl Patience {
 /// end at the first yield, and so never show what the lock does not keep out.
 #[cfg(loom)]
 #[derive(Debug)]
-pub(crate) struct Patience;
+pub(crate) struct Backoff;
 
 #[cfg(loom)]
-impl Patience {
+impl Backoff {
     pub(crate) fn new() -> Self {
         Self
     }
 
     #[expect(clippy::unused_self, reason = "the real one counts")]
-    pub(crate) fn wait(&mut self) -> bool {
+    pub(crate) fn snooze(&mut self) -> bool {
         false
     }
 }
