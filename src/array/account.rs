@@ -1,26 +1,25 @@
-//! Where every count has gone.
+//! The sums of all counts, by whether the window covers them.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Where the counts of a [`LeapArray`](crate::LeapArray) are, as one look at it found them.
+/// The totals of a [`LeapArray`](crate::LeapArray) at one moment: in the window, expired and late.
 ///
-/// Every add is in exactly one of the three, so that
-/// recorded = in the window + expired + late.
+/// Each add is in exactly one of the three, so recorded = in the window + expired + late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Account<T> {
     /// In the buckets that the window covers.
     pub in_window: T,
-    /// In buckets outside of it: those that it has left behind, what was added to them after that
-    /// included. Read at a `now` that lies behind the newest record, also those yet to come.
+    /// In buckets that the window has left, including what was added to them after that. If `now` lies before the newest
+    /// record, buckets after `now` are here as well.
     pub expired: T,
-    /// Added when the slot of its time already held a newer bucket.
+    /// Added with a time whose slot had a newer bucket already.
     pub late: T,
 }
 
 impl<T: Clone + for<'a> AddAssign<&'a T>> Account<T> {
-    /// Everything that was ever added.
+    /// The sum of the three: everything that was ever added.
     ///
     /// ```
     /// use leaparray::Account;
@@ -38,7 +37,7 @@ impl<T: Clone + for<'a> AddAssign<&'a T>> Account<T> {
 }
 
 impl<T> Account<T> {
-    /// The same account of something else, such as of one event out of all.
+    /// The same account of a part of the totals, such as of one event.
     ///
     /// ```
     /// use leaparray::{Account, MetricEvent, MetricTotals};

@@ -1,12 +1,12 @@
-//! What a window is made of.
+//! The trait of buckets.
 
 use std::ops::AddAssign;
 
-/// What one bucket of a [`LeapArray`](crate::LeapArray) counts.
+/// A bucket of a [`LeapArray`](crate::LeapArray).
 ///
-/// Recording happens through `&self`, from any number of threads at once, so a bucket is made of
-/// atomics. `Default` is an empty one. A stale bucket gives way to a fresh one as a whole, and is
-/// reset and used again when nobody records in it any more.
+/// Any number of threads record in a bucket at once, through `&self`, so a bucket consists of atomics. `Default` makes an
+/// empty one. The array replaces a stale bucket by another one. Once no thread has the stale one pinned, the array resets
+/// it and uses it again.
 ///
 /// ```
 /// use leaparray::{Bucket, LeapArray, Timestamp, WindowConfig};
@@ -36,20 +36,20 @@ use std::ops::AddAssign;
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
 pub trait Bucket: Default + Send + Sync {
-    /// What buckets add up to: plain data. Its `AddAssign` should saturate, or have room enough:
-    /// where it panics, as a `u64` does in a debug build when it overflows, each thread panics that
-    /// comes to add up that retired bucket while it records in a new one.
+    /// The sum of buckets: plain data. Its `AddAssign` should not panic, so it should saturate or be wide enough. If it
+    /// panics, as that of `u64` does on overflow in a debug build, each thread panics that adds up a retired bucket when it
+    /// rotates the ring.
     type Total: Default + Clone + Send + Sync + for<'a> AddAssign<&'a Self::Total>;
 
-    /// What has been recorded in this bucket so far.
+    /// The counts of this bucket.
     ///
-    /// It may be asked for while the bucket is being emptied, and what it then returns is thrown away.
-    /// It must not panic: who rotates the ring asks for it again each time.
+    /// The array may call this while the bucket is being reset, and then discards the result. It should not panic: each
+    /// rotation of the ring calls it again.
     fn total(&self) -> Self::Total;
 
-    /// Empties the bucket for its next use; it can keep memory of its own.
+    /// Empties the bucket for its next use. It may keep memory that it has allocated.
     ///
-    /// For the ring to call: nobody records in the bucket then, and who is still reading throws away
-    /// what was found. Called by anybody else, it loses what others are recording.
+    /// Only the array should call this, at a time at which no thread records in the bucket and a reader discards what it
+    /// finds. A call by other code loses the counts that other threads add at the same time.
     fn reset(&self);
 }

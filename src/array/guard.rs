@@ -1,4 +1,4 @@
-//! The ways to hold a wrap.
+//! Guards of pinned wraps.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,12 +6,12 @@ use std::ops::Deref;
 
 use super::wrap::BucketWrap;
 
-/// Where to record at a given time: dereferences to the bucket.
+/// The bucket in which to record at a given time. Dereferences to the bucket.
 #[derive(Debug)]
 pub enum CurrentBucket<'a, B> {
     /// The bucket of that time.
     InTime(BucketGuard<'a, B>),
-    /// The bucket of all that comes too late: the slot of that time holds a newer bucket.
+    /// The bucket of all late records: the slot of that time has a newer bucket.
     Late(&'a B),
 }
 
@@ -37,25 +37,25 @@ impl<B> Deref for CurrentBucket<'_, B> {
     }
 }
 
-/// A [`BucketWrap`] that is held, whether it is still in the ring or not.
+/// A pinned [`BucketWrap`], in the ring or not. Dropping the guard unpins the wrap.
 ///
-/// Cheap to get and meant to be held briefly: what is recorded through it after the wrap has left
-/// the window is counted as expired, and the array cannot settle a wrap that is held.
+/// A guard is cheap to get, and should be kept briefly: records through it after the wrap has left the window count as
+/// expired, and the array cannot reclaim a pinned wrap.
 ///
-/// It stays with the thread that got it. The thread may lend the bucket to another one. For that, a bucket of your own
-/// must count either by stores with `Release`, or by read-modify-writes of words to which its
+/// A guard cannot be sent to another thread. The thread may lend the bucket to other threads. For that, a bucket of your
+/// own must count either by stores with `Release`, or by read-modify-writes of words to which its
 /// [`reset`](crate::Bucket::reset) always stores, even if they are zero already, as
-/// [`MetricBucket`](crate::MetricBucket) does. Otherwise, a read that holds nothing could count what was added in a later use
-/// of the bucket.
+/// [`MetricBucket`](crate::MetricBucket) does. Otherwise, a read without a pin could find an add of a later use of the
+/// bucket.
 pub struct BucketGuard<'a, B> {
     wrap: &'a BucketWrap<B>,
     index: u32,
-    /// Not `Send`: the fence in `hold` is the thread's own.
+    /// Not `Send`: the fence in `pin` orders the accesses of one thread.
     stays: PhantomData<*const ()>,
 }
 
 impl<'a, B> BucketGuard<'a, B> {
-    /// Holds the wrap of that index. The caller looks whether it is still what it was found as.
+    /// Pins a wrap. The caller then validates that the wrap is still the one that it has found.
     pub(crate) fn pin(wrap: &'a BucketWrap<B>, index: u32) -> Self {
         wrap.pin();
         Self { wrap, index, stays: PhantomData }

@@ -1,4 +1,4 @@
-//! The ring of atomically swapped wraps.
+//! The array: look-up, rotation, reads and the account.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fmt;
@@ -16,13 +16,13 @@ use crate::time::{Timestamp, WindowConfig};
 
 /// A ring of buckets over time, after Sentinel's `LeapArray`; lock-free, and exact at rollover.
 ///
-/// The bucket number `k` of a time lives in slot `k mod N`. Where Sentinel resets a stale bucket
-/// in place, this ring swaps a fresh [`BucketWrap`](crate::BucketWrap) in: whoever still holds the
-/// old one adds to what has left the window, and never to another bucket.
+/// Bucket `k` is in slot `k mod N`. Sentinel resets a stale bucket in place. This array swaps a fresh
+/// [`BucketWrap`](crate::BucketWrap) in, so a thread that still has the stale one pinned adds to a bucket that has left
+/// the window, and never to another bucket.
 ///
-/// Every operation takes `now`; the ring has no clock. It takes memory as it is first used, and in
-/// steady state uses that again: a rotation allocates nothing, unless the wraps that were retired are
-/// still held. Reading allocates nothing, but for [`account`](Self::account).
+/// Every operation takes `now`; the array has no clock. Memory is allocated with the first use of each slot. In steady
+/// state, a rotation recycles wraps and allocates nothing, unless the retired ones are still pinned. Reads allocate
+/// nothing, except for [`account`](Self::account).
 ///
 /// ```
 /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
@@ -44,15 +44,15 @@ pub struct LeapArray<B: Bucket> {
     ring: Lazy<Ring<B>>,
     retired: Slot<Retired<B>>,
     late: Lazy<B>,
-    /// The reset try-lock, around what only its owner may use.
+    /// The try-lock of a rotation, and the memory that only its owner uses.
     rotation_lock: Mutex<Spare<B>>,
 }
 
-/// A list that another one has taken the place of: the memory of the next one.
+/// A list that was replaced: the memory for the next one.
 type Spare<B> = Option<Arc<Retired<B>>>;
 
 impl<B: Bucket> LeapArray<B> {
-    /// An array in which nothing has been recorded. It takes memory when it is first used.
+    /// An empty array. It allocates memory when it is first used.
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         Self {
@@ -71,13 +71,13 @@ impl<B: Bucket> LeapArray<B> {
         &self.config
     }
 
-    /// The bucket to record in at `now`: that of `now`'s number, made if it is not there yet.
+    /// The bucket in which to record at `now`. If it is not in the ring yet, this thread puts it there.
     ///
-    /// If the slot already holds a newer bucket, `now` is late and the array's
-    /// [late bucket](CurrentBucket::Late) is returned instead, so that nothing is lost.
+    /// If the slot has a newer bucket already, `now` is late, and this returns the array's
+    /// [late bucket](CurrentBucket::Late), so that no count is lost.
     ///
-    /// Lock-free. One thread at a time replaces a stale bucket; others yield meanwhile, but only a
-    /// bounded number of times, so that no stalled thread can hold them up.
+    /// Lock-free: one thread at a time replaces a stale bucket, and other threads yield to it, but a bounded number of
+    /// times. So a stalled thread blocks no other.
     pub fn current_bucket(&self, now: Timestamp) -> CurrentBucket<'_, B> {
         let start = self.config.bucket_start(now);
         let slot = self.config.slot(now);
@@ -96,7 +96,7 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// Replaces the stale wrap that was `observed`, or leaves it to who is at it already.
+    /// Replaces the stale wrap that was `observed`, or yields once to the thread that does so already.
     fn rotate(
         &self,
         ring: &Ring<B>,
@@ -106,7 +106,7 @@ impl<B: Bucket> LeapArray<B> {
     ) {
         let mut lock = match self.rotation_lock.try_lock() {
             Ok(lock) => Some(lock),
-            // Of a bucket that panicked when it was added up. The spare list is none the worse.
+            // A bucket has panicked while it was added up. The spare list is still valid.
             Err(TryLockError::Poisoned(lock)) => Some(lock.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
@@ -114,11 +114,11 @@ impl<B: Bucket> LeapArray<B> {
             return;
         }
         stall::at(Point::Rotating);
-        // Whoever has the lock may have stalled: without it, and without its spare memory.
+        // The lock holder may have stalled: proceed without the lock, and without its spare list.
         let mut none = None;
         let spare = lock.as_deref_mut().unwrap_or(&mut none);
-        // The lock only spares a herd the work. What keeps a second swap out is that each is
-        // against the wrap that was observed.
+        // The lock only saves threads from doing the same work at once. A second swap is prevented by the compare-exchange
+        // against the observed wrap.
         if ring.is_in_slot(observed.index(), observed.start()) {
             let unused = self.edit_retired(spare, |list| {
                 list.reclaim(ring);
@@ -131,8 +131,8 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// A wrap of that start that is nobody else's, the one of index `unused` or another; `None` if
-    /// `observed` was replaced meanwhile.
+    /// A wrap with that start that belongs to this thread: the one of index `unused`, another free one, or a new one. `None`
+    /// if another thread has replaced `observed`.
     fn fresh_wrap(
         &self,
         ring: &Ring<B>,
@@ -142,9 +142,9 @@ impl<B: Bucket> LeapArray<B> {
         spare: &mut Spare<B>,
     ) -> Option<u32> {
         while let Some(index) = unused {
-            // Only now that nobody else can take it. If its last use was this very bucket, that was
-            // in the slot, and is seen here to have taken the place of `observed`: no wrap is in use
-            // for the same start twice, which is what those who look at starts rely on.
+            // Checked once no other thread can take this wrap. If the wrap was last used for this very bucket, it has been in
+            // the slot, so `observed` is not there any more, which is found here. So no two wraps ever have the same
+            // start, on which all comparisons of starts rely.
             if !ring.is_in_slot(observed.index(), observed.start()) {
                 stall::at(Point::RecycleRefused);
                 self.edit_retired(spare, |list| list.return_free(index));
@@ -155,7 +155,7 @@ impl<B: Bucket> LeapArray<B> {
             }
             stall::at(Point::RecycleRefused);
             unused = self.edit_retired(spare, |list| {
-                // Somebody who accounts for everything may have it from an older list.
+                // A reader of the account has found the wrap in an older list, and has it pinned.
                 list.return_free(index);
                 list.take_free(ring)
             });
@@ -163,7 +163,7 @@ impl<B: Bucket> LeapArray<B> {
         Some(ring.make(start))
     }
 
-    /// Puts a wrap of that start in its slot, unless another thread was faster.
+    /// Puts a wrap with that start into its slot, unless another thread has put one there.
     fn install(
         &self,
         ring: &Ring<B>,
@@ -174,18 +174,18 @@ impl<B: Bucket> LeapArray<B> {
     ) {
         if !ring.swap(self.config.slot(start), observed, fresh) {
             stall::at(Point::SwapLost);
-            // The winner's wrap is found at the next look.
+            // The caller retries, and finds the other thread's wrap.
             self.edit_retired(spare, |list| list.return_free(fresh));
         }
     }
 
-    /// Swaps in what `edit` makes of a copy of the list: once for each time another was faster.
+    /// Edits a copy of the list, and swaps it in. If another thread has swapped the list, retries with a copy of that one.
     fn edit_retired<R>(&self, spare: &mut Spare<B>, edit: impl Fn(&mut Retired<B>) -> R) -> R {
         let mut after = spare.take().unwrap_or_else(|| Arc::new(Retired::new(B::Total::default())));
         loop {
             let before = self.retired.load();
             stall::at(Point::ListRead);
-            let list = Arc::get_mut(&mut after).expect("a spare list is nobody else's");
+            let list = Arc::get_mut(&mut after).expect("no other thread refers to a spare list");
             list.copy(before.get());
             let result = edit(list);
             stall::at(Point::ListEdited);
@@ -201,23 +201,21 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// The bucket before that of `now`, if it is there and the window covers it: with one bucket
-    /// in the ring there is none.
+    /// The bucket before the one of `now`, if it is in the ring and the window covers it. An array of one bucket has none.
     pub fn previous_bucket(&self, now: Timestamp) -> Option<BucketGuard<'_, B>> {
         let covered = self.config.covered(now);
         let previous = covered.end().checked_sub(1)?;
         if covered.contains(&previous) { self.wrap(previous) } else { None }
     }
 
-    /// The buckets that the window covers at `now`, from the oldest to the newest, without those
-    /// that nobody has asked for to record in.
+    /// The buckets that the window covers at `now`, from the oldest to the newest, without those in which no thread has
+    /// recorded.
     pub fn values(&self, now: Timestamp) -> impl Iterator<Item = BucketGuard<'_, B>> {
         self.wraps(self.config.covered(now))
     }
 
-    /// Those of [`values`](Self::values) whose start `predicate` accepts.
-    ///
-    /// The predicate is asked before the bucket is looked up, once for each bucket of the window.
+    /// The buckets of [`values`](Self::values) whose start `predicate` accepts. It is called once for each bucket of the
+    /// window, before the bucket is looked up.
     pub fn values_conditional(
         &self,
         now: Timestamp,
@@ -229,7 +227,7 @@ impl<B: Bucket> LeapArray<B> {
             .filter_map(|number| self.wrap(number))
     }
 
-    /// The wraps of the given bucket numbers that are there.
+    /// The wraps of the given bucket numbers that are in the ring.
     pub(crate) fn wraps(
         &self,
         numbers: RangeInclusive<u64>,
@@ -242,18 +240,17 @@ impl<B: Bucket> LeapArray<B> {
         (held.start() == self.config.start_of(number)).then_some(held)
     }
 
-    /// The end of the newest bucket that anybody has asked for to record in; `None` if nobody ever did.
+    /// The end of the newest bucket in which a thread has recorded; `None` if there is none.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
-        // Whatever has left its slot was older than what is there.
+        // A wrap that has left its slot is older than the one that is there now.
         let newest = self.ring.get()?.pin_all().flatten().map(|wrap| wrap.start()).max()?;
         Some(newest.saturating_add(self.config.bucket_len()))
     }
 
-    /// Folds what `look` finds in the buckets that the window covers at `now`, in any order.
+    /// Folds the results of `look` on the buckets that the window covers at `now`, in any order.
     ///
-    /// The cheapest way to read: it holds nothing. Should a bucket leave the window while it is looked
-    /// at, what was found is not added; and `look` may be shown empty buckets besides, which are being
-    /// prepared. So it is for adding up, and not for counting buckets.
+    /// The cheapest read: it pins nothing. If a bucket leaves the window while `look` reads it, the result is discarded.
+    /// `look` may also see empty buckets that another thread is preparing. So use this to add up, and not to count buckets.
     ///
     /// ```
     /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
@@ -278,7 +275,7 @@ impl<B: Bucket> LeapArray<B> {
         self.fold_over(self.config.covered(now), init, look, add)
     }
 
-    /// The same for the buckets of the given numbers, which follow each other.
+    /// The same for the buckets of consecutive numbers.
     #[inline]
     pub(crate) fn fold_over<R, T>(
         &self,
@@ -293,13 +290,12 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// Where everything that was ever added is, as seen from `now`.
+    /// All counts, by whether the window at `now` covers them.
     ///
-    /// One coherent look: each add is counted once. An add that returned before this began is
-    /// counted; one that runs meanwhile may be. From look to look what was recorded only grows.
+    /// The account is coherent: it has each add once. It has every add that returned before the call, and may have adds
+    /// that other threads make at the same time. From call to call, [`recorded`](Account::recorded) only grows.
     ///
-    /// Takes one look at each slot, and another only where somebody else has rotated it meanwhile; it
-    /// allocates a list of them.
+    /// Reads each slot once, and again if another thread has rotated it. Allocates a list of the slots.
     pub fn account(&self, now: Timestamp) -> Account<B::Total> {
         self.account_over(&self.config.covered(now))
     }
@@ -307,9 +303,9 @@ impl<B: Bucket> LeapArray<B> {
     pub(crate) fn account_over(&self, covered: &RangeInclusive<u64>) -> Account<B::Total> {
         let mut account = Account::default();
         let Some(ring) = self.ring.get() else { return account };
-        // The slots first, and all of them held. A wrap that was missed because it had left its
-        // slot was retired before it left; one that is held here cannot be settled any more. So
-        // each is found once here or in `retired`, and if in both, then by its start.
+        // All slots are pinned first. A wrap that has left its slot before was retired before that, and a wrap that is
+        // pinned here cannot be reclaimed. So each wrap is found here, in the list, or in both, and is then recognized by
+        // its start.
         let slots: Vec<_> = ring.pin_all().collect();
         for wrap in slots.iter().flatten() {
             let in_window = covered.contains(&self.config.bucket_number(wrap.start()));
@@ -326,12 +322,12 @@ impl<B: Bucket> LeapArray<B> {
         account
     }
 
-    /// The total of what was ever retired, but for the wraps that `is_counted` knows already.
+    /// The total of all retired wraps, except those that `is_counted`.
     fn retired_total(&self, ring: &Ring<B>, is_counted: impl Fn(Timestamp) -> bool) -> B::Total {
         loop {
             let retired = self.retired.load();
             let Some(list) = retired.get() else { return B::Total::default() };
-            // None: a wrap of this list is in use again, so that there is another list now.
+            // `None`: a wrap of this list has been recycled, so there is a newer list.
             if let Some(total) = list.total(ring, &is_counted) {
                 return total;
             }
@@ -347,12 +343,12 @@ impl<B: Bucket> fmt::Debug for LeapArray<B> {
 
 #[cfg(all(test, not(loom)))]
 impl<B: Bucket> LeapArray<B> {
-    /// How many wraps were made.
+    /// The number of wraps that were made.
     pub(crate) fn wraps_made(&self) -> u64 {
         self.ring.get().map_or(0, Ring::len).into()
     }
 
-    /// How many wraps are in the retired list: those that may still be added to, and the free ones.
+    /// The numbers of pending and of free wraps in the retired list.
     pub(crate) fn wraps_listed(&self) -> (u64, u64) {
         let retired = self.retired.load();
         let count = |len: fn(&Retired<B>) -> usize| retired.get().map_or(0, len) as u64;

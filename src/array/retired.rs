@@ -1,4 +1,4 @@
-//! What the slots of an array have held before.
+//! The wraps that have left their slots.
 
 use super::bucket::Bucket;
 use super::guard::BucketGuard;
@@ -6,18 +6,18 @@ use super::ring::Ring;
 use crate::sync::stall::{self, Point};
 use crate::time::Timestamp;
 
-/// The retired wraps of an array: an immutable value that is swapped as a whole.
+/// The retired wraps of an array: an immutable copy-on-write list.
 ///
-/// A wrap is retired *before* another one takes its slot, so that at every moment each wrap in use
-/// is in a slot, or here, or both, and a reader that looks at the slots first and here last has
-/// missed nothing. Who stalled while recording may still add to a retired wrap, so it stays readable
-/// until nobody holds it, and only then is it added up.
+/// A wrap is retired *before* another one takes its slot. So at every moment, each wrap in use is in a slot, in this list,
+/// or in both, and a reader that reads the slots first and the list last misses none. A thread that has stalled in the
+/// middle of a record may still add to a retired wrap. So the wrap stays pending until no thread has it pinned, and only
+/// then are its counts added to the total.
 pub(crate) struct Retired<B: Bucket> {
-    /// The final counts of the wraps that nobody can add to any more.
+    /// The counts of all wraps to which no thread can add any more.
     reclaimed: B::Total,
-    /// The wraps that somebody may still add to.
+    /// The wraps to which a thread may still add.
     pending: Vec<PendingWrap>,
-    /// The indices of wraps that can be used again.
+    /// The indices of wraps that can be recycled.
     free: Vec<u32>,
 }
 
@@ -33,7 +33,7 @@ impl<B: Bucket> Retired<B> {
         Self { reclaimed, pending: Vec::new(), free: Vec::new() }
     }
 
-    /// Makes this the same as `other`, in the memory that it has.
+    /// Copies `other`, and keeps the memory of this list.
     pub(crate) fn copy(&mut self, other: Option<&Self>) {
         let Some(other) = other else { return *self = Self::new(B::Total::default()) };
         self.reclaimed.clone_from(&other.reclaimed);
@@ -41,7 +41,7 @@ impl<B: Bucket> Retired<B> {
         self.free.clone_from(&other.free);
     }
 
-    /// Adds up the wraps that nobody can add to any more.
+    /// Reclaims the pending wraps to which no thread can add any more.
     pub(crate) fn reclaim(&mut self, ring: &Ring<B>) {
         let Self { reclaimed, pending, free } = self;
         pending.retain(|wrap| {
@@ -55,8 +55,8 @@ impl<B: Bucket> Retired<B> {
         });
     }
 
-    /// Adds a wrap that the caller holds, so that it has not been reclaimed, unless another thread
-    /// has: starts identify wraps, since each bucket number has one at most.
+    /// Adds a wrap that the caller has pinned, so that it cannot have been reclaimed, unless another thread has added it.
+    /// A start identifies a wrap, since each bucket has one wrap at most.
     pub(crate) fn retire(&mut self, wrap: &BucketGuard<'_, B>) {
         let (index, start) = (wrap.index(), wrap.start());
         if !self.pending.iter().any(|pending| pending.start == start) {
@@ -64,8 +64,7 @@ impl<B: Bucket> Retired<B> {
         }
     }
 
-    /// A wrap to use again, which nobody holds. It is the caller's once the list without it has been
-    /// swapped in.
+    /// Takes a free wrap that no thread has pinned. It belongs to the caller once the list without it has been swapped in.
     pub(crate) fn take_free(&mut self, ring: &Ring<B>) -> Option<u32> {
         let position = self.free.iter().rposition(|&index| ring.wrap(index).is_unpinned())?;
         Some(self.free.remove(position))
@@ -75,8 +74,8 @@ impl<B: Bucket> Retired<B> {
         self.free.push(index);
     }
 
-    /// What all of them add up to, but for those that `is_counted` elsewhere; `None` if a wrap that
-    /// was open is in use again, after newer lists have reclaimed it and given it away.
+    /// The total of all retired wraps, except those that `is_counted`. `None` if a pending wrap of this list has been
+    /// recycled: a newer list has reclaimed it.
     pub(crate) fn total(
         &self,
         ring: &Ring<B>,
@@ -87,7 +86,7 @@ impl<B: Bucket> Retired<B> {
             stall::at(Point::PendingFound);
             let wrap = ring.pin_index(pending.index);
             stall::at(Point::PendingPinned);
-            // Only now that it is held: it cannot be emptied while this is its start.
+            // Compared while the wrap is pinned: a pinned wrap with this start is not reset.
             if wrap.start() != pending.start {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! The slots, and the wraps that are swapped in and out of them.
+//! The slots, and the wraps in them.
 
 use std::ops::RangeInclusive;
 
@@ -10,26 +10,27 @@ use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, Ordering};
 use crate::time::{Timestamp, WindowConfig};
 
-/// A slot holds the index of a wrap. The index is swapped atomically; the wrap stays where it is.
+/// The slots of an array. A slot has the index of a wrap in the pool, or [`EMPTY`]. The index is swapped atomically; the
+/// wrap does not move.
 ///
 /// # Orderings
 ///
-/// A load acquires and a swap releases: who sees an index in a slot sees the start that the wrap was
-/// given before, and its empty counters.
+/// A load of a slot acquires, and a swap releases: a thread that sees an index sees the start of the wrap, and its empty
+/// counters.
 pub(crate) struct Ring<B> {
     config: WindowConfig,
     slots: Box<[AtomicU32]>,
     pool: Pool<BucketWrap<B>>,
-    /// How many wraps have been made, or are being made.
+    /// The number of wraps that have been made or are being made.
     made: AtomicU32,
 }
 
-/// What is in a slot that was never filled.
+/// The index in a slot that was never filled.
 const EMPTY: u32 = u32::MAX;
 
 impl<B: Bucket> Ring<B> {
-    /// How many wraps a ring needs beyond its slots while nobody stalls: one that is retired, and a
-    /// few that are in the hands of others.
+    /// The number of wraps beyond the slots for which there is room at once: one that is retired, and a few that are pinned
+    /// or being recycled. If threads stall, the pool grows.
     const SPARE: usize = 4;
 
     pub(crate) fn new(config: WindowConfig) -> Self {
@@ -48,7 +49,7 @@ impl<B: Bucket> Ring<B> {
         self.pool.get(index)
     }
 
-    /// The wrap in that slot, held.
+    /// Pins the wrap in a slot.
     pub(crate) fn pin(&self, slot: usize) -> Option<BucketGuard<'_, B>> {
         let slot = &self.slots[slot];
         let mut index = slot.load(Ordering::Acquire);
@@ -56,7 +57,7 @@ impl<B: Bucket> Ring<B> {
             stall::at(Point::IndexRead);
             let wrap = self.pin_index(index);
             stall::at(Point::Pinned);
-            // Only now: what is in a slot and held stays what it is.
+            // Validated while pinned: a pinned wrap that is in its slot is not recycled.
             let found = slot.load(Ordering::Acquire);
             if found == index {
                 return Some(wrap);
@@ -66,26 +67,26 @@ impl<B: Bucket> Ring<B> {
         None
     }
 
-    /// The wrap of that index, held; what it is used for is for the caller to look at after this.
+    /// Pins the wrap of that index. The caller then has to validate which bucket it is used for.
     pub(crate) fn pin_index(&self, index: u32) -> BucketGuard<'_, B> {
         BucketGuard::pin(self.pool.get(index), index)
     }
 
-    /// What is in each of the slots, held.
+    /// Pins the wraps in all slots, one after the other.
     pub(crate) fn pin_all(&self) -> impl Iterator<Item = Option<BucketGuard<'_, B>>> {
         (0..self.slots.len()).map(|slot| self.pin(slot))
     }
 
     /// Whether the wrap of that index is in the slot of its start.
     pub(crate) fn is_in_slot(&self, index: u32, start: Timestamp) -> bool {
-        // Acquire: what its successor's rotator did before the swap comes first.
+        // Acquire: if another wrap is in the slot, everything that its rotator did before the swap is visible.
         self.slots[self.config.slot(start)].load(Ordering::Acquire) == index
     }
 
-    /// Puts the wrap of index `fresh` in, if the slot still holds the very wrap that was `observed`.
+    /// Puts the wrap of index `fresh` into the slot, if the slot still has the wrap that was `observed`.
     ///
-    /// There is no ABA: while `observed` is held, its index stands for nothing else, and a slot that
-    /// was filled is never empty again.
+    /// There is no ABA: while `observed` is pinned, its index stands for no other bucket, and a slot that was filled never
+    /// becomes empty again.
     pub(crate) fn swap(
         &self,
         slot: usize,
@@ -104,7 +105,7 @@ impl<B: Bucket> Ring<B> {
         swapped.is_ok()
     }
 
-    /// How many wraps there are.
+    /// The number of wraps.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn len(&self) -> u32 {
         self.made.load(Ordering::Relaxed)
@@ -112,16 +113,15 @@ impl<B: Bucket> Ring<B> {
 
     /// The index of a new wrap of that start.
     pub(crate) fn make(&self, start: Timestamp) -> u32 {
-        // Relaxed: all there is to it is that no two get the same.
+        // Relaxed: the add gives each thread another index, and orders nothing.
         let index = self.made.fetch_add(1, Ordering::Relaxed);
         stall::at(Point::IndexTaken);
         let is_recycled = self.pool.make(index, BucketWrap::unused).recycle(start);
-        debug_assert!(is_recycled, "nobody knows of it");
+        debug_assert!(is_recycled, "no other thread has the index");
         index
     }
 
-    /// Folds what `look` finds in the buckets of these numbers, those that are there, in any order. They
-    /// may be more than the ring has.
+    /// Folds the results of `look` on the buckets of these numbers, in any order. There may be more numbers than slots.
     #[inline]
     pub(crate) fn fold<R, T>(
         &self,
@@ -133,7 +133,7 @@ impl<B: Bucket> Ring<B> {
         let (first, last) = numbers.into_inner();
         let len = last - first + 1;
         let [start, end] = [first, last].map(|number| self.config.start_of(number).as_nanos());
-        // At the beginning of time a wrap that is not in use looks like one of the window's.
+        // In the first bucket of all time lies `UNUSED`, the start of a wrap that is not in use.
         if 2 * len > self.slots.len() as u64 && start > UNUSED {
             self.fold_wraps(start..=end, init, look, add)
         } else if len > self.slots.len() as u64 {
@@ -143,7 +143,7 @@ impl<B: Bucket> Ring<B> {
         }
     }
 
-    /// Looks into the slot of bucket 0, and at all wraps for those after it.
+    /// Reads bucket 0 by its slot, and the buckets after it by visiting all wraps.
     #[cold]
     fn fold_from_the_beginning<R, T>(
         &self,
@@ -156,7 +156,7 @@ impl<B: Bucket> Ring<B> {
         self.fold_wraps(self.config.bucket_nanos()..=end, folded, look, add)
     }
 
-    /// Looks into `len` slots.
+    /// Reads `len` buckets by their slots.
     #[inline]
     fn fold_slots<R, T>(
         &self,
@@ -176,16 +176,16 @@ impl<B: Bucket> Ring<B> {
                     folded = add(folded, found);
                 }
             }
-            // Counted on: a division for each would cost as much as its look. The start wraps after
-            // the last bucket of all time, and is not used any more.
+            // Incremented: a division for each slot would take as long as the read. After the last bucket of all time, the
+            // start wraps around and is not used any more.
             slot = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
             start = start.wrapping_add(self.config.bucket_nanos());
         }
         folded
     }
 
-    /// Looks at all wraps that there are, side by side as they lie: of those in their slots, each
-    /// start is one bucket's.
+    /// Reads the buckets by visiting all wraps, in the order of memory. Among the wraps in slots, a start identifies one
+    /// bucket.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

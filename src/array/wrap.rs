@@ -1,4 +1,4 @@
-//! Buckets in the ring: the wrap that gives one its start, and says who has it.
+//! A bucket with its start and its pin count.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -10,30 +10,30 @@ use crate::time::Timestamp;
 
 /// A bucket and the start of its span.
 ///
-/// Half-open: a wrap covers `start ..` up to, not including, `start + bucket_len`. While anybody
-/// holds it, in the ring or not, the start stays what it is.
+/// The span is half-open: from `start` up to, not including, `start + bucket_len`. While a thread has the wrap pinned, in
+/// the ring or not, its start does not change.
 //
-// In this order: what a sum needs is side by side.
+// In this order: the fields that a sum reads are adjacent.
 #[repr(C)]
 pub struct BucketWrap<B> {
-    /// The start while the wrap is in its slot, or about to be: for those who read without a hold.
+    /// The start while the wrap is in its slot or about to be, otherwise [`UNUSED`]: the version for reads without a pin.
     live: AtomicU64,
     bucket: B,
     start: AtomicU64,
-    /// How many keep it from being used again.
+    /// The number of threads that have the wrap pinned, so that it is not recycled.
     pins: AtomicU64,
 }
 
-/// The start of a wrap that is not in use: a bucket is at least two nanoseconds long, and starts
-/// at a multiple of that.
+/// The start of a wrap that is not in use. No bucket has it: a bucket is at least two nanoseconds long, and starts at a
+/// multiple of its length.
 pub(crate) const UNUSED: u64 = 1;
 
 impl<B> BucketWrap<B> {
-    /// Where the bucket's span begins: a multiple of the bucket length.
+    /// The start of the span: a multiple of the bucket length.
     #[must_use]
     #[inline]
     pub fn start(&self) -> Timestamp {
-        // Relaxed: whoever asks holds the wrap, and has acquired it with this start.
+        // Relaxed: the caller has pinned the wrap, and has acquired it with this start.
         Timestamp::from_nanos(self.start.load(Ordering::Relaxed))
     }
 
@@ -44,18 +44,17 @@ impl<B> BucketWrap<B> {
         &self.bucket
     }
 
-    /// What `look` finds in the bucket, if its start is one of `starts` and it is in its slot all the
-    /// while.
+    /// The result of `look` on the bucket, if the start of the wrap is one of `starts`, and the wrap is in its slot during
+    /// the whole read.
     ///
-    /// Nobody need hold the wrap: should it leave its slot meanwhile, to be used again, what was found
-    /// is thrown away.
+    /// The caller need not pin the wrap. If the wrap leaves its slot during the read, the result is discarded.
     #[inline]
     pub(crate) fn read<T>(
         &self,
         starts: RangeInclusive<u64>,
         look: impl FnOnce(&B) -> T,
     ) -> Option<T> {
-        // Acquire: pairs with the Release in `recycle`. What was counted in an earlier use is gone.
+        // Acquire: pairs with the Release in `recycle`. The counts of earlier uses have been reset.
         let start = self.live.load(Ordering::Acquire);
         if !starts.contains(&start) {
             return None;
@@ -63,40 +62,40 @@ impl<B> BucketWrap<B> {
         stall::at(Point::StartSeen);
         let found = look(&self.bucket);
         stall::at(Point::Counted);
-        // Acquire: pairs with the fence in `recycle` if what was found is what that left, and with the
-        // one in `hold` if it was added in a later use. Both come after the start was taken away.
+        // Acquire: pairs with the fence in `recycle`, if `look` has read a reset counter, and with the fence in `pin`, if it
+        // has read an add of a later use. In both cases, `live` was changed before.
         fence(Ordering::Acquire);
         (self.live.load(Ordering::Relaxed) == start).then_some(found)
     }
 
-    /// Says that another wrap has taken its slot.
+    /// Marks that another wrap has taken the slot of this one.
     pub(crate) fn mark_replaced(&self) {
-        // Relaxed: who does not see it yet reads what was in the window a moment ago.
+        // Relaxed: a reader that does not see this yet reads a bucket that was in the window a moment ago.
         self.live.store(UNUSED, Ordering::Relaxed);
     }
 
-    /// Keeps the wrap from being used again, if it is in use: that is for the caller to see to, by
-    /// looking at the slot or at the start *after* this.
+    /// Pins the wrap. If it is in use, it is not recycled until it is unpinned. Whether it is in use, the caller has to
+    /// validate *after* this, by the slot or by the start, as with a hazard pointer.
     pub(crate) fn pin(&self) {
-        // Acquire: pairs with the Release in `is_unpinned`, and in `unpin`. If this comes later in the
-        // order of `pins`, the look after it sees that the wrap is gone.
+        // Acquire: pairs with the Release in `is_unpinned` and in `unpin`. If the rotator's check precedes this add in the
+        // order of `pins`, the validation that follows sees that the wrap is gone.
         self.pins.fetch_add(1, Ordering::Acquire);
-        // Release: pairs with the Acquire in `read`. Whoever sees what this thread stores in the
-        // bucket from here on knows of the use that it is in.
+        // Release: pairs with the Acquire in `read`. A reader that sees a later store of this thread in the bucket sees
+        // that the previous use has ended.
         fence(Ordering::Release);
     }
 
     pub(crate) fn unpin(&self) {
-        // Release: pairs with the Acquire in `is_unpinned`. What was added comes before.
+        // Release: pairs with the Acquire in `is_unpinned`. All adds of this thread come before.
         self.pins.fetch_sub(1, Ordering::Release);
     }
 
-    /// Whether nobody holds it: for good, if the caller has seen to it that those who hold it later
-    /// find it gone.
+    /// Whether no thread has the wrap pinned. If the caller has made the validation of later pins fail, this stays true.
     pub(crate) fn is_unpinned(&self) -> bool {
         stall::at(Point::Unplaced);
-        // Not a load, which could miss a hold and be missed by it: this has its turn in the order of
-        // the holds. Acquire: all that holders have added is there. Release: pairs with `hold`.
+        // A read-modify-write, so that it is ordered before or after each pin; a load could miss a pin whose validation
+        // misses the change of the start. Acquire: pairs with the Release in `unpin`, and shows all adds. Release: pairs with
+        // the Acquire in `pin`.
         self.pins.fetch_add(0, Ordering::AcqRel) == 0
     }
 }
@@ -118,10 +117,10 @@ impl<B: Bucket> BucketWrap<B> {
         }
     }
 
-    /// Empties a wrap that is the caller's alone and gives it a start; `false` if somebody who has
-    /// found it on an older list is still reading.
+    /// Empties a wrap that belongs to the caller, and gives it a start. `false` if a reader that has found the wrap in an
+    /// older list has it pinned.
     pub(crate) fn recycle(&self, start: Timestamp) -> bool {
-        // Relaxed: `is_unpinned` releases it, before it looks, to a thread that holds the wrap after that.
+        // Relaxed: `is_unpinned` releases this store to a thread that pins the wrap later.
         self.start.store(UNUSED, Ordering::Relaxed);
         if !self.is_unpinned() {
             return false;
@@ -136,7 +135,7 @@ impl<B: Bucket> BucketWrap<B> {
         stall::at(Point::Emptied);
         self.start.store(start.as_nanos(), Ordering::Relaxed);
         stall::at(Point::Started);
-        // Release: pairs with the Acquire in `read`, which may come by way of an old index.
+        // Release: pairs with the Acquire in `read`, which may have found the wrap by an old index.
         self.live.store(start.as_nanos(), Ordering::Release);
         true
     }

@@ -1,7 +1,7 @@
 //! The three kinds of number a bucket is made of. None of them wraps.
 //!
 //! Each is written by the one thread that owns it, with a plain load and store, or else shared, with
-//! a read-modify-write. Never both: that is for [`crate::metric_cell`] to see to.
+//! a read-modify-write. Never both: [`MetricCell`](super::cell::MetricCell) sees to that.
 
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicI64, Ordering, word_beside};

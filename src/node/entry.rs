@@ -23,7 +23,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// is dropped by another panic, a panic of the clock aborts the process.
 ///
 /// An entry can be sent to another thread and end there. `N` refers to the node: a reference, an
-/// [`Arc`](std::sync::Arc), or a [`Resource`](crate::Resource) of a registry.
+/// [`Arc`], or a [`Resource`](crate::Resource) of a registry.
 ///
 /// ```
 /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};

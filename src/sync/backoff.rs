@@ -1,4 +1,4 @@
-//! How long to wait for somebody else before doing the work oneself.
+//! Yielding to a thread that does the same work, for a bounded time.
 
 /// A bounded number of yields.
 #[cfg(not(loom))]
@@ -11,7 +11,7 @@ impl Backoff {
         Self(crossbeam_utils::Backoff::new())
     }
 
-    /// Spins at first, then yields to the scheduler; `false`, at once, when it is used up.
+    /// Spins at first, and later yields to the scheduler. Once the bound is reached, returns `false` at once.
     pub(crate) fn snooze(&mut self) -> bool {
         if self.0.is_completed() {
             return false;
@@ -21,8 +21,8 @@ impl Backoff {
     }
 }
 
-/// None at all: to a model, whoever has what is waited for has stalled. Loom would run it to its
-/// end at the first yield, and so never show what the lock does not keep out.
+/// No yields at all: in a model, the lock holder has always stalled. At a yield, loom would run the lock holder to its end,
+/// and so never explore what happens without the lock.
 #[cfg(loom)]
 #[derive(Debug)]
 pub(crate) struct Backoff;

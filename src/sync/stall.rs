@@ -1,9 +1,9 @@
-//! Points at which a test can stop a thread. Anywhere but in the crate's own tests they are nothing.
+//! Points at which a test can stop a thread. Outside of the crate's own tests, they compile to nothing.
 
-/// Defines the points, and for the tests a list of them that has them all.
+/// Defines the points, and for the tests a list of all of them.
 macro_rules! points {
     ($($(#[$attribute:meta])* $point:ident,)*) => {
-        /// Where a thread is in the middle of something that others can come upon.
+        /// A point in the middle of an operation, whose state other threads can observe.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Point {
             $($(#[$attribute])* $point,)*
@@ -17,23 +17,23 @@ macro_rules! points {
 }
 
 points! {
-    /// Something was made that is made once, by whoever is first, and is not in its place yet.
+    /// A value that is made once was made, and is not in its place yet.
     Made,
-    /// An index was read from a slot, and its wrap is not held yet.
+    /// An index was read from a slot, and its wrap is not pinned yet.
     IndexRead,
-    /// The wrap is held, and the slot was not looked at again.
+    /// The wrap is pinned, and the slot is not validated yet.
     Pinned,
-    /// About to replace a stale wrap: with the reset lock, or tired of waiting for it.
+    /// The thread is about to replace a stale wrap: with the lock, or after the last yield to its holder.
     Rotating,
     /// The retired list was read, and not edited yet.
     ListRead,
-    /// A wrap was found to be gone from its slot, or its start taken away; who holds it is not known.
+    /// A wrap has left its slot, or has no start any more, and its pin count is not checked yet.
     Unplaced,
     /// The edited list is not swapped in yet.
     ListEdited,
-    /// The edited list was swapped in: what was taken out of it is in nobody else's hands.
+    /// The edited list was swapped in: a wrap that was taken out of it belongs to this thread.
     ListSwapped,
-    /// No thread holds the wrap that is to be recycled.
+    /// No thread has pinned the wrap that is about to be recycled.
     Unpinned,
     /// It is not live, and not empty yet.
     NotLive,
@@ -41,15 +41,15 @@ points! {
     Emptied,
     /// It has its start, and is not live yet.
     Started,
-    /// Somebody still looks at it, and it was not given back yet.
+    /// A reader has the wrap pinned, and the wrap is not back on the list yet.
     RecycleRefused,
     /// A new index was taken, and there is no wrap of it yet.
     IndexTaken,
     /// A fresh wrap is ready, and not in its slot yet.
     Fresh,
-    /// The slot was swapped, and the wrap before does not know yet that it has left.
+    /// The slot was swapped, and the wrap that was replaced is not marked yet.
     Swapped,
-    /// Another one was faster, and the fresh wrap was not given back yet.
+    /// Another thread was first, and the fresh wrap is not back on the list yet.
     SwapLost,
     /// A test has found the bucket of an array, and added nothing to it. The test itself stops here.
     #[cfg(all(test, not(loom)))]
@@ -92,17 +92,17 @@ points! {
     MomentTaken,
     /// A reader that goes back in time has visited a slot, and not the next one.
     SlotVisited,
-    /// A read without a hold has seen the start that it looks for, and no counter yet.
+    /// A read without a pin has seen the start that it looks for, and no counter yet.
     StartSeen,
     /// A reader has added up, and has not validated it yet.
     Counted,
-    /// What is in the slots is held, and the retired list was not read yet.
+    /// The wraps in all slots are pinned, and the retired list is not read yet.
     SlotsPinned,
-    /// A wrap was found in the list, and is not held yet.
+    /// A pending wrap was found in the list, and is not pinned yet.
     PendingFound,
-    /// The wrap of the list is held, and its start was not compared yet.
+    /// The pending wrap is pinned, and its start is not compared yet.
     PendingPinned,
-    /// It is what it was in the list, and not added up yet.
+    /// Its start is the one in the list, and its counts are not added up yet.
     PendingValidated,
     /// A resource is gone, and its name is still in the map.
     Gone,

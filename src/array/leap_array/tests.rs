@@ -7,14 +7,14 @@ use crate::metric::{MetricBucket, MetricEvent};
 
 const PASS: MetricEvent = MetricEvent::Pass;
 
-/// A ring of so many buckets of a second.
+/// An array of that many buckets of a second.
 fn array(samples: u32) -> LeapArray<MetricBucket> {
     let interval = Duration::from_secs(samples.into());
     LeapArray::new(WindowConfig::new(samples as usize, interval).unwrap())
 }
 
 #[test]
-fn who_stalls_with_the_reset_lock_stops_nobody() {
+fn thread_that_stalls_with_the_rotation_lock_blocks_no_other() {
     let array = array(2);
     array.current_bucket(Timestamp::MIN).add(PASS, 1);
     let _stalled = array.rotation_lock.try_lock().unwrap();
@@ -25,7 +25,7 @@ fn who_stalls_with_the_reset_lock_stops_nobody() {
 }
 
 #[test]
-fn nothing_is_lost_when_all_rotate_without_the_lock() {
+fn rotations_without_the_lock_lose_no_count() {
     const ROUNDS: u64 = 2_000;
     let array = array(4);
     let _stalled = array.rotation_lock.try_lock().unwrap();
@@ -34,7 +34,7 @@ fn nothing_is_lost_when_all_rotate_without_the_lock() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..ROUNDS {
-                    // Everybody is at another slot, and now and then at the same.
+                    // The threads are at different slots, and now and then at the same.
                     let second = seconds.fetch_add(1, Ordering::Relaxed) / 2;
                     array.current_bucket(Timestamp::from_secs(second)).add(PASS, 1);
                 }
@@ -46,7 +46,7 @@ fn nothing_is_lost_when_all_rotate_without_the_lock() {
 }
 
 #[test]
-fn a_wrap_that_lost_the_race_for_its_slot_is_used_again() {
+fn wrap_that_lost_the_race_for_its_slot_is_recycled() {
     let array = array(1);
     let record = |second| array.current_bucket(Timestamp::from_secs(second));
     drop(record(0));
@@ -57,13 +57,13 @@ fn a_wrap_that_lost_the_race_for_its_slot_is_used_again() {
     drop(record(1));
     array.install(ring, Some(&observed), prepared, second, &mut None);
     drop(observed);
-    // In the memory of bucket 0, of bucket 1, and of what was prepared.
+    // The wraps of bucket 0, of bucket 1, and the prepared one.
     let _held = [3, 4, 5].map(record);
     assert_eq!(ring.len(), 3);
 }
 
 #[test]
-fn wraps_that_are_held_take_more_memory_until_they_are_let_go() {
+fn pinned_wraps_take_more_memory_until_they_are_unpinned() {
     let array = array(2);
     let record = |second| {
         let current = array.current_bucket(Timestamp::from_secs(second));
@@ -86,7 +86,7 @@ fn wraps_that_are_held_take_more_memory_until_they_are_let_go() {
     assert_eq!([999, 1_000].map(|second| sum(Timestamp::from_secs(second))), [2, 1]);
 }
 
-/// A count that cannot be emptied as often as asked.
+/// A count whose second reset panics.
 #[derive(Default)]
 struct Stubborn(AtomicU64, AtomicU64);
 
@@ -99,13 +99,13 @@ impl Bucket for Stubborn {
 
     fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
-        // A new one is emptied as well.
+        // A new one is reset as well.
         assert_ne!(self.1.fetch_add(1, Ordering::Relaxed), 1, "the second time");
     }
 }
 
 #[test]
-fn a_bucket_that_panics_in_the_middle_of_a_rotation_loses_nothing() {
+fn bucket_that_panics_during_a_rotation_loses_no_count() {
     let array = LeapArray::<Stubborn>::new(*array(2).config());
     let add = |second| {
         let array = std::panic::AssertUnwindSafe(&array);
@@ -116,12 +116,12 @@ fn a_bucket_that_panics_in_the_middle_of_a_rotation_loses_nothing() {
     };
     let added = (0..20).map(add).sum::<u64>();
     assert!((10..20).contains(&added), "{added} adds");
-    // A wrap that was retired, and then could not be replaced, is still in use.
+    // A wrap that was retired, and then not replaced, is still in use.
     assert_eq!(array.account(Timestamp::MAX).recorded(), added);
 }
 
 #[test]
-fn a_retired_wrap_is_settled_as_soon_as_nobody_holds_it() {
+fn retired_wrap_is_reclaimed_once_no_thread_has_it_pinned() {
     let array = array(1);
     let open = || array.retired.load().get().map_or(0, Retired::pending_len);
     let rotate = |seconds: std::ops::Range<u64>| {
@@ -130,10 +130,10 @@ fn a_retired_wrap_is_settled_as_soon_as_nobody_holds_it() {
         }
     };
     rotate(0..1_000);
-    assert_eq!(open(), 1, "the last that was retired");
+    assert_eq!(open(), 1, "the wrap that was retired last");
     let held = array.current_bucket(Timestamp::from_secs(999));
     rotate(1_000..2_000);
-    assert_eq!(open(), 2, "that, and the one that is held");
+    assert_eq!(open(), 2, "that one, and the pinned one");
     drop(held);
     rotate(2_000..2_001);
     assert_eq!(open(), 1);
@@ -151,7 +151,7 @@ fn bucket_that_left_its_slot_is_in_no_earlier_window() {
         let now = Timestamp::from_secs(second);
         array.fold(now, 0, |bucket| bucket.sum(PASS), |sum, found| sum + found)
     };
-    // Its wrap has not been used again: only its start tells that it has left.
+    // Its wrap has not been recycled: only its start tells that it has left.
     assert_eq!([10, 11, 12].map(sum), [0, 0, 1]);
     // The start of a wrap that is not in use lies in the first bucket of all time.
     assert_eq!([0, 1].map(sum), [0, 0]);
