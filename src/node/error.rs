@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::time::ViewError;
 
-/// Why two windows do not make a [`NodeConfig`](crate::NodeConfig).
+/// The error of [`NodeConfig::new`](crate::NodeConfig::new).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeConfigError {

@@ -1,5 +1,4 @@
-//! Division by a number that is known beforehand: two multiplications, where the machine's own
-//! division takes several times as long.
+//! Division by a fixed number, by two multiplications. A division instruction takes several times as long.
 
 use std::fmt;
 
@@ -12,7 +11,7 @@ pub(crate) struct Divisor {
 }
 
 impl Divisor {
-    /// Of a value that is not zero.
+    /// The divisor of that value, which must not be zero.
     pub(crate) const fn new(value: u64) -> Self {
         Self { value, reciprocal: u64::MAX / value }
     }
@@ -22,17 +21,17 @@ impl Divisor {
         self.value
     }
 
-    /// Quotient and remainder of `dividend`.
+    /// The quotient and the remainder of `dividend`.
     #[inline]
     pub(crate) const fn divide(self, dividend: u64) -> (u64, u64) {
-        // The reciprocal is at most 1 below 2⁶⁴ / value, so that this is below dividend / value by
-        // less than 1, and the quotient or one less than it.
+        // The reciprocal is at most 1 below 2⁶⁴ / value. So the estimate is below dividend / value by less than 1 before it
+        // is rounded down: it is the quotient, or one less.
         let estimate = ((dividend as u128 * self.reciprocal as u128) >> 64) as u64;
         let rest = dividend - estimate * self.value;
         if rest >= self.value { (estimate + 1, rest - self.value) } else { (estimate, rest) }
     }
 
-    /// The same of a dividend that may be wide: as fast if it is not.
+    /// The same for a dividend of 128 bits; as fast if it fits into 64.
     #[inline]
     pub(crate) fn divide_wide(self, dividend: u128) -> (u128, u64) {
         match u64::try_from(dividend) {
@@ -53,7 +52,7 @@ impl Divisor {
 }
 
 impl fmt::Debug for Divisor {
-    /// The number alone: the reciprocal says the same.
+    /// The value alone, from which the reciprocal follows.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
     }
@@ -65,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers of any size, and those near a power of two, near a half and near the end.
+    /// Numbers of any size, also near a power of two, near a half of one, and near the maximum.
     fn number() -> impl Strategy<Value = u64> {
         let near =
             (0..64_u32, -2..3_i64).prop_map(|(bit, off)| (1_u64 << bit).wrapping_add_signed(off));
@@ -81,7 +80,7 @@ mod tests {
         #[test]
         fn is_the_division(dividend in number(), value in number(), multiple in any::<bool>()) {
             let value = value.max(1);
-            // Where an estimate would be off: at a multiple, and beside it.
+            // At a multiple and beside it, an estimate may be off by one.
             let dividend = if multiple { dividend - dividend % value } else { dividend };
             for dividend in [dividend.saturating_sub(1), dividend, dividend.saturating_add(1)] {
                 let expected = (dividend / value, dividend % value);

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// Why a sample count and an interval do not make a [`WindowConfig`](crate::WindowConfig).
+/// The error of [`WindowConfig::new`](crate::WindowConfig::new).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -77,7 +77,7 @@ impl fmt::Display for ConfigError {
 
 impl Error for ConfigError {}
 
-/// Why a window of one geometry is no view over an array of another.
+/// The error of [`SlidingWindow::view`](crate::SlidingWindow::view): the geometry of the view does not fit that of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ViewError {

@@ -14,7 +14,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration
     u64::deserialize(from).map(Duration::from_nanos)
 }
 
-/// The same of a time that may not be known.
+/// The same for an `Option<Duration>`.
 pub(crate) mod option {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, saturating_nanos};
 

@@ -1,11 +1,11 @@
-//! A stretch of time, in the buckets of any geometry.
+//! A span of time, and its buckets in any geometry.
 
 use std::ops::RangeInclusive;
 
 use super::timestamp::Timestamp;
 use super::window_config::WindowConfig;
 
-/// From a time on; both ends are part of it, in nanoseconds.
+/// A span of time. Both ends are included, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     first: u64,
@@ -14,37 +14,37 @@ pub(crate) struct Span {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// With the bucket that this time is in, however long it is: nothing was recorded after.
+    /// Up to the end of the bucket of this time, however long that is: nothing was recorded after it.
     Now(u64),
-    /// Before the buckets that last longer than this.
+    /// Up to this time: a bucket that ends later is not included.
     Whole(u64),
 }
 
 impl Span {
-    /// From the start of a bucket up to whatever was recorded by `now`.
+    /// From the start of a bucket up to the end of the bucket of `now`.
     pub(crate) const fn until_now(start: Timestamp, now: Timestamp) -> Self {
         Self { first: start.as_nanos(), end: End::Now(now.as_nanos()) }
     }
 
-    /// Where it begins.
+    /// The start of the span.
     pub(crate) const fn start(&self) -> Timestamp {
         Timestamp::from_nanos(self.first)
     }
 
-    /// So many nanoseconds from `start`, cut at the end of time.
+    /// `len` nanoseconds from `start` on, cut at the end of time.
     pub(crate) const fn of(start: Timestamp, nanos: u64) -> Self {
         let first = start.as_nanos();
         Self { first, end: End::Whole(first.saturating_add(nanos - 1)) }
     }
 
-    /// The buckets of that geometry that lie within: what is in one that begins earlier cannot be
-    /// told from what came before.
+    /// The buckets of a geometry that lie within the span. A bucket that begins earlier is left out: its counts cannot be
+    /// told apart by time.
     pub(crate) fn buckets(&self, config: &WindowConfig) -> Option<RangeInclusive<u64>> {
         let len = config.bucket_nanos();
         let first = self.first.div_ceil(len);
         let last = match self.end {
             End::Now(now) => now / len,
-            // The bucket after the one that `end` is in, but for the last nanosecond, is cut.
+            // A bucket is included only if its last nanosecond is.
             End::Whole(end) => match end.checked_add(1) {
                 Some(after) => (after / len).checked_sub(1)?,
                 None => end / len,
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(last.buckets(&config(1_000)), Some(10..=10));
         assert_eq!(last.buckets(&config(2_000)), Some(5..=5));
         assert_eq!(last.buckets(&config(4_000)), None, "it began at 8 s");
-        // More than the ring has: it may have been left alone since.
+        // More buckets than the ring has: nothing may have been recorded for a while.
         assert_eq!(Span::until_now(t(0), t(600_000)).buckets(&config(1_000)), Some(0..=600));
     }
 

@@ -1,4 +1,4 @@
-//! Index, start and coverage arithmetic. No atomics, no clock: everything here is a pure function.
+//! The geometry of a window: bucket numbers, starts and slots. Pure functions of times.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -8,15 +8,16 @@ use super::divisor::Divisor;
 use super::error::{ConfigError, ViewError};
 use super::timestamp::Timestamp;
 
-/// The shortest bucket: one nanosecond would leave no time at which no bucket starts.
+/// The shortest bucket. With buckets of one nanosecond, a bucket would start at every time; the array needs a time at which
+/// no bucket starts.
 const MIN_BUCKET_NANOS: u64 = 2;
 
-/// The geometry of a window: how many buckets, and how long they are together.
+/// The geometry of a window: the number of its buckets, and their total length.
 ///
-/// Validated once, when it is made; everything that takes one is infallible. With L the
+/// It is validated when it is made, so functions that take one do not fail. With L the
 /// [bucket length](Self::bucket_len) and N the [sample count](Self::sample_count), the time `t`
-/// falls into the bucket number `k(t) = floor(t / L)`, which starts at `k · L` and lives in the
-/// ring's slot `k mod N`. A read at `now` covers exactly the buckets `k(now) − N + 1 ..= k(now)`.
+/// falls into the bucket number `k(t) = floor(t / L)`, which starts at `k · L` and is in slot
+/// `k mod N`. A read at `now` covers exactly the buckets `k(now) − N + 1 ..= k(now)`.
 ///
 /// ```
 /// use leaparray::{Timestamp, WindowConfig};
@@ -37,8 +38,7 @@ pub struct WindowConfig {
 }
 
 impl WindowConfig {
-    /// The largest [sample count](Self::sample_count), 2²⁰: with so many, the slots of an empty window
-    /// take some ten megabytes.
+    /// The largest [sample count](Self::sample_count), 2²⁰. The slots of an empty window then take some ten megabytes.
     pub const MAX_SAMPLE_COUNT: usize = 1 << 20;
 
     /// The longest [interval](Self::interval), `u64::MAX` nanoseconds.
@@ -89,20 +89,20 @@ impl WindowConfig {
         Ok(Self { samples: Divisor::new(sample_count as u64), bucket })
     }
 
-    /// How many buckets the window has, N: 1 to [`Self::MAX_SAMPLE_COUNT`].
+    /// The number of buckets, N: 1 to [`Self::MAX_SAMPLE_COUNT`].
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "it was a usize")]
     pub const fn sample_count(&self) -> usize {
         self.samples.value() as usize
     }
 
-    /// How long the whole window is, N · L.
+    /// The length of the window, N · L.
     #[must_use]
     pub const fn interval(&self) -> Duration {
         Duration::from_nanos(self.bucket.value() * self.samples.value())
     }
 
-    /// How long one bucket is, L: at least two nanoseconds.
+    /// The length of a bucket, L: at least two nanoseconds.
     #[must_use]
     pub const fn bucket_len(&self) -> Duration {
         Duration::from_nanos(self.bucket.value())
@@ -126,7 +126,7 @@ impl WindowConfig {
         self.slot_of(self.bucket_number(now))
     }
 
-    /// The number of the bucket that `now` falls into, and for how many nanoseconds it had lasted.
+    /// The number of the bucket that `now` falls into, and the nanoseconds from its start to `now`.
     #[inline]
     pub(crate) const fn bucket_and_age(&self, now: Timestamp) -> (u64, u64) {
         self.bucket.divide(now.as_nanos())
@@ -137,7 +137,7 @@ impl WindowConfig {
         self.bucket.value()
     }
 
-    /// The start of bucket `number`, which is that of some timestamp: the product fits.
+    /// The start of the bucket of that number. The number is that of some timestamp, so the product does not overflow.
     pub(crate) const fn start_of(&self, number: u64) -> Timestamp {
         Timestamp::from_nanos(number * self.bucket.value())
     }
@@ -147,12 +147,12 @@ impl WindowConfig {
         self.samples.divide(number).1 as usize
     }
 
-    /// The buckets that a read at `now` covers; cut at number 0, before which there is no time.
+    /// The buckets that a read at `now` covers, from number 0 on at the earliest.
     pub(crate) const fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
         run(self.bucket_number(now), self.samples.value())
     }
 
-    /// How many of the buckets of `array` make one of this window's, if it is a view over it.
+    /// The number of buckets of `array` in one bucket of this window, if it can be a view over that array.
     pub(crate) const fn buckets_per_sample(&self, array: &Self) -> Result<u64, ViewError> {
         if !self.bucket.value().is_multiple_of(array.bucket.value()) {
             let (view, array) = (self.bucket_len(), array.bucket_len());
@@ -166,13 +166,13 @@ impl WindowConfig {
     }
 }
 
-/// The `len` bucket numbers that end with `last`, cut at number 0.
+/// The `len` bucket numbers that end with `last`, from 0 on at the earliest.
 pub(crate) const fn run(last: u64, len: u64) -> RangeInclusive<u64> {
     last.saturating_sub(len - 1)..=last
 }
 
 impl fmt::Display for WindowConfig {
-    /// Count and length of the buckets: `2 × 500ms`.
+    /// The number and the length of the buckets: `2 × 500ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} × {:?}", self.sample_count(), self.bucket_len())
     }

@@ -1,4 +1,4 @@
-//! The sliding window: an array of metric buckets, a clock, and the length that is read.
+//! The sliding window: an array of counts, a clock, and the geometry of reads.
 
 mod read;
 mod record;
@@ -10,7 +10,7 @@ use crate::metric_array::MetricArray;
 use crate::sync::Arc;
 use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig, saturating_nanos};
 
-/// What happened in the last second, or in any other interval: the metrics of one resource.
+/// The metrics of one resource over the last second, or over any other interval.
 ///
 /// Recording and reading are lock-free and take `&self`, from any thread. Every operation has a
 /// form that takes `now`, by the suffix `_at`; the form without it reads the clock once.
@@ -32,20 +32,19 @@ use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig, sat
 ///
 /// # How exact it is
 ///
-/// Every add is in exactly one place: in the window, [expired or late](Self::account). What a
-/// window of n buckets covers at `now` is exactly the buckets `k(now) − n + 1 ..= k(now)`, of
-/// which the newest is still filling: between (n − 1)/n of the interval and all of it. At a
-/// steady rate, a sum is between (n − 1)/n of an interval's events and all of them; more buckets
-/// make the difference smaller.
+/// Every add is in exactly one place: in the window, [expired or late](Self::account). At `now`, a window of n buckets
+/// covers exactly the buckets `k(now) − n + 1 ..= k(now)`. The newest one is still filling, so the window covers between
+/// (n − 1)/n of the interval and all of it. At a steady rate, a sum is between (n − 1)/n of the events of an interval and
+/// all of them. More buckets make the difference smaller.
 #[derive(Clone, Debug)]
 pub struct SlidingWindow<C = MonotonicClock> {
     array: Arc<MetricArray>,
     clock: C,
-    /// The geometry that is read; the array's own, unless this is a view.
+    /// The geometry of reads: that of the array, unless this is a view.
     config: WindowConfig,
-    /// How many of the array's buckets make one of this window's.
+    /// The number of buckets of the array in one bucket of this window.
     buckets_per_sample: u64,
-    /// How many of the array's buckets this window covers.
+    /// The number of buckets of the array that this window covers.
     array_len: usize,
     /// A read less than this many nanoseconds after the start of the newest bucket may be
     /// [steady](MetricArray::steady_sums): the length of a bucket, or 0 for a view of fewer buckets.
@@ -53,12 +52,12 @@ pub struct SlidingWindow<C = MonotonicClock> {
     interval_secs: f64,
     /// The start of the array's bucket in which the window was made.
     made: Timestamp,
-    /// From which age on, in nanoseconds, the window has been there for a whole interval.
+    /// The age, in nanoseconds, from which on the window has existed for a whole interval.
     whole_at: u64,
 }
 
 impl SlidingWindow {
-    /// A window over a new array, with a precise clock of its own.
+    /// A window over a new array, with a [`MonotonicClock`] of its own.
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
@@ -66,7 +65,7 @@ impl SlidingWindow {
 }
 
 impl<C: Clock> SlidingWindow<C> {
-    /// A window over a new array that reads the given clock.
+    /// A window over a new array that reads `clock`.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -88,7 +87,7 @@ impl<C: Clock> SlidingWindow<C> {
         Self::made_at(config, clock, made)
     }
 
-    /// The same, as if it had been made then.
+    /// The same, as if it had been made at that time.
     pub(crate) fn made_at(config: WindowConfig, clock: C, made: Timestamp) -> Self {
         let made = config.bucket_start(made);
         let array = Arc::new(MetricArray::new(config));
@@ -105,16 +104,16 @@ impl<C: Clock> SlidingWindow<C> {
         }
     }
 
-    /// At which age a window of that interval over that array has been there for all of it: when its
-    /// last bucket begins.
+    /// The age at which a window of that interval over that array has existed for the whole interval: when the last bucket
+    /// begins.
     fn whole_at(config: &WindowConfig, array: &WindowConfig) -> u64 {
         saturating_nanos(config.interval().saturating_sub(array.bucket_len()))
     }
 
-    /// A window of another length over the same array: what one records, both read.
+    /// A window of another length over the same array. Both windows read what either records.
     ///
-    /// The view's window always ends with the array's current bucket, so it moves on with every
-    /// bucket of the array; its own buckets are counted back from there.
+    /// The window of a view ends with the current bucket of the array, so it moves with every bucket of the array. The
+    /// buckets of the view are counted back from there.
     ///
     /// # Errors
     ///
@@ -141,7 +140,7 @@ impl<C: Clock> SlidingWindow<C> {
         C: Clone,
     {
         let buckets_per_sample = config.buckets_per_sample(self.array.config())?;
-        // Fits: it divides the array's sample count.
+        // Does not overflow: it divides the sample count of the array.
         let array_len = config.sample_count() * usize::try_from(buckets_per_sample).unwrap_or(1);
         let interval_secs = config.interval().as_secs_f64();
         let whole_at = Self::whole_at(&config, self.array.config());

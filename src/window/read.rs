@@ -1,4 +1,4 @@
-//! Reading.
+//! Readings of a window.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use crate::array::Account;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::time::{Clock, Span, Timestamp, run};
 
-/// What one bucket of a [`SlidingWindow`] held when it was read: plain data.
+/// The totals of one bucket of a [`SlidingWindow`]: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct BucketTotals {
-    /// Where the bucket begins.
+    /// The start of the bucket.
     pub start: Timestamp,
-    /// What was recorded in it.
+    /// Its totals.
     pub totals: MetricTotals,
 }
 
@@ -44,9 +44,8 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// The rate of `event` per second over the window at `now`.
     ///
-    /// The divisor is the interval, or, while the window is younger than that, the length of the
-    /// array's buckets since it was made: to within a bucket, a rate is not too low only because
-    /// the window is new.
+    /// The divisor is the interval. If the window is younger, it is the time from the start of the bucket in which the
+    /// window was made to the end of the current one. So the rate of a new window is not too low, to within a bucket.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -73,8 +72,8 @@ impl<C: Clock> SlidingWindow<C> {
         self.previous_qps_at(self.clock.now(), event)
     }
 
-    /// The rate of `event` per second over the bucket before that of `now`, the last one that is
-    /// complete; `None` if the array is too short to keep it, as one with a single bucket is.
+    /// The rate of `event` per second over the bucket before the one of `now`, the last complete one; `None` if the array is
+    /// too short to keep it, as an array of one bucket is.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -115,9 +114,9 @@ impl<C: Clock> SlidingWindow<C> {
     /// The mean response time over the window at `now`, rounded down to the nanosecond; `None` if
     /// there was none.
     ///
-    /// Read beside a recorder it is never above the maximum; it can be low by a response time that
-    /// is just being recorded. Once those of one thread in one bucket sum to more than
-    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING), it is a lower bound.
+    /// The mean is never above the maximum. While a thread records a response time, the sum may lack it, so the mean may be
+    /// too low. If the response times of one thread in one bucket add up to more than
+    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING), the mean is a lower bound.
     #[inline]
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.totals(now).avg_rt()
@@ -158,16 +157,15 @@ impl<C: Clock> SlidingWindow<C> {
         self.buckets_at(self.clock.now())
     }
 
-    /// The buckets of the window at `now`, from the oldest to the newest, an untouched one as
-    /// empty. Fewer than the sample count only at the beginning of time.
+    /// The buckets of the window at `now`, from the oldest to the newest, including empty ones. There are fewer than the
+    /// sample count only at the beginning of time.
     pub fn buckets_at(&self, now: Timestamp) -> impl Iterator<Item = BucketTotals> {
         self.buckets_conditional_at(now, |_| true)
     }
 
-    /// Those of [`buckets_at`](Self::buckets_at) whose start `predicate` accepts: what Sentinel calls
-    /// `valuesConditional`.
+    /// The buckets of [`buckets_at`](Self::buckets_at) whose start `predicate` accepts: Sentinel's `valuesConditional`.
     ///
-    /// The predicate is asked before the bucket is read, once for each.
+    /// The predicate is called once for each bucket, before the bucket is read.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -195,22 +193,20 @@ impl<C: Clock> SlidingWindow<C> {
         })
     }
 
-    /// Where everything recorded is, as of now: recorded = in the window + expired + late.
+    /// All counts, by whether the window covers them now.
     pub fn account(&self) -> Account<MetricTotals> {
         self.account_at(self.clock.now())
     }
 
-    /// Where everything recorded is, as seen from `now`: recorded = in the window + expired +
-    /// late.
+    /// All counts, by whether the window at `now` covers them: recorded = in the window + expired + late.
     ///
-    /// One coherent look: each add is counted once. An add that returned before this began is
-    /// counted; one that runs meanwhile may be. From look to look the total only grows.
+    /// The account is coherent: it has each add once. It has every add that returned before the call, and may have adds
+    /// that other threads make at the same time. From call to call, [`recorded`](Account::recorded) only grows.
     pub fn account_at(&self, now: Timestamp) -> Account<MetricTotals> {
         self.array.account(&self.covered(now))
     }
 
-    /// Everything that was recorded since the window was made, whatever has become of it. These
-    /// totals only grow.
+    /// The totals since the window was made: in the window, expired and late. They only grow.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -232,8 +228,7 @@ impl<C: Clock> SlidingWindow<C> {
         Span::until_now(self.array.config().start_of(*self.covered(now).start()), now)
     }
 
-    /// The bucket of this window that is so many before that of `now`; `None` before the beginning of
-    /// time.
+    /// The bucket of this window that is `age` buckets before the one of `now`; `None` before the beginning of time.
     pub(crate) fn sample(&self, now: Timestamp, age: u64) -> Option<Span> {
         let len = self.buckets_per_sample;
         let config = self.array.config();
@@ -247,12 +242,12 @@ impl<C: Clock> SlidingWindow<C> {
         run(self.array.config().bucket_number(now), self.array_len as u64)
     }
 
-    /// What the window holds at `now`.
+    /// The totals of the window at `now`.
     fn totals(&self, now: Timestamp) -> MetricTotals {
         self.array.totals(self.covered(now))
     }
 
-    /// The array's buckets of each of this window's, from the oldest to the newest.
+    /// The buckets of the array in each bucket of this window, from the oldest to the newest.
     fn samples(&self, now: Timestamp) -> impl Iterator<Item = RangeInclusive<u64>> {
         let len = self.buckets_per_sample;
         let newest = self.array.config().bucket_number(now);
@@ -289,8 +284,8 @@ impl<C: Clock> SlidingWindow<C> {
         }
     }
 
-    /// For how many seconds of the interval before the end of `now`'s bucket this window has been
-    /// there. A time before it was made is history that is played back: all of it.
+    /// The seconds of the interval up to the end of the bucket of `now` during which this window has existed. For a `now`
+    /// before the window was made, as when recorded times are played back, the whole interval.
     #[inline]
     #[expect(clippy::cast_precision_loss, reason = "buckets of a window, at most 2²⁰")]
     pub(crate) fn observed_secs(&self, now: Timestamp) -> f64 {

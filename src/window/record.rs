@@ -1,4 +1,4 @@
-//! Recording.
+//! Records in a window.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::time::{Clock, Timestamp, saturating_nanos};
 impl<C: Clock> SlidingWindow<C> {
     /// Adds `count` of `event` now.
     ///
-    /// Any count is in order: what one thread counts in one bucket saturates at
-    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING). A count of [`MetricEvent::Rt`] is
-    /// one response time of so many nanoseconds.
+    /// Any `count` is valid: the count of one thread in one bucket saturates at
+    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING). With [`MetricEvent::Rt`], `count` is one response time in
+    /// nanoseconds.
     #[inline]
     pub fn add(&self, event: MetricEvent, count: u64) {
         self.add_at(self.clock.now(), event, count);
@@ -44,7 +44,7 @@ impl<C: Clock> SlidingWindow<C> {
         self.record_rt_at(self.clock.now(), rt);
     }
 
-    /// Records at `now` one response time: any, from zero to 146 years, at which it is cut.
+    /// Records one response time at `now`. A response time above 146 years is cut to that.
     #[inline]
     pub fn record_rt_at(&self, now: Timestamp, rt: Duration) {
         let nanos = saturating_nanos(rt);
@@ -75,14 +75,14 @@ impl<C: Clock> SlidingWindow<C> {
         self.record_end_at(now, MetricEvent::Exception, rt);
     }
 
-    /// Records that `concurrency` requests are under way now.
+    /// Records that `concurrency` requests are in flight now.
     #[inline]
     pub fn record_concurrency(&self, concurrency: u64) {
         self.record_concurrency_at(self.clock.now(), concurrency);
     }
 
-    /// Records that `concurrency` requests were under way at `now`: the highest of the window is
-    /// its [`max_concurrency`](Self::max_concurrency).
+    /// Records that `concurrency` requests were in flight at `now`. [`max_concurrency`](Self::max_concurrency) is the highest
+    /// of the window.
     #[inline]
     pub fn record_concurrency_at(&self, now: Timestamp, concurrency: u64) {
         self.array().record(now, move |cell, _| cell.writer().record_concurrency(concurrency));

@@ -1,4 +1,4 @@
-//! The clock that is cheaper than reading the time.
+//! A clock that caches the time of another one.
 
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -9,16 +9,15 @@ use super::Clock;
 use crate::sync::{Arc, AtomicU64, Ordering};
 use crate::time::timestamp::Timestamp;
 
-/// A clock that shows another clock's time as of the last refresh: one load to read.
+/// A clock that shows the time of another clock at the last refresh. A reading is one load.
 ///
-/// [`CachedClock::start`] refreshes it from a thread of its own, which ends when the last clone is
-/// dropped: for as long as anybody can read the clock, it runs. [`CachedClock::new`] leaves the
-/// refreshing to the caller, from an event loop, say. It never goes back, even where its source
-/// does.
+/// [`CachedClock::start`] starts a thread that refreshes the clock, and that ends when the last clone is dropped. With
+/// [`CachedClock::new`], the caller refreshes it, for example from an event loop. A cached clock never goes back, even if
+/// its source does.
 ///
-/// A reading is old by up to one period, plus what the scheduler adds. An event lands in the bucket
-/// of that reading, so keep the period well below the bucket length. The thread does not survive a
-/// `fork`: start one in the child. If the source panics in that thread, the clock stands still.
+/// A reading is old by up to one period, plus scheduling delays. An event is counted in the bucket of the reading, so the
+/// period should be well below the length of a bucket. The thread does not survive a `fork`: start a clock in the child. If
+/// the source panics in that thread, the clock stands still.
 ///
 /// ```
 /// use leaparray::{CachedClock, Clock, ManualClock, Timestamp};
@@ -37,27 +36,25 @@ pub struct CachedClock<C> {
 }
 
 impl<C: Clock> CachedClock<C> {
-    /// A clock that shows the time of `source` as of now, and moves on when it is
-    /// [refreshed](Self::refresh).
+    /// A clock that shows the time of `source` at this call, until it is [refreshed](Self::refresh).
     #[must_use]
     pub fn new(source: C) -> Self {
         let nanos = AtomicU64::new(source.now().as_nanos());
         Self { cache: Arc::new(Cache { source, nanos }), _ticker: None }
     }
 
-    /// Takes over the source's time, if that is later.
+    /// Sets the time to that of the source, if that is later.
     pub fn refresh(&self) {
         self.cache.refresh();
     }
 }
 
 impl<C: Clock + Send + Sync + 'static> CachedClock<C> {
-    /// A clock that a thread of its own refreshes every `period`. A period of zero refreshes
-    /// without a pause.
+    /// A clock with a thread that refreshes it every `period`. With a period of zero, the thread never pauses.
     ///
     /// # Errors
     ///
-    /// What [`thread::Builder::spawn`] returns if the system has no more threads.
+    /// The error of [`thread::Builder::spawn`], if the system cannot start a thread.
     ///
     /// ```
     /// use leaparray::{CachedClock, Clock, MonotonicClock};
@@ -94,15 +91,15 @@ struct Cache<C> {
 
 impl<C: Clock> Cache<C> {
     fn refresh(&self) {
-        // The maximum, so that of two refreshes at once the earlier reading does not win.
+        // The maximum: of two refreshes at once, the later reading wins.
         self.nanos.fetch_max(self.source.now().as_nanos(), Ordering::Relaxed);
     }
 }
 
-/// A thread that does something at intervals until it is dropped.
+/// A thread that calls a function at intervals until this is dropped.
 #[derive(Debug)]
 struct Ticker {
-    /// Dropped first: that wakes the thread at once.
+    /// Dropped first, which wakes the thread at once.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }

@@ -1,4 +1,4 @@
-//! Time for tests and simulations.
+//! A clock for tests and simulations.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::Clock;
 use crate::sync::{Arc, AtomicU64, Ordering};
 use crate::time::timestamp::Timestamp;
 
-/// A clock that shows what it was last set to. Clones show the same time.
+/// A clock that is set by hand. Clones share one time.
 ///
 /// ```
 /// use leaparray::{Clock, ManualClock, Timestamp};
@@ -23,22 +23,22 @@ use crate::time::timestamp::Timestamp;
 pub struct ManualClock(Arc<AtomicU64>);
 
 impl ManualClock {
-    /// A clock that shows `now` until it is told otherwise.
+    /// A clock that shows `now` until it is set.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self(Arc::new(AtomicU64::new(now.as_nanos())))
     }
 
-    /// Sets the time, back too.
+    /// Sets the time, forward or back.
     pub fn set(&self, now: Timestamp) {
-        // Release: pairs with the Acquire in `now`, so that who sees the new time sees what its
-        // setter did before, as with a real clock.
+        // Release: pairs with the Acquire in `now`. A thread that sees the new time sees what the setting thread did before,
+        // as with a real clock.
         self.0.store(now.as_nanos(), Ordering::Release);
     }
 
     /// Sets the time ahead, at most to [`Timestamp::MAX`].
     pub fn advance(&self, by: Duration) {
-        // Release: as in `set`. As a read-modify-write, it also passes on what was released with the time before.
+        // Release: as in `set`. A read-modify-write, so it continues the release sequence of the time before.
         let _ = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, |nanos| {
             Some(Timestamp::from_nanos(nanos).saturating_add(by).as_nanos())
         });

@@ -1,4 +1,4 @@
-//! Where `now` comes from: a trait, and three clocks.
+//! Sources of `now`: a trait and three clocks.
 
 mod cached;
 mod manual;
@@ -13,10 +13,10 @@ pub use steering::{Source, Steering};
 
 use crate::time::timestamp::Timestamp;
 
-/// A source of timestamps. Each window has its own; none is global.
+/// A source of timestamps. Each window has a clock of its own; there is no global one.
 ///
-/// A clock should not go back. Where one does, nothing breaks: what is recorded behind a newer
-/// bucket is counted as late.
+/// A clock should not go back. If it does, no count is lost: records in a bucket whose slot has a newer one count as
+/// late.
 ///
 /// ```
 /// use leaparray::{Clock, Timestamp};

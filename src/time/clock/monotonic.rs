@@ -7,22 +7,22 @@ use super::steering::{Source, Steering};
 use crate::sync::Arc;
 use crate::time::timestamp::{Timestamp, saturating_nanos};
 
-/// The precise clock and the default: the processor's time stamp counter through `quanta`, kept on
-/// the operating system's monotonic clock.
+/// The default clock, which is precise: the processor's time stamp counter, read through `quanta`, and corrected by the
+/// operating system's monotonic clock.
 ///
-/// It starts at the system's time of day and never follows its jumps. On one thread it does not go
-/// back; from one thread to another by no more than the counters of their cores differ, and a core
-/// takes its counter ahead of what it waits for: mostly nanoseconds, and up to 26 µs were seen on a
-/// virtual machine with several times more threads than cores. It stays close behind the operating system's monotonic clock, for any run
-/// time: some 0.3 µs, unless a reader is preempted in the middle of a correction, which the next
-/// one, at most 0.3 ms later, makes good. The reader that finds a correction due makes it; there is
-/// no background thread. Where there is no usable counter, `quanta` reads the operating system's
+/// It starts at the system's time of day and does not follow later jumps of that. On one thread, it never goes back. Between
+/// threads, it may go back by the difference between the counters of their cores, and because a core may read its counter
+/// before the loads that precede it: by nanoseconds as a rule, and by up to 26 µs on a virtual machine with several times
+/// more threads than cores. It stays some 0.3 µs behind the operating system's clock, for any run time. If a reader is
+/// preempted in the middle of a correction, the clock falls behind further, until the next correction at most 0.3 ms later.
+/// A reader that finds a correction due makes it; there is no background thread. Without a usable counter, `quanta` reads
+/// the operating system's
 /// clock instead.
 ///
-/// Clones share one timeline. Two clocks made apart differ by what the time of day was set by in
-/// between: windows that are to agree take clones of one.
+/// Clones share one timeline. If the time of day is set between the making of two clocks, they differ. So windows that
+/// should agree need clones of one clock.
 ///
-/// The first clock of a process takes up to 0.2 s to be made: `quanta` calibrates the counter.
+/// Making the first clock of a process takes up to 0.2 s, in which `quanta` calibrates the counter.
 ///
 /// ```
 /// use leaparray::{Clock, MonotonicClock};
@@ -104,7 +104,7 @@ mod tests {
         let before = of_day();
         let clock = MonotonicClock::new();
         let now = clock.now();
-        // The time of day may be set meanwhile, but hardly by a minute.
+        // The time of day may be set during the test, but hardly by a minute.
         let minute = std::time::Duration::from_secs(60);
         assert!(now.saturating_add(minute) > before && now < of_day().saturating_add(minute));
     }
