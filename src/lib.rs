@@ -1,9 +1,8 @@
 //! Lock-free sliding-window metrics: what happened in the last second, exactly.
 //!
-//! Request threads record into a [`SlidingWindow`]; monitors, limiters and breakers read rates,
-//! counts and response times of the last second, or of any other interval, from it. Both are
-//! lock-free, and every add is counted in the bucket of its time and in no other, whatever rotates
-//! or stalls meanwhile.
+//! Request threads record in a [`SlidingWindow`]. Monitors, limiters and breakers read rates, counts and response times of
+//! the last second, or of any other interval, from it. Both are lock-free. Every add is counted in the bucket of its time
+//! and in no other, even if threads rotate buckets or stall at the same time.
 //!
 //! ```
 //! use leaparray::{MetricEvent, SlidingWindow, WindowConfig};
@@ -50,7 +49,7 @@ pub mod design {
     #![doc = include_str!("../docs/design.md")]
 }
 
-/// What is promised, the memory orderings, what is proved and how, and what is not.
+/// The promises, the memory orderings, and the proofs with their limits.
 #[cfg(any(doc, doctest))]
 pub mod correctness {
     #![doc = include_str!("../docs/CORRECTNESS.md")]

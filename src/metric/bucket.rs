@@ -38,12 +38,12 @@ pub struct MetricBucket {
 }
 
 impl MetricBucket {
-    /// Where a counter saturates: 2⁶², in nanoseconds 146 years.
+    /// The number at which a counter saturates: 2⁶², or 146 years in nanoseconds.
     pub const CEILING: u64 = CEILING;
 
     /// Adds `count` of `event`. A count cannot be negative: a total only grows.
     ///
-    /// A count of [`MetricEvent::Rt`] is one response time of so many nanoseconds.
+    /// With [`MetricEvent::Rt`], `count` is one response time in nanoseconds.
     pub fn add(&self, event: MetricEvent, count: u64) {
         self.writer().add(event, count);
     }

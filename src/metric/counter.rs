@@ -1,12 +1,12 @@
-//! The three kinds of number a bucket is made of. None of them wraps.
+//! The three kinds of numbers in a bucket: counters, minima and maxima. None of them wraps around.
 //!
-//! Each is written by the one thread that owns it, with a plain load and store, or else shared, with
-//! a read-modify-write. Never both: [`MetricCell`](super::cell::MetricCell) sees to that.
+//! A number is either owned by one thread, which writes it by a plain load and store, or shared, and written by
+//! read-modify-writes. [`MetricCell`](super::cell::MetricCell) makes sure that no number is both.
 
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicI64, Ordering, word_beside};
 
-/// Where every cell ends: 2⁶², some 4.6 · 10¹⁸, or 146 years in nanoseconds.
+/// The maximum of every number: 2⁶², some 4.6 · 10¹⁸, or 146 years in nanoseconds.
 pub(crate) const CEILING: u64 = 1 << 62;
 
 /// A counter that saturates at [`CEILING`].
@@ -14,15 +14,15 @@ pub(crate) const CEILING: u64 = 1 << 62;
 pub(crate) struct Counter(AtomicI64);
 
 impl Counter {
-    /// What one `fetch_add` may carry: 2¹⁵ threads that have all added and not yet looked end 2⁶² above
-    /// the ceiling at most, and so below `i64::MAX`.
+    /// The maximum of one `fetch_add`. If 2¹⁵ threads have added and not yet corrected the counter, it is at most 2⁶² above
+    /// the ceiling, and so below `i64::MAX`.
     const STEP: u64 = 1 << 47;
 
     pub(crate) fn new() -> Self {
         Self(AtomicI64::new(0))
     }
 
-    /// One beside another counter, which a model need not see.
+    /// A further counter of a cell, which loom sees only in the models that ask for it.
     pub(crate) fn beside() -> Self {
         Self(word_beside(0))
     }
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_saturates_whatever_the_order_of_small_and_huge() {
+    fn counter_saturates_with_small_and_huge_counts_in_any_order() {
         let counter = Counter::new();
         counter.add_shared(7, Ordering::Relaxed);
         counter.add_shared(u64::MAX, Ordering::Relaxed);
@@ -210,12 +210,12 @@ mod tests {
     fn steps_that_race_past_the_ceiling_do_not_wrap() {
         let counter = Counter::new();
         counter.saturate(to_cell(CEILING - 1), Ordering::Relaxed);
-        // What 2¹⁵ − 1 threads would add together.
+        // The adds of 2¹⁵ − 1 threads together.
         for _ in 1..1_u32 << 15 {
             counter.0.fetch_add(to_cell(Counter::STEP - 1), Ordering::Relaxed);
         }
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
-        // And those who come after them, more than would fit.
+        // Later adds, more than would fit.
         for _ in 0..1_u32 << 17 {
             counter.add_shared(Counter::STEP - 1, Ordering::Relaxed);
             assert_eq!(counter.get(Ordering::Relaxed), CEILING);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_add_is_taken_back_beside_a_huge_one() {
+    fn small_add_is_taken_back_beside_a_huge_one() {
         let counter = Counter::new();
         counter.add_shared(CEILING, Ordering::Relaxed);
         // The two halves of a small add, with a huge one between them.
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owned_counter_saturates() {
+    fn owned_counter_saturates() {
         let counter = Counter::new();
         for count in [7, u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1] {
             counter.add_owned(count, Ordering::Relaxed);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_know_zero_from_nothing() {
+    fn extremes_tell_zero_from_nothing() {
         let (min, max) = (Minimum::new(), Maximum::new());
         assert_eq!((min.get(), max.get()), (None, None));
         min.record_shared(5);

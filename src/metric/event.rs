@@ -1,8 +1,8 @@
-//! What is counted.
+//! The events that are counted.
 
 use std::fmt;
 
-/// An event of a resource's traffic, as Sentinel's `MetricEvent` has them.
+/// An event of a resource, as in Sentinel's `MetricEvent`.
 ///
 /// ```
 /// use leaparray::MetricEvent;
@@ -20,15 +20,15 @@ pub enum MetricEvent {
     Exception,
     /// A request that was let through succeeded.
     Success,
-    /// Response time. Its sum is in nanoseconds, and every count added to it is one response time
-    /// of so many nanoseconds: it takes part in the mean and in the extremes.
+    /// Response time. Its sum is in nanoseconds. Each count that is added to it is one response time in nanoseconds, which
+    /// is part of the mean and of the extremes.
     Rt,
-    /// A request was let through on a permit of a bucket yet to come.
+    /// A request was let through on a permit that was reserved before its bucket began.
     ReservedPass,
 }
 
 impl MetricEvent {
-    /// How many events there are.
+    /// The number of events.
     pub const COUNT: usize = 6;
 
     /// Every event, in the order of its declaration.

@@ -1,12 +1,12 @@
-//! What one second held.
+//! The metrics of one second.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// What one resource did in one second: plain data, an item of Sentinel's metric log.
+/// The metrics of one resource in one second: plain data, an item of Sentinel's metric log.
 ///
-/// It is made by [`SecondMetrics::new`] and filled in field by field: further fields may come.
+/// Make it by [`SecondMetrics::new`] and set the fields: there may be more of them in later versions.
 ///
 /// ```
 /// use leaparray::{SecondMetrics, Timestamp};
@@ -22,17 +22,17 @@ use crate::time::Timestamp;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct SecondMetrics {
-    /// Where the second begins.
+    /// The start of the second.
     pub second: Timestamp,
-    /// How many requests were let through.
+    /// The number of requests that were let through.
     pub pass: u64,
-    /// How many requests were refused.
+    /// The number of requests that were refused.
     pub block: u64,
-    /// How many requests that were let through succeeded.
+    /// The number of requests that were let through and succeeded.
     pub success: u64,
-    /// How many requests that were let through failed.
+    /// The number of requests that were let through and failed.
     pub exception: u64,
-    /// How many requests were let through on a permit of a bucket yet to come.
+    /// The number of requests that were let through on a reserved permit.
     pub reserved_pass: u64,
     /// The mean response time; `None` if there was none.
     #[cfg_attr(
@@ -40,12 +40,12 @@ pub struct SecondMetrics {
         serde(with = "crate::time::serde_nanos::option", rename = "avg_rt_nanos")
     )]
     pub avg_rt: Option<Duration>,
-    /// How many requests were under way at once.
+    /// The highest number of requests in flight.
     pub concurrency: u64,
 }
 
 impl SecondMetrics {
-    /// A second that begins at `second` and in which nothing happened.
+    /// The metrics of the second that begins at `second`, without any event.
     ///
     /// ```
     /// use leaparray::{SecondMetrics, Timestamp};

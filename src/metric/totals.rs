@@ -1,11 +1,11 @@
-//! What buckets add up to.
+//! The totals of buckets.
 
 use std::ops::AddAssign;
 use std::time::Duration;
 
 use super::event::MetricEvent;
 
-/// What one or many [`MetricBucket`](crate::MetricBucket)s add up to: plain data.
+/// The totals of one or many [`MetricBucket`](crate::MetricBucket)s: plain data.
 ///
 /// Sums saturate at `u64::MAX`; response times are summed without any bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

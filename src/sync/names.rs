@@ -10,8 +10,8 @@ use super::{Arc, Name};
 ///
 /// # Orderings
 ///
-/// An insertion releases and a look-up acquires: who finds a value sees it made. Of a look-up that does
-/// not find, nothing follows but that the insertion does not come before it.
+/// An insertion releases and a look-up acquires: a thread that finds a value sees it made. If a look-up finds nothing, it
+/// only follows that no insertion happened before it.
 pub(crate) struct Names<V>(HashMap<Name, Arc<V>>);
 
 impl<V> Names<V> {
@@ -19,27 +19,28 @@ impl<V> Names<V> {
         Self(HashMap::new())
     }
 
-    /// What `look` makes of the value of that name, if there is one.
+    /// The result of `look` on the value of that name, if there is one.
     #[inline]
     pub(crate) fn with<R>(&self, name: &str, look: impl FnOnce(&Arc<V>) -> R) -> Option<R> {
         self.0.pin().get(name).map(look)
     }
 
-    /// Puts the value in, unless the name has one.
+    /// Inserts the value, unless the name has one.
     pub(crate) fn insert(&self, name: &Name, value: Arc<V>) -> bool {
         self.0.pin().try_insert(Name::clone(name), value).is_ok()
     }
 
-    /// Takes the name out if it has this very value, and says whether it had.
+    /// Removes the name if it has this very value, and returns whether it had.
     pub(crate) fn remove(&self, name: &str, value: &Arc<V>) -> bool {
         let is_it = |_: &Name, found: &Arc<V>| Arc::ptr_eq(found, value);
         matches!(self.0.pin().remove_if(name, is_it), Ok(Some(_)))
     }
 
-    /// Shows each value that is there throughout exactly once; what comes or goes meanwhile, perhaps.
+    /// Visits each value that is present during the whole call exactly once, and perhaps values that are inserted or removed
+    /// during the call.
     pub(crate) fn for_each(&self, look: impl FnMut(&Arc<V>)) {
-        // Over one table, the newest of when this begins: an entry stays where it is in it, also when
-        // it is copied into the next.
+        // Over one table, the newest one at the beginning of the call. An entry keeps its place in this table even when it is
+        // copied into a larger one.
         self.0.pin().values().for_each(look);
     }
 }
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_one_value_and_only_that_very_one_is_removed() {
+    fn name_has_one_value_and_only_this_very_value_is_removed() {
         let names = Names::new();
         let name = Name::from("a");
         let [one, equal] = [(); 2].map(|()| Arc::new(1));

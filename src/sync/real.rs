@@ -20,7 +20,7 @@ pub(crate) fn into_inner<T>(value: Arc<T>) -> Option<T> {
     Arc::into_inner(value)
 }
 
-/// What something is called.
+/// The name of a resource or a context.
 pub(crate) type Name = Arc<str>;
 
 /// A number that was never returned before.
@@ -63,10 +63,10 @@ macro_rules! lazy_array {
 }
 pub(crate) use lazy_array;
 
-/// How many values of a pool are made together: few, since a window that was used once has so many.
+/// The number of values of a pool that are made together. Few, since a window that was used once has that many.
 pub(crate) const CHUNK_LEN: u32 = 4;
 
-/// How many cells the slab begins with.
+/// The number of cells in the first chunk of the slab.
 pub(crate) const SLAB_CHUNK_LEN: u32 = 64;
 
 /// How many sets a thread's cache of cells has.
@@ -76,9 +76,9 @@ pub(crate) const THREAD_CACHE_SETS: usize = 512;
 ///
 /// # Orderings
 ///
-/// A load acquires and a swap releases: who sees a value in the slot sees everything that was
-/// written before it was put there. `arc-swap` needs as much for the value itself, and says so
-/// where it describes its internals; what it documents is a `SeqCst` read-modify-write in each.
+/// A load acquires and a swap releases: a thread that sees a value sees everything that was written before it was put into
+/// the slot. `arc-swap` needs this for the value itself, as the description of its internals says. Its documentation
+/// promises a `SeqCst` read-modify-write for both operations.
 pub(crate) struct Slot<T>(ArcSwapOption<T>);
 
 impl<T> Slot<T> {
@@ -91,10 +91,10 @@ impl<T> Slot<T> {
         Held(self.0.load())
     }
 
-    /// Puts `new` in if the slot still holds the very thing that was `observed`, and returns that;
-    /// returns `new` if not.
+    /// Puts `new` into the slot if it still has the very value that was `observed`, and returns that value; otherwise returns
+    /// `new`.
     ///
-    /// There is no ABA: while `observed` is held, its address is not given to anything else.
+    /// There is no ABA: while `observed` is alive, its address belongs to no other value.
     pub(crate) fn compare_and_swap(
         &self,
         observed: &Held<T>,
@@ -105,8 +105,8 @@ impl<T> Slot<T> {
     }
 }
 
-/// What is made when it is first needed. Who comes second while it is being made does not wait: each
-/// makes one, and one of them stays.
+/// A value that is made when it is first needed. Threads that need it at the same time do not wait for each other: each
+/// makes a value, and all use the one that was first in its place.
 #[derive(Debug)]
 pub(crate) struct Lazy<T>(OnceBox<T>);
 
@@ -129,7 +129,7 @@ impl<T> Lazy<T> {
     }
 }
 
-/// What a slot held when it was loaded, kept alive.
+/// The value of a slot when it was loaded, kept alive.
 pub(crate) struct Held<T>(Guard<Option<Arc<T>>>);
 
 impl<T> Held<T> {

@@ -1,9 +1,9 @@
-//! What can be wrong with a line.
+//! The error of a line.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why a text is no [`MetricLine`](crate::MetricLine). Fields have the names that they have there.
+/// The error of parsing a [`MetricLine`](crate::MetricLine). Fields are named as in its documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetricLineError {
@@ -16,21 +16,21 @@ pub enum MetricLineError {
     NotInRange {
         /// The field that is wrong.
         field: &'static str,
-        /// What stands there.
+        /// The text of the field.
         text: String,
-        /// The least number that may stand there.
+        /// The smallest valid number.
         min: i64,
-        /// The largest number that may stand there.
+        /// The largest valid number.
         max: i64,
     },
     /// There is a field after the last one: perhaps a `|` in the name of the resource.
     TooMany {
-        /// What stands there.
+        /// The text after the last field.
         text: String,
     },
     /// There is a line break that is not at the end.
     LineBreak {
-        /// How many bytes of the text are before it.
+        /// The position of the line break, in bytes.
         position: usize,
     },
 }

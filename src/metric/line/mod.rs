@@ -19,15 +19,14 @@ const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
 /// The highest concurrency: Sentinel reads a signed 32-bit number.
 const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 
-/// A line of Sentinel's metric log: one resource, and what it did in one second. With the feature
-/// `sentinel-format`.
+/// A line of Sentinel's metric log: the metrics of one resource in one second. Needs the feature `sentinel-format`.
 ///
-/// Sentinel writes it in two forms, and so does this:
+/// There are two forms, as in Sentinel:
 ///
 /// | form | where Sentinel has it | written by | read by |
 /// |---|---|---|---|
 /// | fat | in the log file | [`Display`](std::fmt::Display) | [`FromStr`](std::str::FromStr) |
-/// | thin | in what an application tells the dashboard | [`thin`](Self::thin) | [`from_thin`](Self::from_thin) |
+/// | thin | in the messages of an application to the dashboard | [`thin`](Self::thin) | [`from_thin`](Self::from_thin) |
 ///
 /// ```text
 /// fat:  timestamp|yyyy-MM-dd HH:mm:ss|resource|numbers
@@ -104,13 +103,13 @@ impl MetricLine {
         &self.resource
     }
 
-    /// What kind of resource it is; 0 in a line that did not say.
+    /// The kind of the resource; 0 if the line has none.
     #[must_use]
     pub const fn classification(&self) -> i32 {
         self.classification
     }
 
-    /// What the resource did, in whole milliseconds.
+    /// The metrics of the resource. The response time is in whole milliseconds.
     #[must_use]
     pub const fn metrics(&self) -> &SecondMetrics {
         &self.metrics
@@ -122,7 +121,7 @@ impl MetricLine {
     }
 }
 
-/// What is left of `metrics` in a line.
+/// The metrics as a line has them: rounded and cut.
 fn as_written(metrics: &SecondMetrics) -> SecondMetrics {
     let rt = Duration::from_millis(rt_millis(metrics.avg_rt));
     let ended = metrics.success > 0 || metrics.exception > 0;

@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
         Ok(Timestamp::from_millis(self.count("timestamp", Timestamp::MAX.as_millis())?))
     }
 
-    /// What both forms end with.
+    /// The fields that both forms have after the time.
     fn resource_and_numbers(mut self, second: Timestamp) -> Result<MetricLine, MetricLineError> {
         let resource = self.text("resource")?;
         // In the order of the line.

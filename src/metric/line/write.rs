@@ -31,7 +31,7 @@ impl MetricLine {
         ThinLine(self)
     }
 
-    /// What both forms end with.
+    /// The fields that both forms have after the name of the resource.
     fn write_numbers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = &self.metrics;
         write!(f, "|{}|{}|{}|{}", of.pass, of.block, of.success, of.exception)?;
