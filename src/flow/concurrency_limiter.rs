@@ -1,4 +1,4 @@
-//! At most so many at once.
+//! A limit of the requests in flight.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,10 +7,11 @@ use std::sync::Arc;
 use super::{Decision, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Admits at most so many at once; who is admitted holds a permit, and who lets go of it makes room.
+/// Limits the requests in flight. An admitted request has a permit, and makes room for another one when the permit is
+/// dropped.
 ///
-/// One atomic, which who is refused does not write. There is no time in it: when somebody will leave is
-/// not known, and a refusal names no time to ask again.
+/// The limiter is one atomic, which a refused request does not write. It has no clock: the time at which a request ends is
+/// not known, so a refusal has no time to ask again.
 ///
 /// ```
 /// use leaparray::flow::ConcurrencyLimiter;
@@ -30,19 +31,20 @@ pub struct ConcurrencyLimiter {
 }
 
 impl ConcurrencyLimiter {
-    /// At most `limit` at once. With a limit of zero all are refused.
+    /// A limiter of at most `limit` permits at once. With a limit of zero, every request is refused.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Self { limit: AtomicU64::new(limit), in_use: AtomicU64::new(0) }
     }
 
-    /// How many there may be at once.
+    /// The maximum number of permits at once.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit, while others ask. Who is there stays, be it more than a lower limit.
+    /// Changes the limit. Other threads may ask at the same time. Permits that are held stay valid, even if they are more
+    /// than a lower limit.
     ///
     /// ```
     /// use leaparray::flow::ConcurrencyLimiter;
@@ -57,11 +59,11 @@ impl ConcurrencyLimiter {
     /// assert!(limit.try_acquire().is_admitted());
     /// ```
     pub fn set_limit(&self, limit: u64) {
-        // Relaxed: the value is all there is. A decision goes by the one that it finds.
+        // Relaxed: the limit orders nothing. A decision uses the value that it finds.
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// How many permits are held.
+    /// The number of permits that are held.
     #[must_use]
     pub fn in_use(&self) -> u64 {
         self.in_use.load(Ordering::Relaxed)
@@ -73,13 +75,13 @@ impl ConcurrencyLimiter {
         self.try_acquire_many(1)
     }
 
-    /// Asks for so many: all of them or none.
+    /// Asks for `permits`: all of them or none.
     #[inline]
     pub fn try_acquire_many(&self, permits: u64) -> Decision<ConcurrencyPermit<&Self>> {
         ConcurrencyPermit::try_acquire(self, permits)
     }
 
-    /// Asks for one permit that is to live as long as it likes.
+    /// Asks for one permit that does not borrow the limiter.
     ///
     /// ```
     /// use leaparray::flow::ConcurrencyLimiter;
@@ -93,13 +95,13 @@ impl ConcurrencyLimiter {
     /// ```
     pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<ConcurrencyPermit<Arc<Self>>> {
         match self.take(1) {
-            // Only now: who is refused need not write what all of them share.
+            // Cloned only after the decision: a refused request does not write the shared reference count.
             None => Decision::Admitted(ConcurrencyPermit { limit: Arc::clone(self), permits: 1 }),
             Some(refusal) => Decision::Refused(refusal),
         }
     }
 
-    /// Why `permits` may not be had now; `None` if they were taken.
+    /// Takes `permits`; if that fails, returns the reason.
     #[inline]
     fn take(&self, permits: u64) -> Option<Refusal> {
         let limit = self.limit();
@@ -110,8 +112,8 @@ impl ConcurrencyLimiter {
                 let reason = if never { Reason::MoreThanLimit } else { Reason::LimitReached };
                 return Some(Refusal::new(reason, None));
             }
-            // Acquire: pairs with the Release in `give_back`. Who takes the place of somebody comes after
-            // all that was done there.
+            // Acquire: pairs with the Release in `give_back`. A request that takes the place of another one sees everything
+            // that was done there.
             match self.in_use.compare_exchange_weak(
                 in_use,
                 in_use + permits,
@@ -131,18 +133,17 @@ impl ConcurrencyLimiter {
     }
 }
 
-/// Room for one request, or for as many as were asked for, until it is dropped.
+/// The permits of a request. Dropping this gives them back.
 ///
-/// It can be sent to another thread. `L` is how it holds its limit: a reference, or for one that is not to
-/// borrow it, an [`Arc`].
-#[must_use = "what is dropped at once holds nothing"]
+/// It can be sent to another thread. `L` refers to the limiter: a reference or an [`Arc`].
+#[must_use = "a permit that is dropped at once limits nothing"]
 pub struct ConcurrencyPermit<L: Deref<Target = ConcurrencyLimiter>> {
     limit: L,
     permits: u64,
 }
 
 impl<L: Deref<Target = ConcurrencyLimiter>> ConcurrencyPermit<L> {
-    /// Asks for so many permits, by whatever leads to their limit: all of them or none.
+    /// Asks for `permits`, through any reference to the limiter: all of them or none.
     #[inline]
     pub fn try_acquire(limit: L, permits: u64) -> Decision<Self> {
         match limit.take(permits) {
@@ -151,7 +152,7 @@ impl<L: Deref<Target = ConcurrencyLimiter>> ConcurrencyPermit<L> {
         }
     }
 
-    /// How many permits it is.
+    /// The number of permits.
     pub const fn permits(&self) -> u64 {
         self.permits
     }

@@ -1,4 +1,4 @@
-//! What a request is told.
+//! The outcome of asking a controller.
 
 use std::error::Error;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::node::{Entry, ResourceNode};
 use crate::time::{Clock, Timestamp};
 
-/// What a request is told, and what it holds while it goes ahead, if that is anything.
+/// The outcome of asking a controller: a permit, a permit after a wait, or a refusal.
 ///
 /// ```
 /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
@@ -24,24 +24,24 @@ use crate::time::{Clock, Timestamp};
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "who does not look at it goes ahead unasked"]
+#[must_use = "ignoring the decision bypasses the controller"]
 pub enum Decision<P = ()> {
-    /// Go ahead.
+    /// The request may go ahead.
     Admitted(P),
-    /// Go ahead after so long. What it takes is taken already, and is not given back.
+    /// The request may go ahead after this time. Its permits are taken already, and are not given back.
     Wait(P, Duration),
-    /// Do not go ahead. Nothing was taken.
+    /// The request may not go ahead. No permit was taken.
     Refused(Refusal),
 }
 
 impl<P> Decision<P> {
-    /// Whether it may go ahead, now or after a wait.
+    /// Whether the request may go ahead, at once or after a wait.
     #[inline]
     pub const fn is_admitted(&self) -> bool {
         !matches!(self, Self::Refused(_))
     }
 
-    /// How long to wait before going ahead: zero if it need not, or may not at all.
+    /// The time to wait before the request goes ahead: zero if it is admitted at once, or refused.
     pub const fn wait(&self) -> Duration {
         match self {
             Self::Wait(_, wait) => *wait,
@@ -49,7 +49,7 @@ impl<P> Decision<P> {
         }
     }
 
-    /// Why it may not go ahead; `None` if it may.
+    /// The refusal; `None` if the request may go ahead.
     pub const fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Refused(refusal) => Some(*refusal),
@@ -57,7 +57,7 @@ impl<P> Decision<P> {
         }
     }
 
-    /// The same with something else to hold.
+    /// The same decision, with another permit.
     #[inline]
     pub fn map<Q>(self, make: impl FnOnce(P) -> Q) -> Decision<Q> {
         match self {
@@ -67,9 +67,9 @@ impl<P> Decision<P> {
         }
     }
 
-    /// Has the resource know: lets the request in at `now`, as one of so many permits, or counts it as blocked.
+    /// Records the decision in a node: lets the request in at `now`, with `permits` permits, or counts it as blocked.
     ///
-    /// Who is to wait has entered, and what it waits is part of its response time.
+    /// A request that has to wait has entered, and the wait is part of its response time.
     ///
     /// ```
     /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
@@ -115,7 +115,7 @@ impl<P> Decision<P> {
         }
     }
 
-    /// What it holds, and how long it is to wait before it goes ahead.
+    /// The permit, and the time to wait before the request goes ahead.
     ///
     /// # Errors
     ///
@@ -130,27 +130,27 @@ impl<P> Decision<P> {
     }
 }
 
-/// Why a request may not go ahead, and when it may ask again.
+/// The reason for which a request was refused, and the time at which it may ask again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// The earliest time at which it can make sense to ask again; `None` if no time is known before which
-    /// it makes none, or if it never will. Somebody else may be faster then; and what is decided by chance,
-    /// or by a limit that has been raised meanwhile, may come out otherwise before.
+    /// The earliest time at which asking again can succeed; `None` if no such time is known, or if the request can never
+    /// succeed. At that time, another request may be first. Before that time, asking again can succeed only if the decision
+    /// is by chance, or if the limit was raised.
     pub retry_at: Option<Timestamp>,
 }
 
 impl Refusal {
-    /// For that reason, and not worth asking again before such a time: what a [`Limiter`](super::Limiter) of
-    /// your own refuses with.
+    /// A refusal for that reason, with the earliest time at which asking again can succeed. For a
+    /// [`Limiter`](super::Limiter) of your own.
     ///
     /// ```
     /// use leaparray::flow::{Decision, Limiter, Reason, Refusal};
     /// use leaparray::{Clock, MonotonicClock, Timestamp};
     ///
-    /// /// Admits nobody before it opens.
+    /// /// Refuses every request before it opens.
     /// struct Opening {
     ///     at: Timestamp,
     ///     clock: MonotonicClock,
@@ -178,23 +178,23 @@ impl Refusal {
         Self { reason, retry_at }
     }
 
-    /// Of who asks for more than there can ever be at once.
+    /// The refusal of a request for more permits than there can ever be at once.
     pub(crate) const fn never() -> Self {
         Self::new(Reason::MoreThanLimit, None)
     }
 }
 
-/// Why a request is refused.
+/// The reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// So many have been admitted already.
+    /// The limit is reached.
     LimitReached,
-    /// It would have to wait longer than anybody may.
+    /// The request would have to wait longer than the maximum.
     WaitTooLong,
-    /// It asks for more permits than there can ever be at once, as the limit is now.
+    /// The request asks for more permits than the limit, as it is now, ever allows at once.
     MoreThanLimit,
-    /// What it is for fails too often.
+    /// The backend fails too often.
     Failing,
 }
 

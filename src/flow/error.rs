@@ -1,4 +1,4 @@
-//! What can be wrong with what a controller is made of: one enum for each question.
+//! Errors of the configurations of controllers.
 
 use std::error::Error;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::time::ConfigError;
 
-/// Why so many permits in an interval are no [`Rate`](super::Rate).
+/// The error of making a [`Rate`](super::Rate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RateError {
-    /// There is no permit.
+    /// The number of permits is zero.
     ZeroPermits {
         /// The interval that was asked for.
         interval: Duration,
@@ -57,15 +57,15 @@ impl fmt::Display for RateError {
 
 impl Error for RateError {}
 
-/// Why there is no such limit in a window.
+/// The error of a limit in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// The interval makes no window.
+    /// The interval is not valid for a window.
     NoWindow(ConfigError),
     /// The limit of a [`WarmUp`](super::WarmUp) is zero.
     Zero,
-    /// The limit is above the highest that there can be with buckets of that length.
+    /// The limit is above the maximum for buckets of that length.
     TooHigh {
         /// The limit that was asked for.
         limit: u64,
@@ -91,11 +91,11 @@ impl fmt::Display for LimitError {
 
 impl Error for LimitError {}
 
-/// Why a service does not warm up like this.
+/// The error of a [`WarmUpConfig`](super::WarmUpConfig).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum WarmUpError {
-    /// It takes no time.
+    /// The warm-up period is zero.
     ZeroPeriod {
         /// The cold factor that was asked for.
         cold_factor: f64,
@@ -122,7 +122,7 @@ impl fmt::Display for WarmUpError {
 
 impl Error for WarmUpError {}
 
-/// Why a [`BreakerConfig`](super::BreakerConfig) cannot be so.
+/// The error of a [`BreakerConfig`](super::BreakerConfig).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BreakerConfigError {
@@ -131,7 +131,7 @@ pub enum BreakerConfigError {
         /// The k that was asked for.
         k: f64,
     },
-    /// k is below 1: requests would be dropped though all are accepted.
+    /// k is below 1, so that requests would be dropped although the backend accepts all.
     KBelowOne {
         /// The k that was asked for.
         k: f64,

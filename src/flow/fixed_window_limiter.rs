@@ -1,15 +1,15 @@
-//! At most so many in each interval.
+//! A limit of the permits of each interval.
 
 use std::time::Duration;
 
 use super::{Decision, LimitError, Limiter, SlidingWindowLimiter};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
-/// Admits at most `limit` permits in each interval, such as each full minute: the plain counter.
+/// Admits at most `limit` permits in each interval, such as each full minute.
 ///
-/// Between the intervals it forgets. So twice the limit may pass within one interval's time, at the edge of
-/// two: all of one at its end, all of the next at its beginning. Where that matters, take a
-/// [`SlidingWindowLimiter`], of which this is the one with a single bucket.
+/// The intervals are independent of each other. So up to twice the limit may pass within the length of one interval: all
+/// permits of one interval at its end, and all of the next at its beginning. If that matters, use a
+/// [`SlidingWindowLimiter`]; this limiter is one of those with a single bucket.
 ///
 /// ```
 /// use leaparray::flow::{FixedWindowLimiter, Limiter};
@@ -28,8 +28,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 pub struct FixedWindowLimiter<C = MonotonicClock>(SlidingWindowLimiter<C>);
 
 impl FixedWindowLimiter {
-    /// A limiter with a precise clock of its own. Its intervals follow each other from the beginning of
-    /// time, the Unix epoch.
+    /// A limiter with a [`MonotonicClock`] of its own. Intervals are counted from the Unix epoch.
     ///
     /// # Errors
     ///
@@ -41,7 +40,7 @@ impl FixedWindowLimiter {
 }
 
 impl<C: Clock> FixedWindowLimiter<C> {
-    /// A limiter that reads the given clock.
+    /// A limiter that reads `clock`.
     ///
     /// # Errors
     ///
@@ -51,33 +50,33 @@ impl<C: Clock> FixedWindowLimiter<C> {
         SlidingWindowLimiter::with_clock(config, limit, clock).map(Self)
     }
 
-    /// How many permits there are in each interval.
+    /// The number of permits in each interval.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.0.limit()
     }
 
-    /// Changes the limit, while others ask, from this interval on.
+    /// Changes the limit, from this interval on. Other threads may ask at the same time.
     ///
     /// # Errors
     ///
-    /// As of [`new`](FixedWindowLimiter::new); the limit is then as it was.
+    /// As of [`new`](FixedWindowLimiter::new). The limit is then unchanged.
     pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
         self.0.set_limit(limit)
     }
 
-    /// How long an interval is.
+    /// The length of an interval.
     #[must_use]
     pub const fn interval(&self) -> Duration {
         self.0.config().interval()
     }
 
-    /// How many permits are free.
+    /// The number of permits that are left.
     pub fn available(&self) -> u64 {
         self.0.available()
     }
 
-    /// How many permits are free at `now`.
+    /// The number of permits that are left at `now`.
     pub fn available_at(&self, now: Timestamp) -> u64 {
         self.0.available_at(now)
     }

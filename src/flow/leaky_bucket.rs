@@ -1,4 +1,4 @@
-//! Requests, evenly spaced.
+//! Even spacing of requests.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use super::{Decision, Limiter, Rate, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 
-/// Spaces requests evenly: each is told how long to wait, and is refused if that is too long. What
-/// Sentinel calls a throttling controller.
+/// Spaces requests evenly. Each request gets a time to wait, and is refused if that is too long. Sentinel calls this a
+/// throttling controller.
 ///
-/// A request for `n` permits is due `n` permits' time after the last one that was admitted, and goes
-/// ahead at once if that is past: time that was not used is not saved up. Due times are exact to a
-/// nanosecond or two: each is rounded, and that does not add up.
+/// A request for `n` permits is due the time of `n` permits after the last admitted request. If that time has passed, the
+/// request goes ahead at once: unused time is not saved. Due times are exact to a nanosecond or two, and rounding errors do
+/// not accumulate.
 ///
-/// One atomic, which is written once by who is admitted and not at all by who is refused.
+/// The bucket is one atomic. An admitted request writes it once, and a refused request does not write it.
 ///
 /// ```
 /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
@@ -34,16 +34,16 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 pub struct LeakyBucket<C = MonotonicClock> {
     rate: Rate,
     max_wait: u64,
-    /// When the last one that was admitted goes ahead, in nanoseconds.
+    /// The due time of the last admitted request, in nanoseconds, or [`NEVER`].
     latest: AtomicU64,
     clock: C,
 }
 
-/// Nobody was admitted yet.
+/// The due time while no request has been admitted.
 const NEVER: u64 = 0;
 
 impl LeakyBucket {
-    /// A bucket with a precise clock of its own, in which nobody waits longer than `max_wait`.
+    /// A bucket with a [`MonotonicClock`] of its own. A request that would have to wait longer than `max_wait` is refused.
     #[must_use]
     pub fn new(rate: Rate, max_wait: Duration) -> Self {
         Self::with_clock(rate, max_wait, MonotonicClock::new())
@@ -51,7 +51,7 @@ impl LeakyBucket {
 }
 
 impl<C: Clock> LeakyBucket<C> {
-    /// A bucket that reads the given clock.
+    /// A bucket that reads `clock`.
     #[must_use]
     pub fn with_clock(rate: Rate, max_wait: Duration, clock: C) -> Self {
         Self { rate, max_wait: saturating_nanos(max_wait), latest: AtomicU64::new(NEVER), clock }
@@ -63,13 +63,13 @@ impl<C: Clock> LeakyBucket<C> {
         self.rate
     }
 
-    /// The longest that anybody waits.
+    /// The longest wait.
     #[must_use]
     pub const fn max_wait(&self) -> Duration {
         Duration::from_nanos(self.max_wait)
     }
 
-    /// When a request for so many permits goes ahead at the earliest, `latest` being the last one.
+    /// The earliest due time of a request for `permits`, if `latest` is the due time of the last admitted one.
     #[inline]
     fn due(&self, latest: u64, permits: u64) -> Option<u64> {
         if latest == NEVER { Some(NEVER) } else { self.rate.after(latest, permits) }
@@ -87,11 +87,11 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
         if permits == 0 {
             return Decision::Admitted(());
         }
-        // Relaxed, all of it: the value is all there is, and its own order decides.
+        // Relaxed throughout: the due time orders nothing, and its modification order decides.
         let mut latest = self.latest.load(Ordering::Relaxed);
         loop {
             let Some(due) = self.due(latest, permits) else {
-                // Time ends before.
+                // The due time lies after the end of time.
                 return Decision::Refused(Refusal::new(Reason::WaitTooLong, None));
             };
             let wait = due.saturating_sub(now);
@@ -99,7 +99,7 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
                 let retry_at = Timestamp::from_nanos(due - self.max_wait);
                 return Decision::Refused(Refusal::new(Reason::WaitTooLong, Some(retry_at)));
             }
-            // Who goes ahead at the beginning of time is not nobody.
+            // A due time of zero would mean that no request has been admitted.
             let goes = due.max(now).max(NEVER + 1);
             match self.latest.compare_exchange_weak(
                 latest,

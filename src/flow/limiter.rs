@@ -1,9 +1,9 @@
-//! The one face of what hands out permits.
+//! The trait of limiters.
 
 use super::Decision;
 use crate::time::Timestamp;
 
-/// What hands out permits at a rate: the one that a service is configured with can be any.
+/// A limiter: a controller that hands out permits. Code that takes any limiter is generic over this trait.
 ///
 /// ```
 /// use leaparray::flow::{LeakyBucket, Limiter, Rate, TokenBucket};
@@ -22,10 +22,10 @@ use crate::time::Timestamp;
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
 pub trait Limiter {
-    /// What the limiter's clock shows.
+    /// The time of the limiter's clock.
     fn now(&self) -> Timestamp;
 
-    /// Asks for `permits` at `now`: all of them or none. Who asks for none is admitted.
+    /// Asks for `permits` at `now`: all of them or none. A request for 0 permits is admitted.
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision;
 
     /// Asks for one permit. Reads the clock once.

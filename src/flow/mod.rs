@@ -1,26 +1,26 @@
-//! Decisions on time and on what has passed: limiters, pacing, warm-up, a breaker.
+//! Decisions: limiters, pacing, warm-up and a breaker.
 //!
-//! Each controller answers a [`Decision`]: admitted, admitted after a [wait](Decision::Wait), or
-//! [refused](Decision::Refused) with a [reason](Reason) and the earliest time at which it can make sense
-//! to ask again. To ask and to take is one step: of those who race for the last permit one gets it, and
-//! nothing is taken first and given back after. Nothing sleeps in here. [`Decision::sleep`] and
-//! [`acquire_blocking`] do, and [`Decision::sleep_with`] and [`acquire_with`] leave it to any runtime.
+//! Each controller returns a [`Decision`]: admitted, admitted after a [wait](Decision::Wait), or
+//! [refused](Decision::Refused) with a [reason](Reason) and the earliest time at which asking again can succeed. The check
+//! and the taking of permits are one step: of the threads that race for the last permit, one gets it, and no permit is taken
+//! and then given back. A controller does not sleep. [`Decision::sleep`] and [`acquire_blocking`] do;
+//! [`Decision::sleep_with`] and [`acquire_with`] work with the timers of any runtime.
 //!
 //! | to | there is |
 //! |---|---|
-//! | admit at most so many in each interval | [`FixedWindowLimiter`] |
-//! | admit at most so many in any window of n buckets | [`SlidingWindowLimiter`] |
+//! | limit the requests of each interval | [`FixedWindowLimiter`] |
+//! | limit the requests of any window of n buckets | [`SlidingWindowLimiter`] |
 //! | space requests evenly | [`LeakyBucket`] |
 //! | admit at a rate, and bursts up to a size | [`TokenBucket`] |
 //! | let a cold service warm up | [`WarmUp`] |
-//! | admit at most so many at once | [`ConcurrencyLimiter`] |
-//! | drop what a failing backend would reject | [`AdaptiveBreaker`] |
+//! | limit the requests in flight | [`ConcurrencyLimiter`] |
+//! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
 //! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that
-//! takes it. A request may come with an older `now` than others, because it was held up. A limit on a window
-//! decides on it in the newest bucket that anybody has come with. A bucket that leaks or fills holds it against
-//! the time that it keeps, which is then further off. A breaker takes its `now` for what it is.
+//! takes it. A request may have a stale `now`, because its thread has stalled. A limiter of a window decides on it in the
+//! newest bucket in which any thread has asked. A leaky bucket or a token bucket compares the `now` with the time that it
+//! keeps, which is then further ahead. A breaker takes `now` as it is.
 
 mod acquire;
 mod breaker;

@@ -1,18 +1,18 @@
-//! Requests at a rate, and bursts.
+//! A rate of requests, with bursts.
 
 use super::{Decision, Limiter, Rate, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
-/// A bucket that tokens drop into at a rate until it is full; a request takes as many as it has permits,
-/// or is refused. It begins full.
+/// A bucket to which tokens are added at a rate until it is full. A request takes a token for each permit, or is refused.
+/// The bucket is full at the beginning.
 ///
-/// What is kept is not how many tokens there are, but when the bucket will be full again: one atomic,
-/// in which nothing need be refilled, after the generic cell rate algorithm (ITU-T I.371). It is written
-/// once by who is admitted and not at all by who is refused. Times are exact to a few nanoseconds, and
-/// what is rounded does not add up. At a rate of more than a quarter of a permit a nanosecond, so much may
-/// be a token more or less in a burst. A bucket that takes longer to fill than time lasts holds what comes
-/// in that, and has no tokens to give that would come back after the end of time.
+/// The bucket does not store the number of tokens, but the time at which it will be full again, after the generic cell rate
+/// algorithm (ITU-T I.371). So it is one atomic, and there is no refill. An admitted request writes it once, and a refused
+/// request does not write it. Times are exact to a few nanoseconds, and rounding errors do not accumulate. At a rate above a
+/// quarter of a permit per nanosecond, these nanoseconds may be one token more or less in a burst. If the bucket would take
+/// longer to fill than time lasts, it holds only the tokens that are added in that time, and gives out no token that would
+/// be added again after the end of time.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -32,15 +32,15 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 pub struct TokenBucket<C = MonotonicClock> {
     rate: Rate,
     capacity: u64,
-    /// How many nanoseconds it takes to fill.
+    /// The time in which an empty bucket becomes full, in nanoseconds.
     fills_in: u64,
-    /// When it is full, in nanoseconds.
+    /// The time at which the bucket is full, in nanoseconds.
     full_at: AtomicU64,
     clock: C,
 }
 
 impl TokenBucket {
-    /// A bucket for `capacity` tokens, with a precise clock of its own.
+    /// A bucket of `capacity` tokens, with a [`MonotonicClock`] of its own.
     #[must_use]
     pub fn new(rate: Rate, capacity: u64) -> Self {
         Self::with_clock(rate, capacity, MonotonicClock::new())
@@ -48,35 +48,35 @@ impl TokenBucket {
 }
 
 impl<C: Clock> TokenBucket<C> {
-    /// A bucket that reads the given clock.
+    /// A bucket that reads `clock`.
     #[must_use]
     pub fn with_clock(rate: Rate, capacity: u64, clock: C) -> Self {
-        // Taken one by one, the tokens of a full bucket may take two nanoseconds longer than at once: what
-        // the first is rounded up by, and a time of the grid that is reached. But not so long that there
-        // would be one more.
+        // If the tokens of a full bucket are taken one by one, they may take two nanoseconds longer than at once: one by
+        // which the first is rounded up, and one by which the time is rounded to the grid. These are added, unless there
+        // would be a further token then.
         let slack = if rate.is_whole() { 0 } else { rate.whole_nanos().saturating_sub(2).min(2) };
         let fills_in = rate.duration(capacity).unwrap_or(u64::MAX).saturating_add(slack);
         Self { rate, capacity, fills_in, full_at: AtomicU64::new(0), clock }
     }
 
-    /// The rate at which tokens come.
+    /// The rate at which tokens are added.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// How many tokens there are in a full bucket.
+    /// The number of tokens in a full bucket.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// How many tokens there are.
+    /// The number of tokens in the bucket.
     pub fn available(&self) -> u64 {
         self.available_at(self.now())
     }
 
-    /// How many tokens there are at `now`.
+    /// The number of tokens in the bucket at `now`.
     pub fn available_at(&self, now: Timestamp) -> u64 {
         let (full_at, now) = (self.full_at.load(Ordering::Relaxed), now.as_nanos());
         let missing = full_at.saturating_sub(now);
@@ -100,17 +100,17 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         if permits > self.capacity {
             return Decision::Refused(Refusal::never());
         }
-        // Relaxed, all of it: the value is all there is, and its own order decides.
+        // Relaxed throughout: the time orders nothing, and its modification order decides.
         let mut full_at = self.full_at.load(Ordering::Relaxed);
         loop {
-            // From a full bucket `now` counts as exact, so that no division waits for the clock.
+            // For a full bucket, `now` is taken as exact, so that no division has to wait for the clock.
             let then = if full_at <= now {
                 self.rate.duration(permits).and_then(|nanos| now.checked_add(nanos))
             } else {
                 self.rate.after(full_at, permits)
             };
             let Some(then) = then else {
-                // Time ends before.
+                // The bucket would be full after the end of time.
                 return Decision::Refused(Refusal::new(Reason::LimitReached, None));
             };
             if then - now > self.fills_in {
