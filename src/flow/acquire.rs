@@ -1,4 +1,4 @@
-//! What sleeps: beside the controllers, not in them.
+//! Waiting for a decision. The controllers themselves do not sleep.
 
 use std::thread;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{Decision, Limiter, Refusal};
 use crate::time::Timestamp;
 
 impl<P> Decision<P> {
-    /// Waits on this thread for as long as it says, and gives what it holds.
+    /// Sleeps on this thread for the wait of the decision, and returns the permit.
     ///
     /// # Errors
     ///
@@ -24,9 +24,9 @@ impl<P> Decision<P> {
         Ok(permit)
     }
 
-    /// Waits for as long as it says by `sleep`, such as a runtime's, and gives what it holds.
+    /// Waits for the wait of the decision by `sleep`, such as that of a runtime, and returns the permit.
     ///
-    /// If the future is dropped meanwhile, so is what it holds. What was taken of a rate is spent then.
+    /// If the future is dropped during the wait, the permit is dropped. Permits that were taken of a rate are spent then.
     ///
     /// # Errors
     ///
@@ -43,15 +43,14 @@ impl<P> Decision<P> {
     }
 }
 
-/// Asks for `permits` until they are admitted, and sleeps on this thread meanwhile and until they may be
-/// used. The time is the limiter's.
+/// Asks for `permits` until they are admitted. Sleeps on this thread until it asks again, and until the request may go ahead.
+/// Times are those of the limiter's clock.
 ///
-/// A limiter that has requests wait decides itself how long; `patience` is for asking again.
+/// `timeout` limits the time until the last attempt. The wait of an admitted request is bounded by the limiter.
 ///
 /// # Errors
 ///
-/// The refusal, as soon as it is known that the time to ask again comes after `patience` has run out, or
-/// never.
+/// The refusal, as soon as the next time to ask again is after the timeout, or unknown.
 ///
 /// ```
 /// use leaparray::flow::{Rate, TokenBucket, acquire_blocking};
@@ -67,18 +66,18 @@ impl<P> Decision<P> {
 pub fn acquire_blocking(
     limiter: &(impl Limiter + ?Sized),
     permits: u64,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(), Refusal> {
-    acquire_by(limiter, permits, patience, thread::sleep)
+    acquire_by(limiter, permits, timeout, thread::sleep)
 }
 
 fn acquire_by(
     limiter: &(impl Limiter + ?Sized),
     permits: u64,
-    patience: Duration,
+    timeout: Duration,
     mut sleep: impl FnMut(Duration),
 ) -> Result<(), Refusal> {
-    let until = limiter.now().saturating_add(patience);
+    let until = limiter.now().saturating_add(timeout);
     loop {
         match ask(limiter, permits, until)? {
             Answer::Decided(decision) => return decision.sleep_by(sleep),
@@ -87,10 +86,10 @@ fn acquire_by(
     }
 }
 
-/// The same, with `sleep` for sleeping: a runtime's, or one that advances a clock by hand.
+/// The same, with `sleep` for sleeping: that of a runtime, or one that advances a clock by hand.
 ///
-/// If the future is dropped while it waits to ask again, nothing was taken; if it is while it waits to go
-/// ahead, what was taken is spent.
+/// If the future is dropped while it waits to ask again, no permit was taken. If it is dropped while it waits to go ahead,
+/// the permits are spent.
 ///
 /// # Errors
 ///
@@ -112,10 +111,10 @@ fn acquire_by(
 pub async fn acquire_with<S: Future>(
     limiter: &(impl Limiter + ?Sized),
     permits: u64,
-    patience: Duration,
+    timeout: Duration,
     mut sleep: impl FnMut(Duration) -> S,
 ) -> Result<(), Refusal> {
-    let until = limiter.now().saturating_add(patience);
+    let until = limiter.now().saturating_add(timeout);
     loop {
         match ask(limiter, permits, until)? {
             Answer::Decided(decision) => return decision.sleep_with(sleep).await,
@@ -127,9 +126,9 @@ pub async fn acquire_with<S: Future>(
 }
 
 enum Answer {
-    /// That is what it is.
+    /// The result is final.
     Decided(Decision),
-    /// Ask again after so long.
+    /// Ask again after this time.
     AskAgain(Duration),
 }
 
@@ -143,7 +142,7 @@ fn ask(
     let Some(refusal) = decision.refusal() else { return Ok(Answer::Decided(decision)) };
     match refusal.retry_at {
         Some(retry_at) if retry_at <= until => {
-            // A limiter that names a time that is past is not asked without a pause.
+            // If a limiter returns a time that has passed, a pause prevents a busy loop.
             let wait = retry_at.saturating_since(now).max(Duration::from_nanos(1));
             Ok(Answer::AskAgain(wait))
         }
@@ -168,7 +167,7 @@ mod tests {
         Rate::new(10, ms(1_000)).unwrap()
     }
 
-    /// What comes of a future that does not wait.
+    /// The output of a future that never waits.
     fn now<F: Future>(future: F) -> F::Output {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(output) => output,
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_is_slept_on_for_as_long_as_it_says() {
+    fn decision_sleeps_for_its_wait() {
         let refusal = Refusal::new(Reason::LimitReached, None);
         for (decision, expected, result) in [
             (Decision::Admitted(7), None, Ok(7)),
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_goes_with_the_future_that_holds_it() {
+    fn permit_is_dropped_with_its_future() {
         let permit = std::sync::Arc::new(());
         let decision = Decision::Wait(permit.clone(), ms(3));
         let mut waiting = Box::pin(decision.sleep_with(|_| std::future::pending::<()>()));
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_sleeps_until_the_time_to_ask_again() {
+    fn refused_request_sleeps_until_the_time_to_ask_again() {
         let clock = ManualClock::new(Timestamp::from_secs(60));
         let bucket = TokenBucket::with_clock(ten_a_second(), 1, clock.clone());
         let mut slept = Vec::new();
@@ -221,12 +220,12 @@ mod tests {
             acquire_by(&bucket, 1, ms(100), sleep).unwrap();
         }
         assert_eq!(slept, [ms(100), ms(100)]);
-        let sleep = |_| panic!("patience would run out");
+        let sleep = |_| panic!("the timeout would pass");
         assert!(acquire_by(&bucket, 1, ms(99), sleep).is_err());
     }
 
     #[test]
-    fn who_is_to_wait_does() {
+    fn admitted_request_sleeps_for_its_wait() {
         let clock = ManualClock::new(Timestamp::from_secs(60));
         let bucket = LeakyBucket::with_clock(ten_a_second(), ms(1_000), clock);
         let mut slept = Vec::new();
@@ -241,7 +240,7 @@ mod tests {
         assert_eq!(slept, [100, 200, 300, 400, 500].map(ms));
     }
 
-    /// One that says to come back at once.
+    /// A limiter that refuses with a time to ask again that has passed.
     struct Hasty(ManualClock);
 
     impl Limiter for Hasty {
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_without_a_pause() {
+    fn limiter_is_not_asked_without_a_pause() {
         let clock = ManualClock::new(Timestamp::from_secs(60));
         let mut pauses = 0;
         let sleep = |wait| {

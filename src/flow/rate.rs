@@ -1,4 +1,4 @@
-//! How often a permit comes.
+//! The rate of permits.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::RateError;
 use crate::time::{Divisor, saturating_nanos};
 
-/// So many permits in an interval, evenly: from one in 584 years to one a nanosecond.
+/// A number of permits in an interval, evenly spaced: from one in 584 years to one per nanosecond.
 ///
 /// ```
 /// use leaparray::flow::Rate;
@@ -26,7 +26,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `permits` in each `interval`.
+    /// A rate of `permits` in each `interval`.
     ///
     /// # Errors
     ///
@@ -52,10 +52,10 @@ impl Rate {
         Ok(Self { permits: Divisor::new(permits), nanos: Divisor::new(nanos) })
     }
 
-    /// When `permits`, of which there is one at least, have come since `since`; `None` if time ends before.
+    /// The time at which `permits`, at least one, have come since `since`; `None` if that is after the end of time.
     ///
-    /// To the nanosecond, rounded up. What is rounded does not add up: from a time that was come to in
-    /// this way, the next is counted as from the exact one.
+    /// The time is rounded up to a nanosecond. Rounding errors do not accumulate: if `since` was returned by this function, the
+    /// result is counted from the exact time.
     #[inline]
     pub(crate) fn after(&self, since: u64, permits: u64) -> Option<u64> {
         if self.is_whole() {
@@ -64,21 +64,20 @@ impl Rate {
         self.after_in_parts(since, permits)
     }
 
-    /// Out of line, so that who needs none of it has room in the registers.
+    /// Out of line: its caller then keeps more values in registers on the path that does not need it.
     #[inline(never)]
     fn after_in_parts(&self, since: u64, permits: u64) -> Option<u64> {
-        // Apart from what `since` tells, so that a processor can do both at once.
+        // Independent of `since`, so that a processor can compute both at once.
         let (nanos, rest) = self.divide(permits)?;
         let up = u64::from(rest > self.rounded(since));
         since.checked_add(nanos.checked_add(up)?)
     }
 
-    /// By how many parts of a nanosecond a time was rounded up, of which there are as many as permits.
+    /// The part of a nanosecond by which a time was rounded up, in units of 1 / permits.
     ///
-    /// The exact times lie on a grid: the k-th permit of all time comes at k · nanos / permits. `time` is
-    /// such a time, rounded up, and perhaps an offset that stays. That makes
-    /// (time · permits mod nanos) mod permits. An offset that has come to reach the next time of the grid
-    /// is taken for none, once.
+    /// The exact times lie on a grid: the k-th permit of all time comes at k · nanos / permits. `time` is such a time, rounded
+    /// up, plus perhaps a constant offset. So the part is (time · permits mod nanos) mod permits. An offset that reaches the
+    /// next time of the grid counts as none, once.
     #[inline]
     pub(crate) fn rounded(&self, time: u64) -> u64 {
         let within = u128::from(self.nanos.divide(time).1);
@@ -86,14 +85,14 @@ impl Rate {
         self.permits.divide(past).1
     }
 
-    /// How long `permits` take, rounded up; `None` if time ends before.
+    /// The time that `permits` take, rounded up; `None` if that is after the end of time.
     #[inline]
     pub(crate) fn duration(&self, permits: u64) -> Option<u64> {
         let (nanos, rest) = self.divide(permits)?;
         nanos.checked_add(u64::from(rest != 0))
     }
 
-    /// How long `permits` take, in nanoseconds and parts of one; `None` if time ends before.
+    /// The time that `permits` take, in nanoseconds and parts of one; `None` if that is after the end of time.
     #[inline]
     fn divide(&self, permits: u64) -> Option<(u64, u64)> {
         let parts = u128::from(permits) * u128::from(self.nanos.value());
@@ -101,14 +100,14 @@ impl Rate {
         Some((u64::try_from(nanos).ok()?, rest))
     }
 
-    /// How many permits come in so many nanoseconds and parts of one, rounded down.
+    /// The number of permits that come in a time of nanoseconds and parts of one, rounded down.
     pub(crate) fn permits_in(&self, nanos: u64, parts: u64) -> u64 {
         let parts = u128::from(nanos) * u128::from(self.permits.value()) + u128::from(parts);
-        // At most one a nanosecond.
+        // At most one per nanosecond.
         u64::try_from(self.nanos.divide_wide(parts).0).unwrap_or(u64::MAX)
     }
 
-    /// How many nanoseconds a permit takes, rounded down.
+    /// The nanoseconds that a permit takes, rounded down.
     pub(crate) const fn whole_nanos(&self) -> u64 {
         self.permits.divide(self.nanos.value()).0
     }
@@ -127,7 +126,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Of two numbers that are not zero, by Euclid.
+/// The greatest common divisor of two numbers that are not zero, by Euclid's algorithm.
 const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -142,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_rounded_does_not_add_up() {
+    fn rounding_errors_do_not_accumulate() {
         let second = Duration::from_secs(1);
         for permits in [3, 7, 60, 999_983, 1_000_000, 333_333_333] {
             let rate = Rate::new(permits, second).unwrap();
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_is_none_is_refused() {
+    fn invalid_rates_are_refused() {
         let second = Duration::from_secs(1);
         assert_eq!(Rate::new(0, second), Err(RateError::ZeroPermits { interval: second }));
         assert_eq!(Rate::new(5, Duration::ZERO), Err(RateError::ZeroInterval { permits: 5 }));

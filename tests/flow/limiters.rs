@@ -131,11 +131,11 @@ fn asking_again_is_worth_while_at_the_time_that_was_named() {
 }
 
 #[test]
-fn patience_runs_out_before_the_wait_not_after() {
+fn timeout_passes_before_the_wait_not_after() {
     let clock = ManualClock::new(at(5_000));
     let bucket = TokenBucket::with_clock(rate(1, 1_000), 1, clock.clone());
     assert!(bucket.try_acquire().is_admitted());
-    let patience = |millis| {
+    let with_timeout = |millis| {
         let sleep = |wait| {
             clock.advance(wait);
             ready(())
@@ -143,9 +143,9 @@ fn patience_runs_out_before_the_wait_not_after() {
         let acquire = pin!(acquire_with(&bucket, 1, ms(millis), sleep));
         acquire.poll(&mut Context::from_waker(Waker::noop())).map(|result| result.is_ok())
     };
-    assert_eq!(patience(999), Poll::Ready(false));
+    assert_eq!(with_timeout(999), Poll::Ready(false));
     assert_eq!(clock.now(), at(5_000), "nobody slept");
-    assert_eq!(patience(1_000), Poll::Ready(true));
+    assert_eq!(with_timeout(1_000), Poll::Ready(true));
     assert_eq!(clock.now(), at(6_000));
 }
 
