@@ -1,4 +1,4 @@
-//! What a rollover does to who is in the middle of something. `stress-tests` has many of both at once.
+//! Rollovers beside a thread in the middle of an operation. `checks/stress-tests` has many of both at once.
 
 use std::time::Duration;
 

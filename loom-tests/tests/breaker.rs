@@ -68,7 +68,7 @@ fn one_of_those_who_race_for_a_probe() {
 
 /// One is dropped on another thread, and one kept there, while here another one ends.
 #[test]
-fn a_promise_counts_once_on_whichever_thread() {
+fn permit_counts_once_on_whichever_thread() {
     explore(Some(2), || {
         let breaker = breaker(9, STRICT);
         let [dropped, kept, mine] = [(); 3].map(|()| permit(&breaker, 0));

@@ -43,8 +43,8 @@ pub trait Bucket: Default + Send + Sync {
 
     /// The counts of this bucket.
     ///
-    /// The array may call this while the bucket is being reset, and then discards the result. It should not panic: each
-    /// rotation of the ring calls it again.
+    /// The array may call this while the bucket is being reset, and then discards the result. It must not panic: otherwise,
+    /// each later rotation calls it again for the same bucket, and panics too.
     fn total(&self) -> Self::Total;
 
     /// Empties the bucket for its next use. It may keep memory that it has allocated.

@@ -20,7 +20,7 @@ use crate::time::{Timestamp, WindowConfig};
 /// [`BucketWrap`](crate::BucketWrap) in, so a thread that still has the stale one pinned adds to a bucket that has left
 /// the window, and never to another bucket.
 ///
-/// Every operation takes `now`; the array has no clock. Memory is allocated with the first use of each slot. In steady
+/// Every operation takes `now`; the array has no clock. Memory is allocated when it is first needed. In steady
 /// state, a rotation recycles wraps and allocates nothing, unless the retired ones are still pinned. Reads allocate
 /// nothing, except for [`account`](Self::account).
 ///
@@ -143,8 +143,8 @@ impl<B: Bucket> LeapArray<B> {
     ) -> Option<u32> {
         while let Some(index) = unused {
             // Checked once no other thread can take this wrap. If the wrap was last used for this very bucket, it has been in
-            // the slot, so `observed` is not there any more, which is found here. So no two wraps ever have the same
-            // start, on which all comparisons of starts rely.
+            // the slot, so `observed` is not there any more, which is found here. So no wrap is used twice for the
+            // same bucket, and no two wraps of one bucket are ever in its slot. All comparisons of starts rely on this.
             if !ring.is_in_slot(observed.index(), observed.start()) {
                 stall::at(Point::RecycleRefused);
                 self.edit_retired(spare, |list| list.return_free(index));
@@ -155,7 +155,7 @@ impl<B: Bucket> LeapArray<B> {
             }
             stall::at(Point::RecycleRefused);
             unused = self.edit_retired(spare, |list| {
-                // A reader of the account has found the wrap in an older list, and has it pinned.
+                // A thread with an old index, of a slot or of an older list, has the wrap pinned.
                 list.return_free(index);
                 list.take_free(ring)
             });
@@ -208,8 +208,8 @@ impl<B: Bucket> LeapArray<B> {
         if covered.contains(&previous) { self.wrap(previous) } else { None }
     }
 
-    /// The buckets that the window covers at `now`, from the oldest to the newest, without those in which no thread has
-    /// recorded.
+    /// The buckets that the window covers at `now`, from the oldest to the newest, without those that no thread has asked
+    /// for by [`current_bucket`](Self::current_bucket).
     pub fn values(&self, now: Timestamp) -> impl Iterator<Item = BucketGuard<'_, B>> {
         self.wraps(self.config.covered(now))
     }
@@ -240,7 +240,7 @@ impl<B: Bucket> LeapArray<B> {
         (held.start() == self.config.start_of(number)).then_some(held)
     }
 
-    /// The end of the newest bucket in which a thread has recorded; `None` if there is none.
+    /// The end of the newest bucket that a thread has asked for by `current_bucket`; `None` if there is none.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
         // A wrap that has left its slot is older than the one that is there now.
         let newest = self.ring.get()?.pin_all().flatten().map(|wrap| wrap.start()).max()?;

@@ -55,8 +55,8 @@ impl<B: Bucket> Retired<B> {
         });
     }
 
-    /// Adds a wrap that the caller has pinned, so that it cannot have been reclaimed, unless another thread has added it.
-    /// A start identifies a wrap, since each bucket has one wrap at most.
+    /// Adds a wrap, unless another thread has added it already. The caller has it pinned, so it has not been reclaimed. A start
+    /// identifies a retired wrap, since no two wraps of one bucket are ever in its slot.
     pub(crate) fn retire(&mut self, wrap: &BucketGuard<'_, B>) {
         let (index, start) = (wrap.index(), wrap.start());
         if !self.pending.iter().any(|pending| pending.start == start) {

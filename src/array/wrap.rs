@@ -16,7 +16,8 @@ use crate::time::Timestamp;
 // In this order: the fields that a sum reads are adjacent.
 #[repr(C)]
 pub struct BucketWrap<B> {
-    /// The start while the wrap is in its slot or about to be, otherwise [`UNUSED`]: the version for reads without a pin.
+    /// The version for reads without a pin: the start, set before the wrap is put into its slot, and [`UNUSED`] soon after it
+    /// is replaced. A wrap that lost the race for its slot keeps the start, with empty counters, until it is recycled.
     live: AtomicU64,
     bucket: B,
     start: AtomicU64,
@@ -90,11 +91,12 @@ impl<B> BucketWrap<B> {
         self.pins.fetch_sub(1, Ordering::Release);
     }
 
-    /// Whether no thread has the wrap pinned. If the caller has made the validation of later pins fail, this stays true.
+    /// Whether no thread has the wrap pinned. If it is true, and the caller has made the validation of later pins
+    /// fail, no thread uses the wrap from then on. A later pin may still appear until its validation fails.
     pub(crate) fn is_unpinned(&self) -> bool {
         stall::at(Point::Unplaced);
         // A read-modify-write, so that it is ordered before or after each pin; a load could miss a pin whose validation
-        // misses the change of the start. Acquire: pairs with the Release in `unpin`, and shows all adds. Release: pairs with
+        // misses the change of the slot or of the start. Acquire: pairs with the Release in `unpin`, and shows all adds. Release: pairs with
         // the Acquire in `pin`.
         self.pins.fetch_add(0, Ordering::AcqRel) == 0
     }
@@ -117,8 +119,8 @@ impl<B: Bucket> BucketWrap<B> {
         }
     }
 
-    /// Empties a wrap that belongs to the caller, and gives it a start. `false` if a reader that has found the wrap in an
-    /// older list has it pinned.
+    /// Empties a wrap that belongs to the caller, and gives it a start. `false` if a thread with an old index has
+    /// the wrap pinned.
     pub(crate) fn recycle(&self, start: Timestamp) -> bool {
         // Relaxed: `is_unpinned` releases this store to a thread that pins the wrap later.
         self.start.store(UNUSED, Ordering::Relaxed);

@@ -59,8 +59,8 @@ impl MetricBucket {
     }
 
     const fn writer(&self) -> SharedWriter<'_> {
-        // No fence for a thread that was lent the bucket by the one that holds its wrap: each counter is reset after
-        // the release fence in `BucketWrap::renew`, and every add is a read-modify-write, which continues that release
+        // No fence for a thread that was lent the bucket by the thread that has its wrap pinned: each counter is reset after
+        // the release fence in `BucketWrap::recycle`, and every add is a read-modify-write, which continues that release
         // sequence. So a read that sees the add also sees that the previous use has ended.
         SharedWriter(&self.cell)
     }

@@ -36,7 +36,7 @@ impl NodeConfig {
     /// # Errors
     ///
     /// A [`NodeConfigError`] if the short window is no view over the long one, or if a second is no whole number of buckets
-    /// of the long one: [`poll_seconds`](crate::ResourceNode::poll_seconds) returns the buckets of whole seconds.
+    /// of the long one: [`poll_seconds`](crate::ResourceNode::poll_seconds) adds buckets up to whole seconds.
     pub const fn new(second: WindowConfig, minute: WindowConfig) -> Result<Self, NodeConfigError> {
         if let Err(error) = second.buckets_per_sample(&minute) {
             return Err(NodeConfigError::NoView(error));

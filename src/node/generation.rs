@@ -25,7 +25,7 @@ pub(crate) struct Generation<C> {
 }
 
 impl<C: Clock + Clone> Generation<C> {
-    /// The first geometry of a node that was made at that time.
+    /// A geometry of a node that was made at `made`.
     pub(crate) fn new(config: NodeConfig, clock: C, made: Timestamp) -> Self {
         let minute = SlidingWindow::made_at(*config.minute(), clock, made);
         let second = minute.view(*config.second()).expect("checked when the config was made");
@@ -63,7 +63,7 @@ impl<C: Clock> Generation<C> {
         span.buckets(array.config()).map(|numbers| array.totals(numbers)).unwrap_or_default()
     }
 
-    /// The end of the newest bucket in which anything was recorded or reserved; `None` if there is none.
+    /// The end of the newest bucket in which a thread has recorded, or asked for a reservation; `None` if there is none.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
         let reserved = self.reserved.get().and_then(LeapArray::newest_end);
         self.minute.array().newest_end().max(reserved)

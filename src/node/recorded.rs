@@ -5,8 +5,8 @@ use super::generation::Generation;
 use crate::time::{Clock, Timestamp};
 
 impl<C: Clock> ResourceNode<C> {
-    /// A time before which everything was recorded: the end of the newest bucket in which anything was recorded or
-    /// reserved; if there is none, the end of the bucket in which the node was made.
+    /// A time before which everything was recorded: the end of the newest bucket in which a thread has recorded, or asked
+    /// for a reservation; if there is none, the end of the bucket in which the node was made.
     ///
     /// This may miss records that other threads make at the same time.
     pub(crate) fn recorded_before(&self) -> Timestamp {

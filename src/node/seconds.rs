@@ -57,7 +57,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     }
 
     /// The seconds of the long window that are complete at `now` and that the cursor has not delivered before. Seconds
-    /// without any event are left out. After Sentinel's `metrics`.
+    /// without any record are left out. After Sentinel's `metrics`.
     ///
     /// The long window should be at least two seconds long, and polled before a second has left it: a shorter window has a
     /// whole second for a moment only.

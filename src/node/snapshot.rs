@@ -115,7 +115,8 @@ impl NodeSnapshot {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct WindowSnapshot {
-    /// The divisor of rates: the interval of the window, or the age of a node that is younger.
+    /// The divisor of rates: the interval of the window, or, for a younger node, the time from the start of the bucket in which
+    /// it was made to the end of the current one.
     #[cfg_attr(
         feature = "serde",
         serde(with = "crate::time::serde_nanos", rename = "length_nanos")

@@ -29,11 +29,14 @@ impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full { max, name } => {
-                write!(f, "no room for resource {name:?}: the registry is limited to {max}")
+                write!(
+                    f,
+                    "no room for resource {name:?}: the registry is limited to {max} resources"
+                )
             }
             Self::TooManyContexts { max, resource, context } => write!(
                 f,
-                "no room for context {context:?}: resource {resource:?} is limited to {max}"
+                "no room for context {context:?}: resource {resource:?} is limited to {max} contexts"
             ),
         }
     }

@@ -5,7 +5,7 @@ use crate::sync::{Arc, AtomicU64, Ordering, Slot};
 
 /// The geometry, and the number of times that a change of it has begun or ended.
 ///
-/// A thread that changes the geometry stores it, counts the begin of the change, visits the listed nodes, and counts the
+/// A thread that changes the geometry stores it, counts the start of the change, visits the listed nodes, and counts the
 /// end. A thread that makes a node lists it and then reads the count. Both access `turns` by read-modify-writes, so one is
 /// ordered before the other. If the change comes first, the thread that made the node sees it; otherwise, the thread that
 /// makes the change finds the node.

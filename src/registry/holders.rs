@@ -42,7 +42,7 @@ impl Holders {
             self.0.fetch_sub(1, Ordering::Relaxed);
             return false;
         }
-        // After the add: a watch that began before it cannot end in an eviction.
+        // After the add, and before this holder is removed: a watch that began before the add cannot end in an eviction.
         self.0.fetch_and(!WATCHED, Ordering::Relaxed);
         true
     }

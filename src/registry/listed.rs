@@ -85,8 +85,8 @@ impl<C: Clock + Clone> Listed<C> {
     /// Changes the geometry of the node and of the contexts, for the thread that has just listed the resource.
     pub(crate) fn reconfigure(&self, config: NodeConfig) {
         self.node.reconfigure(config);
-        // A thread that appends a context reads the geometry of the node before, and takes its turn after. So either the
-        // context is found here, or that thread reads the new geometry.
+        // A thread that appends a context takes its turn after that, and then reads the geometry of the node again. So either
+        // the context is found here, or that thread reads the new geometry.
         self.common.geometry.take_turn();
         self.contexts().for_each(|context| context.node().reconfigure(config));
     }

@@ -41,7 +41,7 @@ points! {
     Emptied,
     /// It has its start, and is not live yet.
     Started,
-    /// A reader has the wrap pinned, and the wrap is not back on the list yet.
+    /// The wrap was not used, and is not back on the list yet.
     RecycleRefused,
     /// A new index was taken, and there is no wrap of it yet.
     IndexTaken,

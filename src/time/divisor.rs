@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers of any size, also near a power of two, near a half of one, and near the maximum.
+    /// Numbers of any size, also near powers of two, near half of the maximum, and near the maximum.
     fn number() -> impl Strategy<Value = u64> {
         let near =
             (0..64_u32, -2..3_i64).prop_map(|(bit, off)| (1_u64 << bit).wrapping_add_signed(off));

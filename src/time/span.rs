@@ -31,7 +31,7 @@ impl Span {
         Timestamp::from_nanos(self.first)
     }
 
-    /// `len` nanoseconds from `start` on, cut at the end of time.
+    /// `nanos` nanoseconds from `start` on, cut at the end of time.
     pub(crate) const fn of(start: Timestamp, nanos: u64) -> Self {
         let first = start.as_nanos();
         Self { first, end: End::Whole(first.saturating_add(nanos - 1)) }
@@ -44,7 +44,7 @@ impl Span {
         let first = self.first.div_ceil(len);
         let last = match self.end {
             End::Now(now) => now / len,
-            // A bucket is included only if its last nanosecond is.
+            // A bucket is included only if its last nanosecond is, except for the last bucket of all, which the end of time cuts.
             End::Whole(end) => match end.checked_add(1) {
                 Some(after) => (after / len).checked_sub(1)?,
                 None => end / len,
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(last.buckets(&config(1_000)), Some(10..=10));
         assert_eq!(last.buckets(&config(2_000)), Some(5..=5));
         assert_eq!(last.buckets(&config(4_000)), None, "it began at 8 s");
-        // More buckets than the ring has: nothing may have been recorded for a while.
+        // More buckets than the ring has, as after a long time without records.
         assert_eq!(Span::until_now(t(0), t(600_000)).buckets(&config(1_000)), Some(0..=600));
     }
 

@@ -14,7 +14,7 @@ const MIN_BUCKET_NANOS: u64 = 2;
 
 /// The geometry of a window: the number of its buckets, and their total length.
 ///
-/// It is validated when it is made, so functions that take one do not fail. With L the
+/// It is validated when it is made, so no function can be passed an invalid one. With L the
 /// [bucket length](Self::bucket_len) and N the [sample count](Self::sample_count), the time `t`
 /// falls into the bucket number `k(t) = floor(t / L)`, which starts at `k · L` and is in slot
 /// `k mod N`. A read at `now` covers exactly the buckets `k(now) − N + 1 ..= k(now)`.

@@ -224,7 +224,7 @@ fn a_probe_comes_a_second_after_the_last_that_got_through() {
 }
 
 #[test]
-fn a_promise_is_kept_once_however_it_ends() {
+fn permit_counts_once_however_it_ends() {
     let (breaker, _) = breaker(BreakerConfig::default(), Strict);
     let acquire = || breaker.try_acquire().into_result().expect("protected").0;
     acquire().accept();
@@ -256,7 +256,7 @@ fn a_promise_is_kept_once_however_it_ends() {
 }
 
 #[tokio::test]
-async fn a_promise_can_live_as_long_as_it_likes() {
+async fn owned_permit_is_accepted_on_another_task() {
     let clock = ManualClock::new(NOON);
     let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
     let acquire = || breaker.try_acquire_owned().into_result().expect("protected").0;

@@ -42,7 +42,7 @@ fn contexts_have_nodes_of_their_own_and_one_sum() {
     assert_eq!(refused, RegistryError::TooManyContexts { max: 2, resource, context });
     assert_eq!(
         refused.to_string(),
-        r#"no room for context "more": resource "orders" is limited to 2"#
+        r#"no room for context "more": resource "orders" is limited to 2 contexts"#
     );
     assert_eq!(registry.refused(), 1);
     let again = batch.in_context("web").unwrap();

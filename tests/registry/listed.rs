@@ -87,7 +87,10 @@ fn no_more_than_the_cap_whoever_races() {
 fn the_cap_may_be_nothing() {
     let (registry, _) = registry_of(RegistryConfig::default().max_resources(0).max_contexts(0));
     let error = registry.resource("a").unwrap_err();
-    assert_eq!(error.to_string(), r#"no room for resource "a": the registry is limited to 0"#);
+    assert_eq!(
+        error.to_string(),
+        r#"no room for resource "a": the registry is limited to 0 resources"#
+    );
     assert!(registry.is_empty() && registry.get("a").is_none() && !registry.remove("a"));
     assert_eq!(Registry::new().max_resources(), 10_000);
 }

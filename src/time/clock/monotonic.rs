@@ -13,11 +13,10 @@ use crate::time::timestamp::{Timestamp, saturating_nanos};
 /// It starts at the system's time of day and does not follow later jumps of that. On one thread, it never goes back. Between
 /// threads, it may go back by the difference between the counters of their cores, and because a core may read its counter
 /// before the loads that precede it: by nanoseconds as a rule, and by up to 26 µs on a virtual machine with several times
-/// more threads than cores. It stays some 0.3 µs behind the operating system's clock, for any run time. If a reader is
+/// more threads than cores. It is at most some 0.3 µs behind the operating system's clock, for any run time. If a reader is
 /// preempted in the middle of a correction, the clock falls behind further, until the next correction at most 0.3 ms later.
 /// A reader that finds a correction due makes it; there is no background thread. Without a usable counter, `quanta` reads
-/// the operating system's
-/// clock instead.
+/// the operating system's clock instead.
 ///
 /// Clones share one timeline. If the time of day is set between the making of two clocks, they differ. So windows that
 /// should agree need clones of one clock.

@@ -11,7 +11,7 @@ pub trait Source {
     fn reference(&self) -> u64;
 }
 
-/// The longest time between two corrections, 2¹⁸ ns = 262 µs.
+/// The longest time after a correction in which readings use the counter alone, 2¹⁸ ns = 262 µs.
 const HOLD: u64 = 1 << 18;
 
 /// The slowdown of the counter, 2⁻¹⁰ or some 1,000 ppm: twice the rate at which the operating system slews its own clock,
@@ -61,7 +61,7 @@ impl<S: Source> Steering<S> {
         // Relaxed: a stale value causes one needless correction.
         let due = self.due.load(Ordering::Relaxed);
         let counter = self.slowed_counter();
-        // Below `due`, by no more than `HOLD`: one comparison for both.
+        // Below `due`, by no more than `HOLD + LEAD`: one comparison for both.
         if due.wrapping_sub(counter).wrapping_sub(1) >= HOLD + LEAD {
             return self.corrected(offset, due);
         }
@@ -77,7 +77,7 @@ impl<S: Source> Steering<S> {
     #[cold]
     fn corrected(&self, seen: u64, due: u64) -> u64 {
         // The reference is read between two reads of the counter. A thread that stalls there finds an offset that is too
-        // low, and a due time that is too early. Both make the clock slow, and neither makes it fast.
+        // low, which makes the clock slow, and a due time that is too early, which causes an early correction.
         let before = self.slowed_counter();
         let reference = self.source.reference();
         let counter = self.slowed_counter();

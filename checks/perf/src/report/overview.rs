@@ -99,7 +99,7 @@ fn text(sets: &[Set]) -> String {
         "\
 # Performance
 
-<!-- Written by the program in `perf`, numbers and words. Do not edit: run it again. -->
+<!-- Written by the program in `checks/perf`, numbers and words. Do not edit: run it again. -->
 
 ```sh
 cargo run --release --manifest-path checks/perf/Cargo.toml

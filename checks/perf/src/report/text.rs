@@ -43,7 +43,7 @@ fn introduction(measured: &Measured) -> String {
         "\
 # Performance on {processor}
 
-<!-- Written by the program in `perf`, numbers and words. Do not edit: run it again. -->
+<!-- Written by the program in `checks/perf`, numbers and words. Do not edit: run it again. -->
 
 [All processors](../PERFORMANCE.md)
 
@@ -200,7 +200,7 @@ and named at the end of the peers.
 
 The windows are so long that nothing comes free while they are measured. At 3 permits a millisecond no
 permit takes a whole number of nanoseconds, and the bucket is never full: each due time is rounded, which
-takes divisions. A breaker's promise is let go of unkept; of one that is failing, those who are to be admitted
+takes divisions. A breaker's permit is dropped without an outcome; of one that is failing, those who are to be admitted
 draw high and the others low, and who draws takes no time. Who enters a `ResourceNode` by a limiter reads what
 has passed the node in its last second, and asks the limiter; if all permits of that are taken, it does not read.
 
