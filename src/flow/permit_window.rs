@@ -1,4 +1,4 @@
-//! The permits of a sliding window, in one word that decides.
+//! The permits of a sliding window, decided by one word.
 
 use std::time::Duration;
 
@@ -7,26 +7,32 @@ use super::{Decision, LimitError, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Timestamp, WindowConfig, run};
 
-/// How many permits were taken in the last buckets: never more than were free, whoever races.
+/// The number of permits that were taken in each of the last buckets.
 ///
-/// One word holds the newest bucket and the permits of the window that ends with it, so that to look and
-/// to take is one compare-exchange. When time goes on, the bucket is closed first: nobody takes any more
-/// of it, and what was taken in it is final. That is noted in its slot, by whoever comes first, and the
-/// next bucket is opened with what the others of its window have. Each of these steps is a
-/// compare-exchange that anybody can do for anybody else, so that nobody waits for one that has stalled.
+/// # Taking permits
 ///
-/// The word only grows: by its bucket, then closed or not, then its permits. So does each slot's.
+/// The word `newest` is `{ bucket, closed: 1, permits of the window that ends with it }`. One compare-exchange on it checks
+/// and takes permits, so threads that race never take more than are left.
+///
+/// # Going to a later bucket
+///
+/// 1. *Close* the newest bucket, by setting the flag. From then on, no permit is taken of it.
+/// 2. *Note* the permits of the closed bucket in its slot.
+/// 3. *Open* the later bucket, with the sum of the notes of its window.
+///
+/// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a stalled one. The word only
+/// grows, and so does each slot, so a step that is made twice fails.
 #[derive(Debug)]
 pub(super) struct PermitWindow {
     config: WindowConfig,
-    /// The flag of a word says that its bucket is closed.
+    /// The flag of a word: its bucket is closed.
     layout: Layout,
     /// The newest bucket, and the permits of the window that ends with it.
     newest: AtomicU64,
-    /// By slot: a bucket that is closed, and the permits that were taken in it.
+    /// By slot: a closed bucket and the permits that were taken in it.
     closed: Box<[AtomicU64]>,
-    /// Which is the oldest bucket with permits of the window that ends with the newest one, as was found when
-    /// that was opened, or one before it.
+    /// The oldest bucket with permits of the window that ends with the newest bucket, as found when that was opened; or an
+    /// older bucket.
     oldest: AtomicU64,
 }
 
@@ -42,12 +48,12 @@ impl PermitWindow {
         &self.config
     }
 
-    /// The most permits that a window of that geometry can have.
+    /// The maximum number of permits in a window of that geometry.
     pub(super) const fn max_permits(config: &WindowConfig) -> u64 {
         Layout::of(config).max_count()
     }
 
-    /// Whether a window of that geometry can have so many.
+    /// Whether a window of that geometry can have that many permits.
     pub(super) const fn check(config: &WindowConfig, limit: u64) -> Result<(), LimitError> {
         let max = Self::max_permits(config);
         if limit > max {
@@ -57,7 +63,7 @@ impl PermitWindow {
         Ok(())
     }
 
-    /// Takes `permits` if as many are free, as `quota` has it.
+    /// Takes `permits`, if `quota` has as many left.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     pub(super) fn take(&self, now: Timestamp, permits: u64, quota: &impl Quota) -> Decision {
@@ -83,13 +89,13 @@ impl PermitWindow {
                 }
                 continue;
             }
-            // Relaxed: it goes on with the release sequence of who opened the bucket, and it is the
-            // order of the word alone by which permits are taken.
+            // Relaxed: this continues the release sequence of the thread that opened the bucket, and the modification order of
+            // the word decides which thread takes permits.
             match self.newest.compare_exchange_weak(
                 word,
                 word + permits,
                 Ordering::Relaxed,
-                // As in `load`, which would take more instructions here.
+                // Acquire: as in `load`, which would take more instructions here.
                 Ordering::Acquire,
             ) {
                 Ok(_) => return Decision::Admitted(()),
@@ -106,19 +112,18 @@ impl PermitWindow {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// What to tell who asks for so many of a full window; the word, if that is of another window by now.
+    /// The refusal of a request for `permits` of a full window; or the word, if another window is the newest by now.
     #[inline]
     fn refuse(&self, word: u64, permits: u64, quota: &impl Quota) -> Result<Refusal, u64> {
         let newest = self.layout.read(word);
         let full = Full { number: newest.number, taken: newest.count, permits };
         let refusal = quota.refuse(self, &full);
-        // What was looked at for that may be of a later bucket by now. Whoever finds such a thing has acquired
-        // it, and finds the word changed.
+        // The quota may have read notes of a later bucket. Then it has acquired them, and finds the word changed.
         let found = self.load();
         if self.layout.is_same_bucket(word, found) { Ok(refusal) } else { Err(found) }
     }
 
-    /// One step towards a bucket that is not older than `number`, and the word after it.
+    /// Makes one step towards a bucket that is not older than `number`, and returns the word after it.
     #[cold]
     fn roll(&self, word: u64, number: u64, quota: &impl Quota) -> u64 {
         let newest = self.layout.read(word);
@@ -134,13 +139,13 @@ impl PermitWindow {
         let permits = self.permits_in(&newest);
         self.note(newest.number, permits);
         quota.close(newest.number, newest.count, permits);
-        // Who closed it had seen a later one.
+        // The thread that closed the bucket had a `now` in a later one.
         self.open(word, number.max(newest.number + 1))
     }
 
-    /// Notes what was taken in a bucket that is closed, unless somebody has.
+    /// Notes the permits of a closed bucket, unless another thread has.
     ///
-    /// Should others have gone on meanwhile, and `permits` be nonsense, then they have noted it before.
+    /// If other threads have already opened a later bucket, `permits` may be wrong; but then they have noted the bucket before.
     fn note(&self, number: u64, permits: u64) {
         let slot = &self.closed[self.config.slot_of(number)];
         let closed = self.layout.flagged(self.layout.word(number, 0));
@@ -155,18 +160,17 @@ impl PermitWindow {
         }
     }
 
-    /// Opens a bucket, with what those before it in its window have, and gives the word after that.
+    /// Opens a bucket, with the noted permits of its window, and returns the word after that.
     fn open(&self, word: u64, number: u64) -> u64 {
         let opened = self.layout.word(number, self.noted(number));
-        // Release: who sees the bucket open finds what was noted of those before it, by this thread or
-        // by whoever it has seen to have noted it. Against the very word that was seen closed: while
-        // that is there, so is what was added up.
+        // Release: a thread that sees the bucket open finds the notes of the buckets before it, by this thread or by a thread
+        // whose notes it has acquired. The compare-exchange is against the word that was seen closed: as long as that word is
+        // there, the notes that were added up are current.
         match self.newest.compare_exchange(word, opened, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => {
                 let oldest = self.notes(number).find(|&(_, permits)| permits > 0);
-                // Release: who finds it finds the bucket open, and so a word that is not that of an earlier
-                // one. Who stalls before this, and stores late, stores one that was the oldest of an older
-                // window.
+                // Release: a thread that finds it also finds this bucket open, or a later one. A thread that stalls before
+                // this store may store the oldest bucket of an older window.
                 self.oldest.store(oldest.map_or(number, |(oldest, _)| oldest), Ordering::Release);
                 opened
             }
@@ -174,14 +178,12 @@ impl PermitWindow {
         }
     }
 
-    /// What was noted of the window that ends with a bucket: that which is before it, while it is the
-    /// newest.
+    /// The noted permits of the window that ends with a bucket: those of the buckets before it, while it is the newest.
     fn noted(&self, number: u64) -> u64 {
         self.notes(number).map(|(_, permits)| permits).sum()
     }
 
-    /// The buckets of the window that ends with `number` of which something was noted, and their permits,
-    /// in the order of time.
+    /// The noted buckets of the window that ends with `number`, and their permits, from the oldest to the newest.
     fn notes(&self, number: u64) -> impl Iterator<Item = (u64, u64)> {
         let numbers = run(number, self.closed.len() as u64);
         let (newer, older) = self.closed.split_at(self.config.slot_of(*numbers.start()));
@@ -190,21 +192,21 @@ impl PermitWindow {
             .filter_map(|(number, slot)| Some((number, self.note_in(slot, number)?)))
     }
 
-    /// What was noted of a bucket, if its slot is not another's.
+    /// The noted permits of a bucket; `None` if its slot has another bucket.
     fn note_in(&self, slot: &AtomicU64, number: u64) -> Option<u64> {
-        // Acquire: pairs with the Release in `note`. Who finds a later bucket there than it looked
-        // for finds the word changed, too.
+        // Acquire: pairs with the Release in `note`. A thread that finds a later bucket in the slot also finds the word
+        // changed.
         let note = self.layout.read(slot.load(Ordering::Acquire));
         (note.number == number && note.flag).then_some(note.count)
     }
 
-    /// What was taken in the newest bucket itself.
+    /// The permits that were taken in the newest bucket itself.
     fn permits_in(&self, newest: &Word) -> u64 {
         let before = self.notes(newest.number).filter(|&(number, _)| number < newest.number);
         newest.count.saturating_sub(before.map(|(_, permits)| permits).sum())
     }
 
-    /// The permits that the window has at `now`, without anything being closed for that.
+    /// The permits of the window at `now`. Closes no bucket.
     pub(super) fn permits(&self, now: Timestamp) -> u64 {
         let number = self.config.bucket_number(now);
         let mut word = self.load();
@@ -225,17 +227,17 @@ impl PermitWindow {
         }
     }
 
-    /// When so many of the permits will have left that the window has which ends with bucket `number`; the
-    /// look is worth something if that is still the newest afterwards. `None` if time ends before.
+    /// The time at which `permits` of the window that ends with bucket `number` will have left it. Valid if that bucket is
+    /// still the newest one afterwards. `None` if that is after the end of time.
     //
-    // Out of line: a decision that admits has room in the registers then. Not all of the refusal, which is
-    // larger than what is returned in registers: who reads it from memory waits for what was just written.
+    // Out of line, so that a decision that admits has more registers. Not the whole refusal: it is too large to be returned in
+    // registers, and a caller that reads it from memory waits for the stores that have just been made.
     #[inline(never)]
     pub(super) fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
         // Acquire: pairs with the Release in `open`.
         let oldest = self.oldest.load(Ordering::Acquire);
-        // If it is newer than the bucket, the word has changed since. If it was the oldest of an older window,
-        // and is in this one with permits, then it is the oldest of this one, too.
+        // If it is newer than the bucket, the word has changed since. If it was the oldest bucket of an older window, and is in
+        // this window with permits, it is the oldest of this one as well.
         let is_within = number.wrapping_sub(oldest) < self.closed.len() as u64;
         if is_within && (oldest == number || self.has_noted(oldest, permits)) {
             return self.leaves_at(oldest);
@@ -243,7 +245,7 @@ impl PermitWindow {
         self.look_when_leave(number, permits)
     }
 
-    /// Whether so many were noted of a bucket.
+    /// Whether at least `permits` were noted of a bucket.
     #[inline]
     fn has_noted(&self, number: u64, permits: u64) -> bool {
         let slot = &self.closed[self.config.slot_of(number)];
@@ -258,16 +260,16 @@ impl PermitWindow {
             left += noted;
             left >= permits
         });
-        // If those before it have too few, it is some of the newest.
+        // If the buckets before it have too few, some permits of the newest one have to leave.
         self.leaves_at(last.map_or(number, |(last, _)| last))
     }
 
-    /// The beginning of the first window without a bucket.
+    /// The start of the first window that does not have the bucket.
     fn leaves_at(&self, number: u64) -> Option<Timestamp> {
         self.begins(number.checked_add(self.closed.len() as u64)?)
     }
 
-    /// The beginning of the window that ends with a bucket.
+    /// The start of the window that ends with a bucket.
     pub(super) fn oldest(&self, number: u64) -> Timestamp {
         self.config.start_of(*run(number, self.closed.len() as u64).start())
     }
@@ -278,42 +280,42 @@ impl PermitWindow {
         self.config.start_of(number).saturating_add(Duration::from_nanos(last))
     }
 
-    /// The beginning of a bucket; `None` if time ends before.
+    /// The start of a bucket; `None` if that is after the end of time.
     pub(super) fn begins(&self, number: u64) -> Option<Timestamp> {
         number.checked_mul(self.config.bucket_nanos()).map(Timestamp::from_nanos)
     }
 }
 
-/// How many permits a window has: what tells one limiter from another.
+/// The number of permits of a window, which differs between limiters.
 pub(super) trait Quota {
-    /// How many are free in the window that ends with a bucket, if so many of it were taken; `None` for
-    /// that to be looked up anew.
+    /// The permits that are left in the window that ends with bucket `number`, if `taken` were taken; `None` to have the
+    /// number of taken ones read again.
     fn free(&self, number: u64, taken: u64) -> Option<u64>;
 
-    /// What to tell those for whom too few are free.
+    /// The refusal of a request for which too few permits are left.
     fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal;
 
-    /// Told of each bucket that is closed, before the next is opened: its number, and the permits of
-    /// the window that ends with it and of the bucket itself.
+    /// Called for each closed bucket before the next one is opened: with its number, and the permits of the window that ends
+    /// with it and of the bucket itself.
     ///
-    /// It may be told more than once. If others are at it too, and ahead, then of a bucket that they have
-    /// told of, and figures that are nonsense.
+    /// It may be called more than once for a bucket. If other threads are ahead, the permits may be wrong; but then these
+    /// threads have called it for the bucket before.
     #[inline]
     fn close(&self, _number: u64, _of_window: u64, _of_bucket: u64) {}
 }
 
-/// There are too few permits free.
+/// A window in which too few permits are left.
 pub(super) struct Full {
     /// The bucket with which the window ends.
     pub(super) number: u64,
-    /// How many of the window are taken.
+    /// The permits of the window that are taken.
     pub(super) taken: u64,
-    /// How many more were asked for.
+    /// The permits that were asked for.
     pub(super) permits: u64,
 }
 
 impl Full {
-    /// How many have to leave before there are as many in a window of `limit` as were asked for.
+    /// The number of permits that have to leave before a window of `limit` has as many left as were asked for.
     pub(super) const fn excess(&self, limit: u64) -> u64 {
         self.taken.saturating_add(self.permits).saturating_sub(limit)
     }

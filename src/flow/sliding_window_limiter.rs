@@ -1,4 +1,4 @@
-//! At most so many in any window.
+//! A limit of the permits of any window.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -9,17 +9,15 @@ use crate::node::{Entry, ResourceNode};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
-/// Admits at most `limit` permits in any window of n buckets: exactly, however many race for the last.
+/// Admits at most `limit` permits in any window of n buckets. The limit is exact under any race.
 ///
-/// What the plain way does, to read the rate, compare it and record a pass, is three steps: those who
-/// read before any of them has recorded all pass. Here one atomic word has the newest bucket and the
-/// permits of its window, and one compare-exchange decides. Nobody is refused while as many permits were
-/// free as were asked for, all the time from the call to its return.
+/// A limiter that reads a rate, compares it, and records a pass has a check-then-act race: several threads may read before
+/// any of them records. Here, one atomic word has the newest bucket and the permits of its window, and one compare-exchange
+/// decides. A request is not refused if, from the call to its return, as many permits are left as it asks for.
 ///
-/// A window is as long as its buckets together, and moves on by one of them: a permit comes back when the
-/// bucket that it was taken in leaves the window, which is between n − 1 and n bucket lengths later. So within
-/// a little more than n − 1 bucket lengths up to twice the limit may pass, at the end of one bucket and the
-/// beginning of another: in half a second with 2 × 500 ms, in 0.9 s with 10 × 100 ms.
+/// A window moves by one bucket at a time. A permit is free again when the bucket in which it was taken leaves the window,
+/// between n − 1 and n bucket lengths later. So up to twice the limit may pass within little more than n − 1 bucket lengths,
+/// at the end of one bucket and the beginning of another one: in half a second with 2 × 500 ms, in 0.9 s with 10 × 100 ms.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
@@ -45,7 +43,7 @@ pub struct SlidingWindowLimiter<C = MonotonicClock> {
 }
 
 impl SlidingWindowLimiter {
-    /// A limiter with a precise clock of its own.
+    /// A limiter with a [`MonotonicClock`] of its own.
     ///
     /// # Errors
     ///
@@ -54,8 +52,8 @@ impl SlidingWindowLimiter {
         Self::with_clock(config, limit, MonotonicClock::new())
     }
 
-    /// The highest limit that there can be with that geometry: from a quarter to a half of a permit for each
-    /// nanosecond of a bucket, rounded down. With buckets of 100 ms it is 2²⁵ − 1, some 33 million in a window.
+    /// The highest limit for a geometry: from a quarter to a half of a permit for each nanosecond of a bucket, rounded down.
+    /// With buckets of 100 ms, it is 2²⁵ − 1, some 33 million in a window.
     ///
     /// ```
     /// use leaparray::WindowConfig;
@@ -73,7 +71,7 @@ impl SlidingWindowLimiter {
 }
 
 impl<C: Clock> SlidingWindowLimiter<C> {
-    /// A limiter that reads the given clock.
+    /// A limiter that reads `clock`.
     ///
     /// # Errors
     ///
@@ -83,18 +81,18 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         Ok(Self { limit: AtomicU64::new(limit), window: PermitWindow::new(config), clock })
     }
 
-    /// How many permits there are in any window.
+    /// The number of permits in any window.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit, while others ask. What is above a lower one is not taken back: it leaves with its
-    /// buckets.
+    /// Changes the limit. Other threads may ask at the same time. Permits above a lower limit are not taken back: they leave
+    /// the window with their buckets.
     ///
     /// # Errors
     ///
-    /// As of [`new`](SlidingWindowLimiter::new); the limit is then as it was.
+    /// As of [`new`](SlidingWindowLimiter::new). The limit is then unchanged.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
@@ -110,7 +108,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// ```
     pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
         PermitWindow::check(self.config(), limit)?;
-        // Relaxed: the value is all there is. A decision goes by the one that it finds.
+        // Relaxed: the limit orders nothing. A decision uses the value that it finds.
         self.limit.store(limit, Ordering::Relaxed);
         Ok(())
     }
@@ -121,28 +119,26 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.window.config()
     }
 
-    /// How many permits are free.
+    /// The number of permits that are left.
     pub fn available(&self) -> u64 {
         self.available_at(self.now())
     }
 
-    /// How many permits are free at `now`: of those that this limiter hands out, whatever passes a node
-    /// beside it.
+    /// The number of permits that are left at `now`. Requests that enter a node without this limiter are not counted.
     pub fn available_at(&self, now: Timestamp) -> u64 {
         self.limit().saturating_sub(self.window.permits(now))
     }
 
-    /// Lets a request into a resource, or refuses and counts it there: what Sentinel's default controller
-    /// does, at the node's time.
+    /// Lets a request into a node, or refuses it and counts it there as blocked, by the clock of the node. After Sentinel's
+    /// default controller.
     ///
-    /// The limit holds exactly if all enter by this limiter. What passes the node beside it counts as well, as
-    /// far as it is recorded, and more of it than there are requests that this limiter has admitted and that
-    /// are just being recorded: so many too many may pass. Of those that it has admitted late, the node has
-    /// recorded the pass in an older bucket, and while that has left the window already, as many that came
-    /// beside do not count.
+    /// The limit is exact if every request enters through this limiter. Requests that enter the node directly count once they
+    /// are recorded, with two exceptions. While requests that this limiter has admitted are not recorded yet, as many direct
+    /// ones may not count, so as many too many may pass. If the limiter has admitted a late request, the node has recorded it
+    /// in an older bucket; once that bucket has left the window, one direct request does not count for each late one.
     ///
-    /// Buckets of the node that begin before the limiter's window are not seen at all. So have the limiter's
-    /// be a multiple of the node's, such as its [short window](crate::NodeConfig::second).
+    /// Buckets of the node that begin before the limiter's window are not counted. So the buckets of the limiter should be a
+    /// multiple of those of the node, as are those of its [short window](crate::NodeConfig::second).
     ///
     /// ```
     /// use leaparray::flow::SlidingWindowLimiter;
@@ -180,7 +176,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.enter_many_at(node, now, 1)
     }
 
-    /// The same at `now`, for so many permits.
+    /// The same at `now`, for a request of `permits` permits.
     #[inline]
     pub fn enter_many_at<N, D>(
         &self,
@@ -195,8 +191,8 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         let quota = WithNode { limiter: self, node: &*node, look: Cell::new(None) };
         match self.window.take(now, permits, &quota).refusal() {
             None => {
-                // Release: pairs with the fence between a reader's counters and its second look
-                // (`BucketWrap::read`). Who has seen the pass that is recorded now finds its permits taken.
+                // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that has
+                // seen this pass in the node then finds its permits taken.
                 fence(Ordering::Release);
                 Decision::Admitted(Entry::enter_many_at(node, now, permits))
             }
@@ -232,41 +228,40 @@ impl<C> Quota for SlidingWindowLimiter<C> {
         if full.permits > limit {
             return Refusal::never();
         }
-        // One at least: the limit may have been raised meanwhile.
+        // At least one: the limit may have been raised since.
         let excess = full.excess(limit).max(1);
         Refusal::new(Reason::LimitReached, window.leave_at(full.number, excess))
     }
 }
 
-/// What passes a node beside its limiter counts as well.
+/// The quota of a limiter with a node: requests that enter the node directly count as well.
 struct WithNode<'a, C, D> {
     limiter: &'a SlidingWindowLimiter<C>,
     node: &'a ResourceNode<D>,
     look: Cell<Option<Look>>,
 }
 
-/// What was seen of a node.
+/// A read of the node.
 #[derive(Clone, Copy)]
 struct Look {
     /// The bucket with which the window ends.
     number: u64,
     passed: u64,
-    /// How many of the window were taken here, as of the first decision after the look.
+    /// The permits of the window that were taken of the limiter, at the first decision after the read.
     taken: Option<u64>,
 }
 
 impl<C: Clock, D: Clock + Clone> Quota for WithNode<'_, C, D> {
-    /// The node is looked at once for a window, and only where that can decide: each look takes cache lines
-    /// from those who record, and makes it likelier to be overtaken by them. And it is looked at before the
-    /// permits are: of what was taken here all that has been recorded by then is among them, so that nothing
-    /// counts twice.
+    /// The node is read once for each window, and only if it can decide: each read takes cache lines from recording threads,
+    /// and makes this thread more likely to lose the race. It is read before the permits: every pass that it finds of a
+    /// request of this limiter is then among the permits that were taken, so no request counts twice.
     fn free(&self, number: u64, taken: u64) -> Option<u64> {
         if taken >= self.limiter.limit() {
             return Some(0);
         }
         let Some(look) = self.look.get().filter(|look| look.number == number) else {
             let window = &self.limiter.window;
-            // Who was held up looks as far as those who were not.
+            // Up to the end of the newest bucket, also for a thread with a stale `now`.
             let until = window.last_moment(number);
             let passed = self.node.passed_since(window.oldest(number), until);
             self.look.set(Some(Look { number, passed, taken: None }));
@@ -279,7 +274,7 @@ impl<C: Clock, D: Clock + Clone> Quota for WithNode<'_, C, D> {
     }
 
     fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal {
-        // When something leaves that came beside is not known: it is at the next bucket at the earliest.
+        // The time at which direct requests leave the window is not known: it is the next bucket at the earliest.
         match full.excess(self.limiter.limit()) {
             0 => Refusal::new(Reason::LimitReached, window.begins(full.number + 1)),
             _ => self.limiter.refuse(window, full),

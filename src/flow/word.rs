@@ -2,19 +2,19 @@
 
 use crate::time::{Timestamp, WindowConfig};
 
-/// What a word says.
+/// The contents of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word {
-    /// The number of a bucket.
+    /// The number of the bucket.
     pub(super) number: u64,
-    /// What else is said of it.
+    /// A flag of the bucket.
     pub(super) flag: bool,
-    /// What is counted of it.
+    /// A count of the bucket.
     pub(super) count: u64,
 }
 
-/// How it is said: in as many bits as the number of the last bucket of time needs, one for the flag, and the
-/// others. So words are in the order of the buckets, and of one bucket those with the flag come last.
+/// The layout of a word: `{ number, flag: 1, count }`. The number has as many bits as that of the last bucket of time needs,
+/// and the count has the rest. So words are ordered by bucket, and the words of one bucket by flag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     count_bits: u32,
@@ -22,7 +22,7 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) const fn of(config: &WindowConfig) -> Self {
-        // One is left at least: a bucket is two nanoseconds long or longer.
+        // At least one bit is left for the count: a bucket is at least two nanoseconds long.
         let last = config.bucket_number(Timestamp::MAX);
         Self { count_bits: last.leading_zeros() - 1 }
     }
@@ -32,13 +32,13 @@ impl Layout {
         (1 << self.count_bits) - 1
     }
 
-    /// Without the flag.
+    /// The word without the flag.
     #[inline]
     pub(super) const fn word(self, number: u64, count: u64) -> u64 {
         number << (self.count_bits + 1) | count
     }
 
-    /// The same with the flag.
+    /// The word with the flag.
     pub(super) const fn flagged(self, word: u64) -> u64 {
         word | 1 << self.count_bits
     }
