@@ -1,48 +1,46 @@
-//! The chance to be dropped, as it was last added up.
+//! The cached probability with which a request is dropped.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Timestamp, WindowConfig};
 
-/// A threshold, the slice of time that it is of, and how many have ended, in one word: who asks need not add
-/// up.
+/// One word, `{ turn: 16, slice: 28, threshold: 20 }`, so that a decision need not add up the window.
 ///
-/// A bucket has up to 32 slices, each a power of two of nanoseconds long and at most a sixteenth of the bucket,
-/// if that is a nanosecond. A slice lies in one bucket, so that all who add up in it add up one window. Of its
-/// number the word has room for the lowest 28 bits. With buckets of 250 ms they come round after 24 days:
-/// were nobody to ask or to end for exactly so long, what comes next would be decided on as it was then, for
-/// the rest of one slice.
+/// A *slice* is a part of a bucket: a power of two of nanoseconds long, and at most a sixteenth of the bucket (or one
+/// nanosecond). A bucket has up to 32 slices. All threads that add up the window in one slice add up the same buckets. The
+/// word has the lowest 28 bits of the slice's number. With buckets of 250 ms, they wrap around after 24 days: if no request
+/// asks or ends for exactly that time, the next ones are decided by the old threshold, for the rest of one slice.
 ///
 /// # Orderings
 ///
-/// A request that ends counts first, and then takes its turn at the word by a read-modify-write, which makes
-/// it another: whoever has added up before swaps in vain. So of two that end one comes later there, and what
-/// it adds up has both. Who swaps a word in has acquired the one that it replaces, with all that this was
-/// made from; if it was replaced meanwhile, it adds up once more. So the last word is made from the counts of
-/// all that were to be told of. (But for one that stands still while as many end as there are turns, 65,536 or
-/// a multiple of that, and lead to the very same threshold in the very same slice.)
+/// A request that ends is counted in the window first, and then takes a *turn*: a read-modify-write of the word, which changes
+/// it, so that a thread that has added up before fails to swap its word in. Of two requests that end, one takes the later
+/// turn, and its thread adds up the counts of both. A thread that swaps a word in has acquired the one that it replaces, with
+/// the counts from which that was made. If its swap fails, it adds up again. So the last word is made from the counts of all
+/// requests that have taken a turn. The exception is a thread that stalls while 65,536 requests end, or a multiple of that,
+/// with the same threshold in the same slice at last.
 #[derive(Debug)]
 pub(super) struct Chance {
     word: AtomicU64,
     config: WindowConfig,
-    /// How many bits of a time lie within a slice.
+    /// The number of bits of a time that are within a slice.
     shift: u32,
 }
 
-/// How many of the word's bits are the threshold, the lowest.
+/// The number of bits of the threshold, which are the lowest.
 const BITS: u32 = 20;
 
-/// How many are the turns: the highest, so that they come round without a carry.
+/// The number of bits of the turn, which are the highest, so that it wraps around without a carry.
 const TURN_BITS: u32 = 16;
 const TURN: u64 = 1 << (u64::BITS - TURN_BITS);
 
-/// The chance to be dropped, in parts of 2²⁰.
+/// The probability with which a request is dropped, in units of 2⁻²⁰.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Threshold(u32);
 
 impl Threshold {
     const END: u32 = 1 << BITS;
 
-    /// Of a probability from 0 to 1, rounded down, and below 1.
+    /// The threshold of a probability from 0 to 1, rounded down, and below 1.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 2²⁰")]
     pub(super) fn of(probability: f64) -> Self {
         let parts = (probability * f64::from(Self::END)) as u32;
@@ -54,12 +52,12 @@ impl Threshold {
         self.0 == 0
     }
 
-    /// Whether more are dropped than not.
+    /// Whether the probability is above one half.
     pub(super) const fn drops_most(self) -> bool {
         self.0 > Self::END / 2
     }
 
-    /// Whether who draws that number is dropped.
+    /// Whether a request with that random number is dropped.
     #[inline]
     pub(super) const fn drops(self, random: u32) -> bool {
         random >> (u32::BITS - BITS) < self.0
@@ -67,7 +65,7 @@ impl Threshold {
 }
 
 impl Chance {
-    /// None at the beginning of time, for such buckets.
+    /// For buckets of that geometry, with a threshold of zero in the first slice of all time.
     pub(super) fn new(config: WindowConfig) -> Self {
         let shift = (config.bucket_nanos() / 16).max(1).ilog2();
         Self { word: AtomicU64::new(0), config, shift }
@@ -76,32 +74,33 @@ impl Chance {
     /// The threshold at `now`; `None` if the word is of another slice.
     #[inline]
     pub(super) fn get(&self, now: Timestamp) -> Option<Threshold> {
-        // Relaxed: the value is all there is. Who knows of a request that ended finds its word or a later
-        // one, by coherence.
+        // Relaxed: the word orders nothing else. By coherence, a thread that is ordered after the end of a request finds the
+        // word of that request or a later one.
         self.threshold(self.word.load(Ordering::Relaxed), now)
     }
 
-    /// Whether the last word, of whichever slice, drops anybody.
+    /// Whether the threshold of the last word, of whichever slice, is above zero.
     #[inline]
     pub(super) fn drops_any(&self) -> bool {
         // Relaxed: as for `get`.
         self.word.load(Ordering::Relaxed) & u64::from(Threshold::END - 1) != 0
     }
 
-    /// Has the word follow the time: what `add_up` finds at `now`.
+    /// Updates the word for the slice of `now`, by the result of `add_up`.
     pub(super) fn renew(&self, now: Timestamp, add_up: impl Fn() -> Threshold) -> Threshold {
-        // Acquire: pairs with the Release in `tell`. What the word was made from is added up again.
+        // Acquire: pairs with the Release in `tell`. The counts from which the word was made are added up again.
         let observed = self.word.load(Ordering::Acquire);
         let threshold = add_up();
-        // Not tried again: somebody else was faster, or knows more.
+        // Not retried: another thread has updated the word, or has counted more.
         let _ = self.swap(observed, self.word_of(observed, threshold, now));
         threshold
     }
 
-    /// Has the word follow what was counted by this thread: what `add_up` finds at `now`.
+    /// Updates the word after this thread has counted the end of a request, by the result of `add_up` at `now`.
     pub(super) fn tell(&self, now: Timestamp, add_up: impl Fn() -> Threshold) {
-        // Not a load, which could miss another that ends and be missed by it. Release: pairs with the
-        // Acquire of whoever comes later, who sees what was counted before. Acquire: the other way round.
+        // A read-modify-write, so that one of two threads comes later; with loads, both could miss each other's counts.
+        // Release: pairs with the Acquire of the later thread, which sees the counts of this one. Acquire: pairs with the
+        // Release of the earlier thread.
         let mut observed = self.word.fetch_add(TURN, Ordering::AcqRel).wrapping_add(TURN);
         loop {
             let word = self.word_of(observed, add_up(), now);
@@ -116,14 +115,14 @@ impl Chance {
     }
 
     fn swap(&self, observed: u64, word: u64) -> Result<(), u64> {
-        // Relaxed: a read-modify-write hands on what was released to the word before it. Acquire, if another
-        // one was faster: pairs with the Release in `tell`. What is added up once more has what that had.
+        // Relaxed on success: a read-modify-write continues the release sequence of the word before. Acquire on failure: pairs
+        // with the Release in `tell`. The next sum has the counts of the other thread.
         let swapped =
             self.word.compare_exchange(observed, word, Ordering::Relaxed, Ordering::Acquire);
         swapped.map(drop)
     }
 
-    /// The number of the slice of `now`, where the word has it.
+    /// The number of the slice of `now`, at its place in the word.
     #[inline]
     const fn slice(&self, now: Timestamp) -> u64 {
         let (number, age) = self.config.bucket_and_age(now);
@@ -131,7 +130,7 @@ impl Chance {
         slice << (BITS + TURN_BITS) >> TURN_BITS
     }
 
-    /// That word with another threshold, at `now`.
+    /// The word with another threshold, and the slice of `now`.
     #[inline]
     const fn word_of(&self, observed: u64, threshold: Threshold, now: Timestamp) -> u64 {
         let turns = observed & !(TURN - 1);
@@ -141,7 +140,7 @@ impl Chance {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "it is below 2²⁰")]
     const fn threshold(&self, word: u64, now: Timestamp) -> Option<Threshold> {
-        // What is left if the slice is the same.
+        // If the slices are equal, only the threshold is left.
         let rest = (word ^ self.slice(now)) & (TURN - 1);
         if rest < Threshold::END as u64 { Some(Threshold(rest as u32)) } else { None }
     }

@@ -1,11 +1,11 @@
-//! What a breaker goes by.
+//! The configuration of a breaker.
 
 use std::time::Duration;
 
 use crate::flow::error::BreakerConfigError;
 use crate::time::WindowConfig;
 
-/// What an [`AdaptiveBreaker`](super::AdaptiveBreaker) goes by: which window, and how soon it drops.
+/// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, and how soon it drops requests.
 ///
 /// ```
 /// use leaparray::WindowConfig;
@@ -33,19 +33,19 @@ pub struct BreakerConfig {
 }
 
 impl BreakerConfig {
-    /// The window in which requests are counted; 40 buckets of 250 ms unless set.
+    /// The window in which requests are counted; by default, 40 buckets of 250 ms.
     pub const fn with_window(self, window: WindowConfig) -> Self {
         Self { window, ..self }
     }
 
-    /// How many requests there may be for each that the backend accepts; 1.5 unless set.
+    /// The number of requests for each one that the backend accepts, up to which no request is dropped; by default, 1.5.
     ///
-    /// A backend that answers every request of which it accepts 1 in `k` is left alone. The nearer to 1,
-    /// the sooner requests are dropped; the larger, the more of them reach a backend that fails.
+    /// While a backend accepts at least 1 in `k` requests, none is dropped. The nearer `k` is to 1, the sooner requests are
+    /// dropped. The larger it is, the more requests reach a failing backend.
     ///
     /// # Errors
     ///
-    /// If it is not finite or below 1, with which some would be dropped though all are accepted.
+    /// If `k` is not finite, or below 1: then requests would be dropped although the backend accepts all.
     pub const fn with_k(self, k: f64) -> Result<Self, BreakerConfigError> {
         if !k.is_finite() {
             return Err(BreakerConfigError::KNotFinite { k });
@@ -56,17 +56,17 @@ impl BreakerConfig {
         Ok(Self { k, ..self })
     }
 
-    /// How many requests of a window are never dropped, the first ones; 5 unless set.
+    /// The number of requests of a window, the first ones, that are never dropped; by default, 5.
     pub const fn with_protection(self, protection: u64) -> Self {
         Self { protection, ..self }
     }
 
-    /// After how long without one that got through, of those that might have been dropped, the next one does,
-    /// whatever the chance to be dropped; one second unless set.
+    /// The time after which a request is let through, if no request that might have been dropped got through in that time; by
+    /// default, one second.
     ///
     /// # Errors
     ///
-    /// If it is zero: then none would be dropped.
+    /// If it is zero: then no request would be dropped.
     pub const fn with_probe_interval(
         self,
         probe_interval: Duration,
@@ -83,30 +83,29 @@ impl BreakerConfig {
         &self.window
     }
 
-    /// How many requests there may be for each that the backend accepts: finite, and 1 at least.
+    /// The number of requests for each accepted one, up to which no request is dropped: finite, and at least 1.
     #[must_use]
     pub const fn k(&self) -> f64 {
         self.k
     }
 
-    /// How many requests of a window are never dropped.
+    /// The number of requests of a window that are never dropped.
     #[must_use]
     pub const fn protection(&self) -> u64 {
         self.protection
     }
 
-    /// After how long without a request that got through the next one does: more than zero.
+    /// The time without a request that got through, after which one is let through: more than zero.
     #[must_use]
     pub const fn probe_interval(&self) -> Duration {
         self.probe_interval
     }
 
-    /// The probability with which a request is dropped after `total` others, of which the backend
-    /// accepted `accepts`: from 0 to below 1, or to 1 where the numbers are so large that a `f64` does not
-    /// tell it from 1.
+    /// The probability with which a request is dropped after `total` others, of which the backend has accepted `accepts`: at
+    /// least 0 and below 1, or 1 if the numbers are so large that an `f64` cannot tell it from 1.
     ///
-    /// max(0, (total − protection − k · accepts) / (total + 1)), after the chapter *Handling Overload* of
-    /// Google's *Site Reliability Engineering*; the protection is go-zero's.
+    /// max(0, (total − protection − k · accepts) / (total + 1)), after the chapter *Handling Overload* of Google's *Site
+    /// Reliability Engineering*. The protection is that of go-zero.
     ///
     /// ```
     /// use leaparray::flow::BreakerConfig;
@@ -120,7 +119,7 @@ impl BreakerConfig {
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
     pub const fn drop_probability(&self, total: u64, accepts: u64) -> f64 {
-        // What is protected is taken off as it is, and what is below zero is none.
+        // The protected requests are subtracted as an integer. A negative result means that none is dropped.
         let unprotected = total.saturating_sub(self.protection) as f64;
         let too_many = (unprotected - self.k * accepts as f64).max(0.0);
         too_many / (total as f64 + 1.0)

@@ -1,4 +1,4 @@
-//! A breaker that goes by what the backend accepts.
+//! Adaptive client-side throttling.
 #![expect(clippy::inline_always, reason = "a decision is a clock, a load and a comparison")]
 
 mod chance;
@@ -19,34 +19,34 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
 
-/// Drops requests to a backend that rejects too many of them, before they are sent; what the chapter
-/// *Handling Overload* of Google's *Site Reliability Engineering* calls adaptive throttling, with the
-/// window and the forced probes of go-zero's breaker.
+/// Drops requests to a failing backend before they are sent. This is the adaptive throttling of the chapter *Handling
+/// Overload* of Google's *Site Reliability Engineering*, with the window and the forced probes of go-zero's breaker.
 ///
-/// Each request is dropped with a [probability](BreakerConfig::drop_probability) that grows with what the
-/// backend rejects: none while it accepts more than 1 in k of all. There is nothing to open or to close,
-/// and no threshold that clients reach together. What is dropped counts as a request, so that a backend
-/// which fails entirely gets less and less. One that would be dropped is let through nevertheless if for the
-/// probe interval none has got through of those that might have been dropped: of those who race for that, one.
-/// Those that got through by chance are noted to a sixteenth of the interval, by which a probe may be early.
+/// Each request is dropped with a [probability](BreakerConfig::drop_probability) that grows with the share of requests that
+/// the backend rejects. No request is dropped while the backend accepts more than 1 in k requests. The breaker has no open and
+/// closed state, and no threshold that all clients reach at once. A dropped request counts as a request, so a backend that
+/// fails entirely gets fewer and fewer requests.
 ///
-/// # Which time, and how fresh
+/// A *probe* is a request that is let through although it would be dropped. There is one if, for the probe interval, no
+/// request that might have been dropped got through. Of the threads that race for a probe, one gets it. The time of a request
+/// that got through by chance is noted to a sixteenth of the interval, so a probe may be early by that much.
 ///
-/// A decision goes by all requests that had ended before it, as far as their counts are in the window: a
-/// rejection has the probability added up before it returns, and so has an acceptance while anything is
-/// dropped. What changes by itself, as time leaves buckets behind and as what is dropped is counted, is
-/// looked at every slice, a sixteenth of a bucket or less: 8.4 ms by default. As late as that may be seen an
-/// acceptance that races with the rejection with which dropping begins.
+/// # How current a decision is
 ///
-/// A `now` is taken for what it is: if time goes back, the window is what it was then, less what newer buckets
-/// have taken the place of. What ends then is late, if it is a window ago, and counts for nothing; so as long
-/// as time is that far behind, nothing is dropped.
+/// A decision is based on all requests that ended before it and whose counts are in the window: a rejection updates the
+/// probability before it returns, and so does an acceptance while requests are dropped. Two other changes are seen after one
+/// slice at most, which is a sixteenth of a bucket or less, by default 8.4 ms: buckets that leave the window, and dropped
+/// requests. An acceptance that races with the first rejection may also be seen that late.
 ///
-/// # What it costs
+/// The breaker uses `now` as it is. If time goes back, it uses the window of that time, without the buckets that newer ones
+/// have replaced. A request that ends more than a window before the newest bucket is late and is not counted. So while time is
+/// that far behind, no request is dropped.
 ///
-/// An admitted request reads the clock and one word that is seldom written. One that may be dropped draws a
-/// random number besides; a dropped one is counted in the bucket in hand. A rejection adds up the window, which
-/// takes less than a microsecond.
+/// # Costs
+///
+/// An admitted request reads the clock, and one word that is rarely written. A request that may be dropped also draws a random
+/// number, and a dropped one is counted in a cell of its thread. A rejection adds up the window, which takes less than a
+/// microsecond.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Reason, SeededRandom};
@@ -78,19 +78,19 @@ use chance::{Chance, Threshold};
 #[derive(Debug)]
 pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
     chance: Chance,
-    /// When a request last got through that might have been dropped, in nanoseconds.
+    /// The last time at which a request got through that might have been dropped, in nanoseconds.
     last_pass: AtomicU64,
     probe_nanos: u64,
-    /// So far ahead of a `now`, the last pass was before time went back.
+    /// If the last pass is at least this far ahead of `now`, time has gone back.
     back_nanos: u64,
     random: R,
     config: BreakerConfig,
-    /// Successes were accepted, exceptions rejected by the backend, blocks dropped here.
+    /// Successes are requests that the backend accepted, exceptions those that it rejected, and blocks those that were dropped.
     window: SlidingWindow<C>,
 }
 
 impl AdaptiveBreaker {
-    /// A breaker with a precise clock of its own.
+    /// A breaker with a [`MonotonicClock`] of its own.
     #[must_use]
     pub fn new(config: BreakerConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
@@ -120,23 +120,23 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         }
     }
 
-    /// Asks for a request now.
+    /// Asks for one request now.
     ///
-    /// When it makes sense to ask again is advice, for any draw may come out otherwise: at once, while fewer
-    /// are dropped than not, and else when the next one that is dropped will be let through. Each time counts
-    /// as a request, and makes it more likely to be dropped.
+    /// The time to ask again in a refusal is advice, since each decision is by chance: at once, while less than half of the
+    /// requests are dropped, and otherwise the time of the next probe. Each attempt counts as a request, and so raises the
+    /// probability.
     #[inline(always)]
     pub fn try_acquire(&self) -> Decision<BreakerPermit<&Self, C, R>> {
         BreakerPermit::try_acquire(self)
     }
 
-    /// Asks for a request at `now`.
+    /// The same at `now`.
     #[inline(always)]
     pub fn try_acquire_at(&self, now: Timestamp) -> Decision<BreakerPermit<&Self, C, R>> {
         BreakerPermit::try_acquire_at(self, now)
     }
 
-    /// Like [`try_acquire`](Self::try_acquire), for a permit that is to live as long as it likes.
+    /// Like [`try_acquire`](Self::try_acquire), for a permit that does not borrow the breaker.
     ///
     /// ```
     /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
@@ -159,15 +159,15 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         now: Timestamp,
     ) -> Decision<BreakerPermit<Arc<Self>, C, R>> {
         match self.decide(now) {
-            // Only now: who is dropped need not write what all of them share.
+            // Cloned only after the decision: a dropped request does not write the shared reference count.
             Ok(()) => Decision::Admitted(BreakerPermit::of(Arc::clone(self))),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
 
-    /// Whether a request goes ahead at `now`; if not, it is counted.
+    /// Decides whether a request goes ahead at `now`. A dropped request is counted.
     //
-    // Drawn for in one place: two refusals would meet in memory, and be waited for.
+    // One place makes the refusal: two places would write it to memory, and the caller would wait for the store.
     #[inline(always)]
     fn decide(&self, now: Timestamp) -> Result<(), Refusal> {
         let threshold = self.chance.get(now).unwrap_or_else(|| self.renew(now));
@@ -191,13 +191,13 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         Err(Refusal::new(Reason::Failing, Some(retry_at)))
     }
 
-    /// Lets who was to be dropped through, if nobody was for so long; says when that will be, if not.
+    /// Lets a request through as a probe, if it is time for one; otherwise returns the time of the next probe.
     #[inline]
     fn probe(&self, now: Timestamp) -> Result<(), Timestamp> {
         let nanos = now.as_nanos();
-        // Relaxed, all of it: the value is all there is, and its own order decides.
+        // Relaxed throughout: the time orders nothing, and its modification order decides.
         let mut last = self.last_pass.load(Ordering::Relaxed);
-        // What lies a little ahead is another thread's, which was not held up.
+        // A time that is a little ahead is that of another thread, and `now` is stale.
         let has_gone_back = last.saturating_sub(nanos) >= self.back_nanos;
         if nanos.saturating_sub(last) >= self.probe_nanos || has_gone_back {
             match self.last_pass.compare_exchange(last, nanos, Ordering::Relaxed, Ordering::Relaxed)
@@ -209,25 +209,26 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         Err(Timestamp::from_nanos(last.saturating_add(self.probe_nanos)))
     }
 
-    /// Notes that one got through, to a sixteenth of the interval: who does so has others read it anew.
+    /// Notes the time of a request that got through by chance, to a sixteenth of the interval: each note makes other threads
+    /// load the line again.
     fn note_pass(&self, now: Timestamp) {
         let nanos = now.as_nanos();
         // Relaxed: as for `probe`.
         let last = self.last_pass.load(Ordering::Relaxed);
         if nanos.saturating_sub(last) > self.probe_nanos / 16 {
             let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-            // If another one was faster, that has noted it.
+            // If the compare-exchange fails, another thread has noted a time.
             let _ = self.last_pass.compare_exchange(last, nanos, success, failure);
         }
     }
 }
 
 impl<C: Clock, R> AdaptiveBreaker<C, R> {
-    /// Counts how a request has ended.
+    /// Counts the outcome of a request.
     #[inline]
     fn count(&self, now: Timestamp, event: MetricEvent) {
         self.window.add_at(now, event, 1);
-        // An acceptance cannot make it more likely to be dropped.
+        // An acceptance cannot raise the probability.
         if event == MetricEvent::Exception || self.chance.drops_any() {
             self.tell(now);
         }
@@ -258,22 +259,21 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
         self.config.drop_probability(total, success)
     }
 
-    /// What it goes by.
+    /// The configuration.
     pub const fn config(&self) -> &BreakerConfig {
         &self.config
     }
 
-    /// The clock that it reads.
+    /// The clock of the breaker.
     #[must_use]
     pub const fn clock(&self) -> &C {
         self.window.clock()
     }
 
-    /// The window in which it counts: [successes](MetricEvent::Success) were accepted by the backend,
-    /// [exceptions](MetricEvent::Exception) rejected, and [blocks](MetricEvent::Block) dropped here.
+    /// The window in which the breaker counts: [successes](MetricEvent::Success) are requests that the backend accepted,
+    /// [exceptions](MetricEvent::Exception) those that it rejected, and [blocks](MetricEvent::Block) those that were dropped.
     ///
-    /// For reading. What is recorded in it counts as if it had come through the breaker, from the next slice
-    /// on.
+    /// It is meant for reading. An event that is recorded in it directly counts from the next slice on.
     #[must_use]
     pub const fn window(&self) -> &SlidingWindow<C> {
         &self.window

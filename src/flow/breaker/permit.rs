@@ -1,4 +1,4 @@
-//! A request that got through.
+//! The permit of a request that a breaker has let through.
 #![expect(
     clippy::inline_always,
     reason = "as for an entry: one call that is not inlined, and the permit goes through memory"
@@ -12,14 +12,14 @@ use crate::flow::Decision;
 use crate::metric::MetricEvent;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
-/// To say what has become of a request that an [`AdaptiveBreaker`] let through.
+/// A request that an [`AdaptiveBreaker`] has let through, whose outcome is to be reported.
 ///
-/// It is kept once, whatever happens: by [`accept`](Self::accept), by [`reject`](Self::reject), by
-/// [`ignore`](Self::ignore), or when it is dropped, which rejects: on an early return, in a panic, in a
-/// future that is cancelled where it awaits. What it says is counted when it says so.
+/// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject), by
+/// [`ignore`](Self::ignore), or when the permit is dropped, which rejects: on an early return, in a panic, or in a cancelled
+/// future. It is counted at the time of the report.
 ///
-/// It can be sent to another thread, and end there. `B` is how it holds its breaker: a reference, or for
-/// one that is not to borrow it, an [`Arc`](std::sync::Arc).
+/// A permit can be sent to another thread and end there. `B` refers to the breaker: a reference or an
+/// [`Arc`](std::sync::Arc).
 ///
 /// ```
 /// use leaparray::MetricEvent::{Exception, Success};
@@ -53,7 +53,7 @@ where
     C: Clock,
     R: RandomSource,
 {
-    /// Asks for a request, by whatever leads to its breaker.
+    /// Asks for one request, through any reference to the breaker.
     #[inline(always)]
     pub fn try_acquire(breaker: B) -> Decision<Self> {
         let now = breaker.clock().now();
@@ -75,38 +75,38 @@ where
     B: Deref<Target = AdaptiveBreaker<C, R>>,
     C: Clock,
 {
-    /// Of a request that was let through.
+    /// The permit of a request that was let through.
     #[inline(always)]
     pub(super) const fn of(breaker: B) -> Self {
         Self { breaker, is_kept: false }
     }
 
-    /// The backend accepted the request, now.
+    /// Reports now that the backend has accepted the request.
     #[inline(always)]
     pub fn accept(mut self) {
         self.keep(C::now, MetricEvent::Success);
     }
 
-    /// The backend accepted the request, at `now`.
+    /// The same at `now`.
     #[inline(always)]
     pub fn accept_at(mut self, now: Timestamp) {
         self.keep(|_| now, MetricEvent::Success);
     }
 
-    /// The backend rejected the request, or failed, now.
+    /// Reports now that the backend has rejected the request, or failed.
     #[inline(always)]
     pub fn reject(mut self) {
         self.keep(C::now, MetricEvent::Exception);
     }
 
-    /// The backend rejected the request, or failed, at `now`.
+    /// The same at `now`.
     #[inline(always)]
     pub fn reject_at(mut self, now: Timestamp) {
         self.keep(|_| now, MetricEvent::Exception);
     }
 
-    /// The request says nothing of the backend: the client went away, or it was never sent. It counts for
-    /// nothing, at no time.
+    /// Reports that the request says nothing about the backend: the client has gone away, or the request was never sent. It
+    /// is not counted.
     #[inline(always)]
     pub fn ignore(mut self) {
         self.is_kept = true;
@@ -114,7 +114,7 @@ where
 
     #[inline(always)]
     fn keep(&mut self, now: impl FnOnce(&C) -> Timestamp, event: MetricEvent) {
-        // First: a clock that panics would do so again in `drop`, and that aborts.
+        // Set first: if the clock panics here, it would panic again in `drop`, which aborts the process.
         self.is_kept = true;
         let now = now(self.breaker.clock());
         self.breaker.count(now, event);

@@ -1,15 +1,15 @@
-//! Where the draws come from.
+//! Sources of random numbers.
 
 use std::sync::PoisonError;
 
 use crate::sync::Mutex;
 
-/// A source of random numbers, for who is dropped by chance.
+/// A source of random numbers, by which a breaker drops requests.
 ///
 /// ```
 /// use leaparray::flow::RandomSource;
 ///
-/// /// Drops whoever can be dropped.
+/// /// Drops every request that can be dropped.
 /// struct Strict;
 ///
 /// impl RandomSource for Strict {
@@ -19,7 +19,7 @@ use crate::sync::Mutex;
 /// }
 /// ```
 pub trait RandomSource {
-    /// A number, of all that there are each as likely. Low ones drop.
+    /// A uniformly distributed number. Low numbers drop the request.
     fn next_u32(&self) -> u32;
 }
 
@@ -35,7 +35,7 @@ impl<R: RandomSource + ?Sized> RandomSource for std::sync::Arc<R> {
     }
 }
 
-/// A generator for each thread, `fastrand`'s, seeded by itself: fast, and not for secrets.
+/// The generator of `fastrand`, one for each thread, which seeds itself. Fast, and not for secrets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadRandom;
 
@@ -46,8 +46,7 @@ impl RandomSource for ThreadRandom {
     }
 }
 
-/// A generator that gives the same numbers each time, for tests and simulations. Threads take turns by a
-/// lock.
+/// A generator with a fixed seed, for tests and simulations. It has a lock, which threads take for each number.
 ///
 /// ```
 /// use leaparray::flow::{RandomSource, SeededRandom};
@@ -59,7 +58,7 @@ impl RandomSource for ThreadRandom {
 pub struct SeededRandom(Mutex<fastrand::Rng>);
 
 impl SeededRandom {
-    /// The generator of that seed.
+    /// A generator with that seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(fastrand::Rng::with_seed(seed)))
@@ -68,7 +67,7 @@ impl SeededRandom {
 
 impl RandomSource for SeededRandom {
     fn next_u32(&self) -> u32 {
-        // Nothing panics with the lock.
+        // No code panics under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).u32(..)
     }
 }

@@ -1,12 +1,12 @@
-//! How a service warms up.
+//! The configuration of a warm-up.
 
 use std::time::Duration;
 
 use crate::flow::WarmUpError;
 
-/// How a service warms up: how long it takes, and how much less it admits when it is cold.
+/// The configuration of a [`WarmUp`](super::WarmUp): its period, and the factor by which a cold service admits less.
 ///
-/// The default is Sentinel's: 10 seconds, and a third.
+/// The default is that of Sentinel: 10 seconds, and a factor of 3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUpConfig {
     period: Duration,
@@ -14,8 +14,8 @@ pub struct WarmUpConfig {
 }
 
 impl WarmUpConfig {
-    /// Under full demand, a cold service admits `1 / cold_factor` of its limit at first, but one permit a
-    /// window at least, and all of it after `period`.
+    /// Under full demand, a cold service admits `1 / cold_factor` of its limit at first, but at least one permit in a window,
+    /// and the whole limit after `period`.
     ///
     /// # Errors
     ///
@@ -41,13 +41,13 @@ impl WarmUpConfig {
         Ok(Self { period, cold_factor })
     }
 
-    /// How long it takes under full demand.
+    /// The time that the warm-up takes under full demand.
     #[must_use]
     pub const fn period(&self) -> Duration {
         self.period
     }
 
-    /// How many times less it admits when it is cold.
+    /// The factor by which a cold service admits less.
     #[must_use]
     pub const fn cold_factor(&self) -> f64 {
         self.cold_factor

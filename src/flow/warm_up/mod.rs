@@ -1,4 +1,4 @@
-//! A limit that a cold service grows into.
+//! A limit that is lower while the service is cold.
 
 mod config;
 mod tokens;
@@ -10,23 +10,22 @@ use super::{Decision, LimitError, Limiter};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 use tokens::Tokens;
 
-/// A [`SlidingWindowLimiter`](super::SlidingWindowLimiter) whose limit is lower while the service is cold:
-/// after it was started, and after there was little to do, when caches and connections have gone.
+/// A [`SlidingWindowLimiter`](super::SlidingWindowLimiter) whose limit is lower while the service is cold: after its start,
+/// and after a time with few requests, when caches are empty and connections are closed.
 ///
-/// How cold it is, a token bucket says, as in Sentinel's warm-up controller and Guava's
-/// `SmoothWarmingUp`. Tokens drop into it at the rate of the limit, and who is admitted takes some out. Up
-/// to a *warning line* the limit is whole. From there to the full bucket the time between two permits
-/// rises in a straight line, to `cold_factor` times as much. Above the line tokens come only while nobody is
-/// refused and less is asked for than a cold service admits. The bucket's size follows from the period: under
-/// full demand it takes so long from full to the line.
+/// A token bucket tells how cold the service is, as in Sentinel's warm-up controller and Guava's `SmoothWarmingUp`. Tokens are
+/// added at the rate of the limit, and admitted requests take tokens. Up to a *warning line* of tokens, the limit is whole.
+/// From the line to the full bucket, the time between two permits rises linearly, to `cold_factor` times as much. Above the
+/// line, tokens are added only while no request is refused and fewer permits are taken than a cold service admits. The size of
+/// the bucket follows from the period: under full demand, the full bucket falls to the line in that time.
 ///
-/// The tokens are counted when a bucket of the window ends, and the limit holds for the whole of the next
-/// one. It is a whole number of permits, one at least, rounded down: a small one warms up later than it
-/// should, and one below the cold factor, of which a cold service has one permit nevertheless, sooner. It
-/// begins cold.
+/// Tokens are counted when a bucket of the window ends, and the limit is constant during the next bucket. It is a whole number
+/// of permits, rounded down, and at least one. Because of the rounding, a service with a small limit warms up later than it
+/// should; with a limit below the cold factor it warms up sooner, because it has one permit even when it is cold. A service is
+/// cold at the beginning.
 ///
-/// Who asks for more permits than a cold service admits is admitted when nothing else is in the window: it
-/// would wait for ever otherwise.
+/// A request for more permits than a cold service admits is admitted if nothing else is in the window. Otherwise, it would
+/// wait for ever.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
@@ -53,7 +52,7 @@ pub struct WarmUp<C = MonotonicClock> {
 }
 
 impl WarmUp {
-    /// A limiter with a precise clock of its own.
+    /// A limiter with a [`MonotonicClock`] of its own.
     ///
     /// # Errors
     ///
@@ -65,7 +64,7 @@ impl WarmUp {
 }
 
 impl<C: Clock> WarmUp<C> {
-    /// A limiter that reads the given clock.
+    /// A limiter that reads `clock`.
     ///
     /// # Errors
     ///
@@ -84,19 +83,19 @@ impl<C: Clock> WarmUp<C> {
         Ok(Self { window: PermitWindow::new(window), tokens, clock })
     }
 
-    /// How many permits there are in any window when it is warm.
+    /// The number of permits in any window when the service is warm.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.tokens.limit()
     }
 
-    /// How many permits there are now in a window.
+    /// The number of permits in the current window.
     pub fn current_limit(&self) -> u64 {
         self.current_limit_at(self.now())
     }
 
-    /// How many permits there are at `now` in a window, as far as is known: what was taken in the last bucket
-    /// is counted when somebody asks in a later one.
+    /// The number of permits in the window at `now`, by the tokens that have been counted: those that were taken in the last
+    /// bucket are counted when a request asks in a later one.
     pub fn current_limit_at(&self, now: Timestamp) -> u64 {
         self.tokens.find_limit(self.window.config().bucket_number(now))
     }

@@ -1,4 +1,4 @@
-//! How cold a service is.
+//! The tokens that tell how cold a service is.
 
 use super::WarmUpConfig;
 use crate::flow::permit_window::{Full, PermitWindow, Quota};
@@ -7,37 +7,37 @@ use crate::flow::{Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::WindowConfig;
 
-/// A bucket of tokens, of which there are more the colder it is.
+/// The token bucket of a warm-up. The colder the service, the more tokens there are. A token stands for a permit.
 ///
-/// A token is worth a permit. They are kept as a share of the full bucket, in so many parts as there is room
-/// for in a word beside the number of a bucket of the window, at whose beginning they were counted.
+/// The word `counted` is `{ bucket, cools: 1, tokens }`: the bucket of the window at whose start the tokens were counted, and
+/// the tokens as a share of the full bucket, in as many parts as there is room for.
 //
-// Who takes permits of an open bucket goes by what was counted before it was opened. Who finds more counted, or
-// what follows from that, has acquired it from somebody who found the bucket closed; so it finds the word of
-// the window changed when it looks again, as it does before it refuses anybody.
+// A thread that takes permits of an open bucket uses the tokens that were counted before it was opened. If it finds later
+// ones, it has acquired them from a thread that has found the bucket closed. So it finds the word of the window changed when
+// it reads that again, as it does before it refuses a request.
 #[derive(Debug)]
 pub(super) struct Tokens {
-    /// The flag of a word says that it cools.
+    /// The flag of a word: the service is cooling.
     layout: Layout,
     counted: AtomicU64,
-    /// The bucket that was last asked for, if there is the flag, and its limit.
+    /// If the flag is set, the bucket for which the limit was last computed, and that limit.
     known: AtomicU64,
-    /// One more than the number of the last bucket in which somebody was refused.
+    /// One more than the number of the last bucket in which a request was refused.
     refused: AtomicU64,
-    /// Permits a window, when it is warm.
+    /// The permits of a window when the service is warm.
     limit: u64,
-    /// How many times less when it is full.
+    /// The factor by which there are fewer when the bucket is full.
     cold_factor: f64,
-    /// How many permits a window has when it is full.
+    /// The permits of a window when the bucket is full.
     cold_limit: u64,
-    /// Where the line is: tokens above it make the limit lower.
+    /// The warning line: tokens above it lower the limit.
     warning: f64,
     full: f64,
-    /// How many come in a bucket of the window.
+    /// The tokens that are added in one bucket of the window.
     refill: f64,
-    /// Until so many buckets after one with permits, the window may have them.
+    /// The number of buckets after one with permits during which the window may have these.
     remembers: u64,
-    /// How many parts a token has.
+    /// The number of parts of a token.
     parts: f64,
 }
 
@@ -46,11 +46,10 @@ impl Tokens {
     pub(super) fn new(window: &WindowConfig, limit: u64, config: WarmUpConfig) -> Self {
         let layout = Layout::of(window);
         let (period, cold_factor) = (config.period(), config.cold_factor());
-        // In the time of a period the whole limit is as many.
+        // The permits of one period at the whole limit.
         let of_period = limit as f64 * period.as_secs_f64() / window.interval().as_secs_f64();
-        // The mean time between two permits, from the line to the full bucket, is half of what it is at
-        // both ends together; so the tokens above the line are these, to last for the period. The line
-        // is Guava's, and Sentinel's.
+        // From the full bucket to the line, the mean time between two permits is the mean of those at both ends. So this many
+        // tokens above the line last for the period. The line is that of Guava and Sentinel.
         let above = 2.0 * of_period / (1.0 + cold_factor);
         let warning = of_period / (cold_factor - 1.0);
         let full = warning + above;
@@ -76,7 +75,7 @@ impl Tokens {
         self.limit
     }
 
-    /// How many permits there are in the window that ends with the newest bucket.
+    /// The permits of the window that ends with the newest bucket.
     #[inline]
     fn limit_in(&self, number: u64) -> u64 {
         // Acquire: pairs with the Release in `know`.
@@ -88,13 +87,13 @@ impl Tokens {
     fn know(&self, number: u64) -> u64 {
         let limit = self.find_limit(number);
         let known = self.layout.flagged(self.layout.word(number, limit));
-        // Release: hands on what was acquired with the count. Who has an older bucket in mind puts that in the
-        // place of a newer, which is then found again.
+        // Release: passes on what was acquired with the count. A stalled thread may replace the limit of a newer bucket by that
+        // of an older one; the limit is then computed again.
         self.known.store(known, Ordering::Release);
         limit
     }
 
-    /// How many permits there are in the window that ends with a bucket, from the tokens.
+    /// The permits of the window that ends with a bucket, computed from the tokens.
     pub(super) fn find_limit(&self, number: u64) -> u64 {
         // Acquire: pairs with the Release in `close`.
         self.limit_with(self.tokens_in(self.counted.load(Ordering::Acquire), number))
@@ -104,30 +103,30 @@ impl Tokens {
     fn limit_with(&self, tokens: f64) -> u64 {
         let above = (tokens - self.warning).max(0.0) / (self.full - self.warning);
         let times_less = 1.0 + (self.cold_factor - 1.0) * above;
-        // What a division is short of by its rounding is not rounded down.
+        // The addend prevents that a rounding error of the division is rounded down by a whole permit.
         whole(self.limit as f64 / times_less + 1e-9).clamp(1, self.limit)
     }
 
-    /// The tokens at the beginning of a bucket, if nobody was admitted since they were counted.
+    /// The tokens at the start of a bucket, if no request was admitted since they were counted.
     #[expect(clippy::cast_precision_loss, reason = "parts of a whole")]
     fn tokens_in(&self, counted: u64, number: u64) -> f64 {
         let counted = self.layout.read(counted);
         let tokens = counted.count as f64 / self.parts;
         let since = number.saturating_sub(counted.number);
-        // It cools if it did, or when the window is empty.
+        // The service cools if it was cooling, and once the window is empty.
         let busy = if counted.flag { 0 } else { since.min(self.remembers) };
         let tokens = self.refilled(tokens, busy, tokens.max(self.warning));
         self.refilled(tokens, since - busy, self.full)
     }
 
-    /// The tokens after so many buckets, up to a line.
-    #[expect(clippy::cast_precision_loss, reason = "so many buckets fill it")]
+    /// The tokens after `buckets` buckets, at most `up_to`.
+    #[expect(clippy::cast_precision_loss, reason = "that many buckets fill it")]
     fn refilled(&self, tokens: f64, buckets: u64, up_to: f64) -> f64 {
         (tokens + buckets as f64 * self.refill).min(up_to)
     }
 
-    /// In parts, up or down by the number of the bucket: as much up as down in the long run, so that what is
-    /// less than a part adds up, and the same for all who count. But not up over the line.
+    /// The tokens in parts, rounded up or down by the number of the bucket. In the long run, this rounds up as often as down, so
+    /// that fractions of a part add up; and all threads round alike. It does not round up across the line.
     fn in_parts(&self, tokens: f64, number: u64) -> u64 {
         // Multiples of the golden ratio fill the numbers from 0 to 1 evenly.
         const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -141,7 +140,7 @@ impl Tokens {
 impl Quota for Tokens {
     #[inline]
     fn free(&self, number: u64, taken: u64) -> Option<u64> {
-        // One that asks for more than a cold service has is admitted alone.
+        // A request for more than a cold service admits is admitted if it is alone.
         let limit = if taken == 0 { self.limit } else { self.limit_in(number) };
         Some(limit.saturating_sub(taken))
     }
@@ -151,25 +150,24 @@ impl Quota for Tokens {
         if full.permits > self.limit {
             return Refusal::never();
         }
-        // Relaxed: who closes the bucket meanwhile may miss it.
+        // Relaxed: a thread that closes the bucket at the same time may miss this.
         if self.refused.load(Ordering::Relaxed) <= full.number {
             self.refused.fetch_max(full.number + 1, Ordering::Relaxed);
         }
         let retry_at = match full.excess(self.limit) {
             // The limit may have risen by then.
             0 => window.begins(full.number + 1),
-            // However much, so many have to leave.
+            // However high the limit rises, this many have to leave.
             excess => window.leave_at(full.number, excess),
         };
         Refusal::new(Reason::LimitReached, retry_at)
     }
 
-    /// Counts the tokens at the end of a bucket, unless somebody has: who has gone on from it has counted it.
+    /// Counts the tokens at the end of a bucket, unless another thread has: a thread that opens a later bucket has done so.
     #[cold]
     #[expect(clippy::cast_precision_loss, reason = "a limit above 2⁵³ is not told from the next")]
     fn close(&self, number: u64, of_window: u64, of_bucket: u64) {
-        // Relaxed: what was counted before is all in the word, and a read-modify-write passes on what was released
-        // with it.
+        // Relaxed: the word has everything that was counted before, and a read-modify-write continues its release sequence.
         let mut found = self.counted.load(Ordering::Relaxed);
         while self.layout.read(found).number <= number {
             let before = self.tokens_in(found, number);
@@ -179,7 +177,7 @@ impl Quota for Tokens {
             let tokens = self.refilled(before, 1, up_to) - of_bucket as f64;
             let counted = self.layout.word(number + 1, self.in_parts(tokens, number));
             let counted = if cools { self.layout.flagged(counted) } else { counted };
-            // Release: pairs with the Acquire in `find_limit`. Who finds it finds the bucket closed.
+            // Release: pairs with the Acquire in `find_limit`. A thread that finds the count finds the bucket closed.
             match self.counted.compare_exchange(
                 found,
                 counted,
@@ -193,7 +191,7 @@ impl Quota for Tokens {
     }
 }
 
-/// Rounded down.
+/// The number, rounded down.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative")]
 fn whole(number: f64) -> u64 {
     number as u64
