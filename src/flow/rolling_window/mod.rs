@@ -10,7 +10,7 @@ pub use sum_bucket::{Number, Sum, SumBucket};
 use crate::array::{Account, Bucket, LeapArray};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
-/// What can be added to a [`RollingWindow`]: `u64`, `i64`, `f64`, and what you write it for.
+/// A value that can be added to a [`RollingWindow`]: `u64`, `i64`, `f64`, and types for which you implement this.
 ///
 /// ```
 /// use leaparray::flow::{Rolling, RollingWindow};
@@ -18,7 +18,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// use std::sync::atomic::{AtomicU64, Ordering};
 /// use std::time::Duration;
 ///
-/// /// Words that were seen, of which only the length counts.
+/// /// A word, of which only the length is recorded.
 /// struct Word<'a>(&'a str);
 ///
 /// #[derive(Default)]
@@ -61,23 +61,22 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
 pub trait Rolling {
-    /// What such values are added to.
+    /// The bucket to which such values are added.
     type Bucket: Bucket;
 
-    /// Adds the value. On any number of threads at once, and in each on the one that calls it: the
-    /// bucket is not for another thread to add to, or only as [`BucketGuard`](crate::BucketGuard) says.
+    /// Adds the value. Any number of threads may do so at once. Each adds on the thread that calls this; for other threads,
+    /// the conditions of [`BucketGuard`](crate::BucketGuard) hold.
     fn add_to(self, bucket: &Self::Bucket);
 }
 
-/// Values of the last while, bucket by bucket, after go-zero's `RollingWindow`.
+/// Recent values, bucket by bucket, after go-zero's `RollingWindow`.
 ///
-/// A value is added to the bucket of its time. A reduce visits every bucket of the window, from the
-/// oldest to the newest, an untouched one as empty: what is asked of them is for its closure to say.
-/// Adding is lock-free. Reading writes nothing, and allocates nothing but what a
-/// [total](Bucket::Total) of your own does.
+/// A value is added to the bucket of its time. A reduction calls a closure for each bucket of the window, from the oldest to
+/// the newest, including empty ones. Adding is lock-free. Reading writes nothing, and allocates nothing, except what a
+/// [total](Bucket::Total) of your own allocates.
 ///
-/// Unlike go-zero's, whose buckets begin when the window was made, these begin at multiples of their
-/// length, as everywhere in this crate: what two windows of one geometry read can be compared.
+/// In go-zero, the buckets are counted from the time at which the window was made. Here, they start at multiples of their
+/// length, as in all of this crate, so the readings of two windows of one geometry can be compared.
 ///
 /// ```
 /// use leaparray::flow::RollingWindow;
@@ -94,7 +93,7 @@ pub trait Rolling {
 ///
 /// assert_eq!(window.reduce(0, |sum, bucket| sum + bucket.total.sum), 6);
 /// assert_eq!(window.reduce(0, |most, bucket| most.max(bucket.total.sum)), 5);
-/// // What is complete can be compared with what is.
+/// // Complete buckets can be compared with all of them.
 /// assert_eq!(window.reduce_complete(0, |most, bucket| most.max(bucket.total.sum)), 1);
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
@@ -103,21 +102,21 @@ pub struct RollingWindow<T: Rolling, C = MonotonicClock> {
     clock: C,
 }
 
-/// What one bucket of a [`RollingWindow`] held when it was read: plain data.
+/// The total of one bucket of a [`RollingWindow`]: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RollingBucket<S> {
-    /// Where the bucket begins.
+    /// The start of the bucket.
     pub start: Timestamp,
-    /// What was added to it, such as a [`Sum`].
+    /// Its total, such as a [`Sum`].
     pub total: S,
 }
 
-/// What the bucket of that value adds up to.
+/// The total of the buckets for values of that type.
 type Total<T> = <<T as Rolling>::Bucket as Bucket>::Total;
 
 impl<T: Rolling> RollingWindow<T> {
-    /// A window with a precise clock of its own.
+    /// A window with a [`MonotonicClock`] of its own.
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
@@ -125,7 +124,7 @@ impl<T: Rolling> RollingWindow<T> {
 }
 
 impl<T: Rolling, C: Clock> RollingWindow<T, C> {
-    /// A window that reads the given clock.
+    /// A window that reads `clock`.
     #[must_use]
     pub fn with_clock(config: WindowConfig, clock: C) -> Self {
         Self { array: LeapArray::new(config), clock }
@@ -136,8 +135,8 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.add_at(self.clock.now(), value);
     }
 
-    /// Adds a value at `now`. If the slot of that time holds a newer bucket already, it is in no bucket
-    /// of the window any more, and [counted as late](Self::account_at).
+    /// Adds a value at `now`. If the slot of that time has a newer bucket already, the value is in no bucket of the window, and
+    /// [counts as late](Self::account_at).
     pub fn add_at(&self, now: Timestamp, value: T) {
         value.add_to(&self.array.current_bucket(now));
     }
@@ -147,11 +146,11 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.reduce_at(self.clock.now(), init, f)
     }
 
-    /// Folds all buckets of the window at `now`, from the oldest to the newest, an untouched one as
-    /// empty. They are as many as the window has, and fewer only at the beginning of time.
+    /// Folds all buckets of the window at `now`, from the oldest to the newest, including empty ones. There are fewer than the
+    /// window has only at the beginning of time.
     ///
-    /// Each is read by itself, the oldest first: of a value that is added meanwhile it depends on that
-    /// whether it is found, and so it does of a bucket whose slot a later one takes meanwhile.
+    /// The buckets are read one after the other, the oldest first. A value that another thread adds at the same time may be
+    /// found or not, and so may a bucket whose slot a later one takes.
     pub fn reduce_at<A>(
         &self,
         now: Timestamp,
@@ -161,13 +160,13 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.fold(self.config().covered(now), init, f)
     }
 
-    /// Folds the buckets of the window now that are complete, from the oldest to the newest.
+    /// Folds the complete buckets of the window now, from the oldest to the newest.
     pub fn reduce_complete<A>(&self, init: A, f: impl FnMut(A, RollingBucket<Total<T>>) -> A) -> A {
         self.reduce_complete_at(self.clock.now(), init, f)
     }
 
-    /// Folds the buckets of the window at `now` but for the newest, which is still filling: one less
-    /// than the window has, and with a single one none.
+    /// Folds the buckets of the window at `now` except the newest one, which is still filling. A window of a single bucket has
+    /// no complete one.
     pub fn reduce_complete_at<A>(
         &self,
         now: Timestamp,
@@ -181,12 +180,12 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         }
     }
 
-    /// What the whole window has now.
+    /// The total of the window now.
     pub fn total(&self) -> Total<T> {
         self.total_at(self.clock.now())
     }
 
-    /// What the whole window has at `now`.
+    /// The total of the window at `now`.
     ///
     /// ```
     /// use leaparray::flow::RollingWindow;
@@ -216,19 +215,19 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     ) -> A {
         numbers.fold(init, |folded, number| {
             let mut total = Total::<T>::default();
-            // Added, for what is being prepared may be shown besides, and is empty.
+            // Added up, not counted: buckets that are being prepared may be visited as well, and are empty.
             self.array.fold_over(number..=number, (), Bucket::total, |(), found| total += &found);
             f(folded, RollingBucket { start: self.config().start_of(number), total })
         })
     }
 
-    /// Where everything added is, as of now: recorded = in the window + expired + late.
+    /// All values, by whether the window covers them now.
     pub fn account(&self) -> Account<Total<T>> {
         self.account_at(self.clock.now())
     }
 
-    /// Where everything added is, as seen from `now`: recorded = in the window + expired + late. One
-    /// coherent look; it allocates.
+    /// All values, by whether the window at `now` covers them: recorded = in the window + expired + late. Coherent, and
+    /// allocates.
     ///
     /// ```
     /// use leaparray::flow::RollingWindow;
@@ -238,7 +237,7 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     /// let window = RollingWindow::<f64>::new(WindowConfig::new(2, Duration::from_secs(1))?);
     /// let t = Timestamp::from_millis;
     /// window.add_at(t(1_600), 0.5);
-    /// // Its slot holds the bucket of 1,500 by now.
+    /// // Its slot has the bucket of 1,500 by now.
     /// window.add_at(t(700), 0.25);
     /// let account = window.account_at(t(1_600)).map(|total| total.sum);
     /// assert_eq!((account.in_window, account.late), (0.5, 0.25));

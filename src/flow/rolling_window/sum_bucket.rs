@@ -1,4 +1,4 @@
-//! The bucket of the numbers there are: their sum, and how many there were.
+//! The bucket of numbers: their sum and their count.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use super::Rolling;
 use crate::array::Bucket;
 use crate::sync::{AtomicU64, Ordering};
 
-/// What a [`SumBucket`] can sum: `u64`, `i64` and `f64`.
+/// A number that a [`SumBucket`] can sum: `u64`, `i64` and `f64`.
 pub trait Number: Copy + Debug + Default + Send + Sync + sealed::Word {}
 
 impl Number for u64 {}
@@ -16,7 +16,7 @@ impl Number for i64 {}
 impl Number for f64 {}
 
 mod sealed {
-    /// A number of 64 bits, of which zero is the one without any bit.
+    /// A number of 64 bits. Zero has no bit set.
     pub trait Word {
         fn to_word(self) -> u64;
         fn from_word(word: u64) -> Self;
@@ -80,7 +80,7 @@ mod sealed {
 /// ```
 #[derive(Debug)]
 pub struct SumBucket<T> {
-    /// The sum's bits.
+    /// The bits of the sum.
     sum: AtomicU64,
     count: AtomicU64,
     of: PhantomData<T>,
@@ -94,7 +94,7 @@ impl<T> Default for SumBucket<T> {
 
 impl<T: Number> SumBucket<T> {
     fn add(&self, value: T) {
-        // Relaxed: the sum is all there is, and its own order decides.
+        // Relaxed: the sum orders nothing, and its modification order decides.
         let mut word = self.sum.load(Ordering::Relaxed);
         loop {
             let sum = T::from_word(word).plus(value).to_word();
@@ -105,7 +105,7 @@ impl<T: Number> SumBucket<T> {
                 Err(found) => word = found,
             }
         }
-        // Release: pairs with the Acquire in `total`. What is counted is in the sum.
+        // Release: pairs with the Acquire in `total`. A value that is in the count is in the sum.
         self.count.fetch_add(1, Ordering::Release);
     }
 }
@@ -114,29 +114,28 @@ impl<T: Number> Bucket for SumBucket<T> {
     type Total = Sum<T>;
 
     fn total(&self) -> Sum<T> {
-        // Acquire: pairs with the Release in `add`, also of each that was counted before the last. So
-        // it is read first.
+        // Acquire: pairs with the Release in `add` of every value in the count, which is read first.
         let count = self.count.load(Ordering::Acquire);
         Sum { sum: T::from_word(self.sum.load(Ordering::Relaxed)), count }
     }
 
     fn reset(&self) {
-        // Relaxed: who adds next, or has read what this leaves behind, is ordered by the wrap.
+        // Relaxed: the wrap orders the adds of the next use, and the readers of this one.
         self.sum.store(0, Ordering::Relaxed);
         self.count.store(0, Ordering::Relaxed);
     }
 }
 
-/// What [`SumBucket`]s add up to: plain data.
+/// The total of [`SumBucket`]s: plain data.
 ///
-/// Read beside an add, the value may be in the sum and not in the count yet, and never the other way
-/// round: a mean of `u64`s made of the two is never too low by a value that is missing.
+/// If a value is added during a read, it may be in the sum and not in the count, but not the other way round. So a mean of
+/// `u64`s is never too low because of a missing value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sum<T> {
-    /// The sum of the values. Of integers it saturates, at either end.
+    /// The sum of the values. Sums of integers saturate at both ends.
     pub sum: T,
-    /// How many there were.
+    /// The number of values.
     pub count: u64,
 }
 
@@ -156,7 +155,7 @@ impl Rolling for u64 {
     }
 }
 
-/// Sums saturate at either end. What is added after that counts from there.
+/// Sums saturate at both ends. Later values are added to the saturated sum.
 impl Rolling for i64 {
     type Bucket = SumBucket<Self>;
 
@@ -165,8 +164,7 @@ impl Rolling for i64 {
     }
 }
 
-/// Each addition rounds, in the order in which they come; a value that is not a number makes its
-/// bucket's sum one that is none.
+/// Each addition rounds, in the order of the adds. A value that is not a number makes the sum of its bucket not a number.
 impl Rolling for f64 {
     type Bucket = SumBucket<Self>;
 
