@@ -11,7 +11,7 @@ const PASS: MetricEvent = MetricEvent::Pass;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_config_names_what_is_wrong_with_it() {
+fn config_names_what_is_wrong_with_it() {
     let too_long = WindowConfig::MAX_INTERVAL + Duration::from_nanos(1);
     let too_many = WindowConfig::MAX_SAMPLE_COUNT + 1;
     let (max, longest) = (WindowConfig::MAX_SAMPLE_COUNT, WindowConfig::MAX_INTERVAL);
@@ -63,7 +63,7 @@ fn a_config_names_what_is_wrong_with_it() {
 }
 
 #[test]
-fn the_largest_and_the_smallest_config_work() {
+fn largest_and_smallest_config_work() {
     let longest = WindowConfig::new(1, WindowConfig::MAX_INTERVAL).unwrap();
     let most = WindowConfig::new(WindowConfig::MAX_SAMPLE_COUNT, Duration::from_nanos(2 << 20));
     let shortest = WindowConfig::new(1, Duration::from_nanos(2)).unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use leaparray::{CachedClock, Clock, ManualClock, MonotonicClock, Timestamp};
 
 #[test]
-fn the_precise_clock_keeps_up_with_the_operating_systems() {
+fn precise_clock_keeps_up_with_the_operating_systems() {
     let clock = MonotonicClock::default();
     for pause in [Duration::from_micros(50), Duration::from_millis(20)] {
         let (before, from, start) = (Instant::now(), clock.now(), Instant::now());
@@ -22,7 +22,7 @@ fn the_precise_clock_keeps_up_with_the_operating_systems() {
 }
 
 #[test]
-fn a_clock_by_reference_or_shared_is_that_clock() {
+fn clock_by_reference_or_shared_is_that_clock() {
     fn reading(clock: impl Clock) -> Timestamp {
         clock.now()
     }
@@ -32,7 +32,7 @@ fn a_clock_by_reference_or_shared_is_that_clock() {
 }
 
 #[test]
-fn a_cached_clock_shows_its_source_as_of_the_last_refresh() {
+fn cached_clock_shows_its_source_as_of_the_last_refresh() {
     let source = ManualClock::new(Timestamp::from_secs(1));
     let clock = CachedClock::new(source.clone());
     source.set(Timestamp::from_secs(2));

@@ -44,7 +44,7 @@ fn every_field_has_its_place_in_both_forms() {
 
 /// By Sentinel, in a zone eight hours ahead of UTC.
 #[test]
-fn the_date_is_not_looked_at_and_is_written_in_utc() {
+fn date_is_not_looked_at_and_is_written_in_utc() {
     let local = "1564382218000|2019-07-29 14:36:58|/foo/*|4|9|3|0|25|0|2|1";
     let utc = "1564382218000|2019-07-29 06:36:58|/foo/*|4|9|3|0|25|0|2|1";
     assert_eq!(fat(local), fat(utc));
@@ -83,7 +83,7 @@ fn what_older_lines_lack_is_zero() {
 }
 
 #[test]
-fn a_line_break_at_the_end_is_not_part_of_the_line() {
+fn line_break_at_the_end_is_not_part_of_the_line() {
     let line = "1564382218000|2019-07-29 06:36:58|/foo/*|4|9|3|0|25|0|2|1";
     for end in ["\n", "\r\n", "\r"] {
         assert_eq!(fat(&format!("{line}{end}")), fat(line), "{end:?}");
@@ -91,7 +91,7 @@ fn a_line_break_at_the_end_is_not_part_of_the_line() {
 }
 
 #[test]
-fn a_name_breaks_neither_the_line_nor_its_fields() {
+fn name_breaks_neither_the_line_nor_its_fields() {
     let line = MetricLine::new("a|b\nc\r\nd e\u{2028}", 0, &each_another());
     assert_eq!(line.resource(), "a_b_c__d e\u{2028}");
     assert_eq!(fat(&line.to_string()), Ok(line.clone()));
@@ -149,7 +149,7 @@ fn what_sentinel_does_not_read_is_cut() {
 }
 
 #[test]
-fn an_error_names_the_field_and_what_stands_there() {
+fn error_names_the_field_and_what_stands_there() {
     let not = |field, text: &str, min, max| MetricLineError::NotInRange {
         field,
         text: text.to_owned(),
@@ -290,7 +290,7 @@ proptest! {
     }
 
     #[test]
-    fn a_line_is_written_as_it_was_read(
+    fn line_is_written_as_it_was_read(
         millis in 0..=Timestamp::MAX.as_millis(), name in "[^|\n\r]{0,12}",
         counts in prop::array::uniform6(0..=i64::MAX), concurrency in 0..=i32::MAX,
         classification in any::<i32>(),

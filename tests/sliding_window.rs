@@ -47,7 +47,7 @@ fn rate_before_the_window_was_made_divides_by_the_interval() {
 
 #[test]
 #[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
-fn a_view_divides_by_its_own_interval() {
+fn view_divides_by_its_own_interval() {
     let (window, clock) = window(10);
     let view = window.view(WindowConfig::new(2, millis(200)).unwrap()).unwrap();
     window.add(PASS, 10);
@@ -59,7 +59,7 @@ fn a_view_divides_by_its_own_interval() {
 }
 
 #[test]
-fn the_previous_rate_is_that_of_the_last_complete_bucket() {
+fn previous_rate_is_that_of_the_last_complete_bucket() {
     let (window, clock) = window(4);
     window.add(PASS, 5);
     assert_eq!(window.previous_qps(PASS), Some(0.0));
@@ -100,7 +100,7 @@ fn response_times_are_optional_exact_and_unclamped() {
 }
 
 #[test]
-fn an_rt_that_is_added_as_an_event_counts_as_one() {
+fn rt_that_is_added_as_an_event_counts_as_one() {
     let (window, _) = window(2);
     window.add(MetricEvent::Rt, 4);
     window.add(MetricEvent::Rt, 8);
@@ -162,7 +162,7 @@ fn one_array_has_many_handles() {
 }
 
 #[test]
-fn an_account_moves_counts_from_the_window_to_the_expired_and_loses_none() {
+fn account_moves_counts_from_the_window_to_the_expired_and_loses_none() {
     let (window, clock) = window(2);
     let second = window.view(WindowConfig::new(1, millis(100)).unwrap()).unwrap();
     window.add(PASS, 1);
@@ -187,7 +187,7 @@ fn an_account_moves_counts_from_the_window_to_the_expired_and_loses_none() {
 }
 
 #[test]
-fn a_read_back_in_time_finds_what_is_still_in_the_ring() {
+fn read_back_in_time_finds_what_is_still_in_the_ring() {
     for (samples, first) in
         [1, 2, 3, 10].into_iter().flat_map(|samples| [(samples, 0), (samples, 50)])
     {

@@ -10,7 +10,7 @@ use leaparray::{
 use serde_json::json;
 
 #[test]
-fn a_snapshot_is_written_with_its_names_and_read_back() {
+fn snapshot_is_written_with_its_names_and_read_back() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     clock.advance(Duration::from_secs(5));
@@ -35,7 +35,7 @@ fn a_snapshot_is_written_with_its_names_and_read_back() {
 }
 
 #[test]
-fn a_second_and_the_books_are_written_and_read_back() {
+fn second_and_the_books_are_written_and_read_back() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let cursor = SecondsCursor::new();

@@ -54,7 +54,7 @@ fn index_and_start_of_two_buckets_of_500() {
 }
 
 #[test]
-fn a_time_in_each_unit() {
+fn time_in_each_unit() {
     let time = Timestamp::from_nanos(1_540_629_334_619_723_456);
     assert_eq!(time.as_micros(), 1_540_629_334_619_723);
     assert_eq!(time.as_millis(), 1_540_629_334_619);
@@ -140,7 +140,7 @@ fn predicate_sees_the_starts_of_the_window_and_picks_buckets() {
 }
 
 #[test]
-fn a_ring_of_one_bucket_has_no_previous_one() {
+fn ring_of_one_bucket_has_no_previous_one() {
     let array = array(1, 500);
     array.current_bucket(t(700)).add(PASS, 3);
     // The bucket of 500 is still in the only slot, and has left the window.
@@ -167,7 +167,7 @@ fn views_over_twenty_buckets_of_500() {
 }
 
 #[test]
-fn a_view_that_does_not_fit_is_refused_with_both_lengths() {
+fn view_that_does_not_fit_is_refused_with_both_lengths() {
     let window = window(20, 500);
     let millis = Duration::from_millis;
     let error = window.view(config(2, 750)).unwrap_err();
@@ -199,7 +199,7 @@ fn refused(window: &SlidingWindow<ManualClock>, seconds: u64, count: u64, limit:
 }
 
 #[test]
-fn a_fixed_window_admits_a_double_burst_and_a_sliding_one_does_not() {
+fn fixed_window_admits_a_double_burst_and_a_sliding_one_does_not() {
     let (fixed, sliding) = (window(1, 60_000), window(6, 10_000));
     for (seconds, count, refused_by_sliding) in [(5, 10, 0), (45, 90, 0), (65, 90, 80)] {
         assert_eq!(refused(&fixed, seconds, count, 100), 0, "fixed, at {seconds} s");

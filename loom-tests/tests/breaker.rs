@@ -123,7 +123,7 @@ fn who_is_second_at_the_word_adds_up_both() {
 
 /// Who asks first in a slice adds up; the word of who rejects meanwhile is not lost.
 #[test]
-fn a_rejection_beside_who_follows_the_time() {
+fn rejection_beside_a_thread_that_follows_the_time() {
     show_all_words();
     explore(Some(3), || {
         let breaker = breaker(0, STRICT);

@@ -12,7 +12,7 @@ fn recorded(ring: &Ring, number: u32) -> u64 {
 }
 
 #[test]
-fn a_straggler_and_a_rotator_of_two_laps() {
+fn straggler_and_a_rotator_of_two_laps() {
     explore(None, || {
         let ring = ring(1);
         ring.add(0, 1);
@@ -32,7 +32,7 @@ fn a_straggler_and_a_rotator_of_two_laps() {
 }
 
 #[test]
-fn a_reader_beside_a_rotator_counts_each_add_once() {
+fn reader_beside_a_rotator_counts_each_add_once() {
     explore(Some(3), || {
         let ring = ring(1);
         ring.add(0, 1);
@@ -52,7 +52,7 @@ fn a_reader_beside_a_rotator_counts_each_add_once() {
 }
 
 #[test]
-fn a_writer_a_rotator_and_a_reader() {
+fn writer_a_rotator_and_a_reader() {
     explore(Some(2), || {
         let ring = ring(1);
         ring.add(0, 1);

@@ -118,7 +118,7 @@ fn adopted_cell_keeps_its_gauge() {
 
 /// At most two requests are in flight at any time, however many come and go.
 #[test]
-fn the_highest_concurrency_was_reached() {
+fn highest_concurrency_was_reached() {
     explore_some(SOME, Some(1), || {
         let node = small();
         let other = {

@@ -5,7 +5,7 @@ use leaparray_loom_tests::{explore, ring, start};
 use loom::thread;
 
 #[test]
-fn a_read_beside_a_rollover() {
+fn read_beside_a_rollover() {
     explore(None, || {
         let ring = ring(2);
         ring.add(0, 1);
@@ -28,7 +28,7 @@ fn a_read_beside_a_rollover() {
 }
 
 #[test]
-fn the_predicate_beside_a_rollover() {
+fn predicate_beside_a_rollover() {
     explore(None, || {
         let ring = ring(2);
         ring.add(1, 10);
@@ -52,7 +52,7 @@ fn the_predicate_beside_a_rollover() {
 }
 
 #[test]
-fn the_previous_bucket_beside_a_rollover() {
+fn previous_bucket_beside_a_rollover() {
     explore(None, || {
         let ring = ring(2);
         ring.add(1, 10);

@@ -40,7 +40,7 @@ fn asks<L: Limiter + Send + Sync + 'static>(
 }
 
 #[test]
-fn the_last_permit_is_taken_once() {
+fn last_permit_is_taken_once() {
     explore(None, || {
         let limiter = sliding(2, 2);
         assert_eq!(ask(&*limiter, 1, 1), 1);
@@ -52,7 +52,7 @@ fn the_last_permit_is_taken_once() {
 
 /// The one is in time, or late and decided on with the other.
 #[test]
-fn the_last_permit_is_taken_once_across_a_rollover() {
+fn last_permit_is_taken_once_across_a_rollover() {
     explore(None, || {
         let limiter = sliding(3, 2);
         assert_eq!(ask(&*limiter, 1, 1), 1);
@@ -95,7 +95,7 @@ fn what_has_left_is_free_again_once() {
 /// Nothing was taken in bucket 3. Who is held up over that adds up slots that are in use again, of which one
 /// has gone, and would note a permit there that is then missed in bucket 5.
 #[test]
-fn a_bucket_without_permits_is_noted_once() {
+fn bucket_without_permits_is_noted_once() {
     explore(Some(3), || {
         let limiter = sliding(3, 1);
         // Two are more than there ever are: they only open the bucket.
@@ -120,7 +120,7 @@ fn nobody_is_refused_while_a_permit_is_free() {
 }
 
 #[test]
-fn a_reading_beside_a_rollover_is_of_one_moment() {
+fn reading_beside_a_rollover_is_of_one_moment() {
     explore(None, || {
         let limiter = sliding(2, 4);
         assert_eq!(ask(&*limiter, 1, 1), 1);
@@ -138,7 +138,7 @@ fn a_reading_beside_a_rollover_is_of_one_moment() {
 
 /// The slot of bucket 1 is used again meanwhile.
 #[test]
-fn a_reading_beside_a_lap_is_of_one_moment() {
+fn reading_beside_a_lap_is_of_one_moment() {
     explore(None, || {
         let limiter = sliding(3, 4);
         assert_eq!(ask(&*limiter, 1, 1), 1);
@@ -156,7 +156,7 @@ fn a_reading_beside_a_lap_is_of_one_moment() {
 
 /// Another goes on to the bucket in which one comes back, and to a hint of what leaves after that.
 #[test]
-fn the_time_to_ask_again_is_that_of_the_window_that_was_full() {
+fn time_to_ask_again_is_that_of_the_window_that_was_full() {
     explore(None, || {
         let limiter = sliding(3, 2);
         assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 3, 1), 2);
@@ -186,13 +186,13 @@ fn one_takes_and_one_opens(taken: u32, opened: u32) {
 }
 
 #[test]
-fn a_bucket_without_permits_is_not_waited_for() {
+fn bucket_without_permits_is_not_waited_for() {
     one_takes_and_one_opens(3, 2);
     one_takes_and_one_opens(3, 3);
 }
 
 #[test]
-fn a_bucket_with_permits_is_waited_for() {
+fn bucket_with_permits_is_waited_for() {
     one_takes_and_one_opens(2, 3);
 }
 
@@ -213,7 +213,7 @@ fn what_has_left_is_not_waited_for() {
 
 /// Two have to leave, and the slot of those that do first is used again meanwhile.
 #[test]
-fn the_time_to_ask_again_for_two_is_that_of_the_window_that_was_full() {
+fn time_to_ask_again_for_two_is_that_of_the_window_that_was_full() {
     explore(Some(3), || {
         let limiter = sliding(2, 4);
         assert_eq!(ask(&*limiter, 1, 2) + ask(&*limiter, 2, 2), 4);
@@ -245,7 +245,7 @@ fn two_enter(limit: u64) -> u64 {
 }
 
 #[test]
-fn the_last_entry_is_let_in_once() {
+fn last_entry_is_let_in_once() {
     explore(Some(2), || assert_eq!(two_enter(2), 1));
 }
 
@@ -275,7 +275,7 @@ fn each_waits_for_the_one_before() {
 }
 
 #[test]
-fn the_last_token_is_taken_once() {
+fn last_token_is_taken_once() {
     explore(None, || {
         let clock = ManualClock::new(Timestamp::MIN);
         let bucket = Arc::new(TokenBucket::with_clock(Rate::new(1, LEN).unwrap(), 2, clock));

@@ -6,7 +6,7 @@ use leaparray_loom_tests::{explore, ring, start};
 use loom::thread;
 
 #[test]
-fn an_add_that_stalls_for_a_lap() {
+fn add_that_stalls_for_a_lap() {
     explore(None, || {
         let ring = ring(1);
         ring.add(0, 100);
@@ -22,7 +22,7 @@ fn an_add_that_stalls_for_a_lap() {
 }
 
 #[test]
-fn an_add_that_stalls_while_two_laps_go_by() {
+fn add_that_stalls_while_two_laps_go_by() {
     explore(Some(3), || {
         let ring = ring(1);
         let staller = {
@@ -53,7 +53,7 @@ fn rotators_of_different_laps() {
 }
 
 #[test]
-fn an_add_that_stalls_while_wraps_are_used_again() {
+fn add_that_stalls_while_wraps_are_used_again() {
     explore(Some(3), || {
         let ring = ring(1);
         let staller = {

@@ -55,7 +55,7 @@ fn three_adds_at_a_rollover() {
 }
 
 #[test]
-fn a_read_that_begins_after_the_add_returned() {
+fn read_that_begins_after_the_add_returned() {
     explore(None, || {
         let ring = ring(2);
         ring.add(0, 100);

@@ -9,7 +9,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 #[test]
-fn a_record_beside_a_change_of_the_geometry_is_in_both() {
+fn record_beside_a_change_of_the_geometry_is_in_both() {
     explore_some(20_000, Some(1), || {
         let node = node(node_config(1, 2));
         enter(&node, 1).success_at(start(1));
@@ -49,7 +49,7 @@ fn two_that_change_the_geometry_at_once() {
 }
 
 #[test]
-fn the_last_permit_of_the_next_bucket_is_taken_once() {
+fn last_permit_of_the_next_bucket_is_taken_once() {
     explore(Some(3), || {
         let node = node(node_config(2, 2));
         enter(&node, 1).success_at(start(1));
@@ -66,7 +66,7 @@ fn the_last_permit_of_the_next_bucket_is_taken_once() {
 
 /// Its bucket is written before its time, and is still there when it has come.
 #[test]
-fn a_permit_is_there_when_its_bucket_begins() {
+fn permit_is_there_when_its_bucket_begins() {
     explore(None, || {
         let node = node(node_config(1, 1));
         let other = {

@@ -62,7 +62,7 @@ fn one_of_two_gets_the_last_place() {
 }
 
 #[test]
-fn a_place_is_given_back_once() {
+fn place_is_given_back_once() {
     explore(None, || {
         let registry = registry(1);
         drop(registry.resource("a"));
@@ -191,7 +191,7 @@ fn totals_only_grow_beside_an_eviction() {
 }
 
 #[test]
-fn a_geometry_reaches_what_is_listed_meanwhile() {
+fn geometry_reaches_what_is_listed_meanwhile() {
     explore(None, || {
         let registry = registry(2);
         let other = {
@@ -205,7 +205,7 @@ fn a_geometry_reaches_what_is_listed_meanwhile() {
 }
 
 #[test]
-fn a_geometry_reaches_a_context_that_is_made_meanwhile() {
+fn geometry_reaches_a_context_that_is_made_meanwhile() {
     explore(None, || {
         let registry = registry(1);
         let resource = registry.resource("a").unwrap();
@@ -218,7 +218,7 @@ fn a_geometry_reaches_a_context_that_is_made_meanwhile() {
 
 /// Its resource is listed, and whoever listed it has not heard of the change yet.
 #[test]
-fn a_geometry_reaches_a_context_of_what_was_just_listed() {
+fn geometry_reaches_a_context_of_what_was_just_listed() {
     explore(Some(3), || {
         let registry = registry(1);
         let lister = {

@@ -38,7 +38,7 @@ fn sum<T: Number + Rolling<Bucket = SumBucket<T>>>(
 
 /// Of the bucket itself, with two that add and one that reads.
 #[test]
-fn a_value_that_is_counted_is_in_the_sum() {
+fn value_that_is_counted_is_in_the_sum() {
     explore(None, || {
         let bucket = Arc::new(SumBucket::<u64>::default());
         let others = [1, 10].map(|value: u64| {
@@ -56,7 +56,7 @@ fn a_value_that_is_counted_is_in_the_sum() {
 }
 
 #[test]
-fn a_reduce_beside_an_add() {
+fn reduce_beside_an_add() {
     explore(None, || {
         let window = window::<u64>(1);
         window.add_at(start(1), 1);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_has_room_for_the_last_bucket_of_time() {
+    fn word_has_room_for_the_last_bucket_of_time() {
         for nanos in [2, 3, 1_000, 1 << 20, 100_000_000, u64::MAX / 2, u64::MAX] {
             let config = WindowConfig::new(1, Duration::from_nanos(nanos)).unwrap();
             let layout = Layout::of(&config);

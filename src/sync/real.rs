@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_swap_is_against_the_very_thing_that_was_observed() {
+    fn swap_is_against_the_very_thing_that_was_observed() {
         let slot = Slot::empty();
         let empty = slot.load();
         assert_eq!(slot.compare_and_swap(&empty, Arc::new(1)), Ok(None));

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_takes_in_the_buckets_that_lie_within() {
+    fn span_takes_in_the_buckets_that_lie_within() {
         let t = Timestamp::from_millis;
         let second = Span::of(t(3_000), 1_000_000_000);
         assert_eq!(second.buckets(&config(500)), Some(6..=7));

@@ -11,7 +11,7 @@ use leaparray::{Timestamp, WindowConfig};
 use crate::ms;
 
 #[test]
-fn a_limit_that_does_not_fit_is_refused() {
+fn limit_that_does_not_fit_is_refused() {
     let config = WindowConfig::new(10, ms(10)).unwrap();
     let max = SlidingWindowLimiter::max_limit(&config);
     assert!(SlidingWindowLimiter::new(config, max).is_ok());
@@ -25,7 +25,7 @@ fn a_limit_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn an_error_says_what_is_wrong() {
+fn error_says_what_is_wrong() {
     let rate = |permits, interval| Rate::new(permits, interval).unwrap_err().to_string();
     assert_eq!(rate(0, ms(1_000)), "a rate needs at least one permit in 1s, not 0");
     assert_eq!(rate(7, ms(0)), "a rate of 7 permits needs an interval above 0 ns");
@@ -58,7 +58,7 @@ fn an_error_says_what_is_wrong() {
 }
 
 #[test]
-fn a_breaker_names_what_is_wrong_with_its_settings() {
+fn breaker_names_what_is_wrong_with_its_settings() {
     let default = BreakerConfig::default();
     for (error, text) in [
         (default.with_k(f64::INFINITY), "a k of inf is no finite number"),
@@ -75,7 +75,7 @@ fn a_breaker_names_what_is_wrong_with_its_settings() {
 }
 
 #[test]
-fn a_refusal_says_why() {
+fn refusal_says_why() {
     let reasons = [
         (Reason::LimitReached, "refused: the limit is reached"),
         (Reason::WaitTooLong, "refused: the wait would be too long"),

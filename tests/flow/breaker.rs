@@ -91,7 +91,7 @@ fn nothing_is_dropped_while_one_in_k_is_accepted() {
 }
 
 #[test]
-fn the_first_are_never_dropped() {
+fn first_requests_are_never_dropped() {
     for protection in [0, 1, 5, 100] {
         let (breaker, _) = breaker(BreakerConfig::default().with_protection(protection), Strict);
         for _ in 0..=protection {
@@ -104,7 +104,7 @@ fn the_first_are_never_dropped() {
 }
 
 #[test]
-fn a_decision_is_as_fresh_as_what_has_ended_last() {
+fn decision_is_as_fresh_as_what_has_ended_last() {
     let (breaker, _) = strict();
     let [one, two, three] =
         [(); 3].map(|()| breaker.try_acquire().into_result().expect("nothing has ended").0);
@@ -181,7 +181,7 @@ fn who_is_refused_is_told_when_to_ask_again() {
 }
 
 #[test]
-fn a_backend_that_fails_entirely_is_probed_once_a_second() {
+fn backend_that_fails_entirely_is_probed_once_a_second() {
     let (breaker, clock) = strict();
     assert!(ask(&breaker, false));
     let mut last_probe: Option<u32> = None;
@@ -203,7 +203,7 @@ fn a_backend_that_fails_entirely_is_probed_once_a_second() {
 
 /// Who gets through by luck has no other one probe soon after.
 #[test]
-fn a_probe_comes_a_second_after_the_last_that_got_through() {
+fn probe_comes_a_second_after_the_last_that_got_through() {
     struct Nth(std::sync::atomic::AtomicU32);
     impl RandomSource for Nth {
         fn next_u32(&self) -> u32 {
@@ -282,7 +282,7 @@ fn time_that_stands_still() {
 
 /// One thread had read its clock in the last moment of a bucket.
 #[test]
-fn a_rejection_counts_whoever_ends_in_the_bucket_before() {
+fn rejection_counts_requests_that_end_in_the_bucket_before() {
     let config = BreakerConfig::default().with_protection(0).with_k(1.0).unwrap();
     let (breaker, _) = breaker(config, Strict);
     let held_up = Timestamp::from_nanos(NOON.as_nanos() - 1);

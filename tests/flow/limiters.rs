@@ -64,7 +64,7 @@ fn at_the_end_of_time() {
 }
 
 #[test]
-fn the_beginning_of_time_counts() {
+fn beginning_of_time_counts() {
     let limiter = SlidingWindowLimiter::new(WindowConfig::new(2, ms(20)).unwrap(), 3).unwrap();
     assert!(limiter.try_acquire_at(at(0), 3).is_admitted());
     assert!(!limiter.try_acquire_at(at(10), 1).is_admitted());
@@ -150,7 +150,7 @@ fn timeout_passes_before_the_wait_not_after() {
 }
 
 #[test]
-fn a_limit_can_be_changed_while_it_is_in_use() {
+fn limit_can_be_changed_while_it_is_in_use() {
     let clock = ManualClock::new(at(5_500));
     let fixed = FixedWindowLimiter::with_clock(ms(1_000), 5, clock.clone()).unwrap();
     assert!(fixed.try_acquire_many(3).is_admitted());
@@ -211,7 +211,7 @@ fn what_leads_to_a_limiter_is_that_limiter() {
 }
 
 #[test]
-fn a_permit_is_given_back_whatever_happens() {
+fn permit_is_given_back_whatever_happens() {
     let limit = ConcurrencyLimiter::new(3);
     let panicked = std::panic::catch_unwind(|| {
         let _permit = limit.try_acquire_many(2);

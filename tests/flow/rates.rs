@@ -11,7 +11,7 @@ use crate::{at, ms, rate};
 
 proptest! {
     #[test]
-    fn a_token_bucket_never_admits_more_than_its_burst_and_its_rate(
+    fn token_bucket_never_admits_more_than_its_burst_and_its_rate(
         permits in 1..50_u64, interval in 1..1_000_u64, capacity in 1..20_u64,
         steps in proptest::collection::vec((0..200_u64, 1..6_u64), 1..100),
     ) {
@@ -56,7 +56,7 @@ fn pacing_does_not_drift() {
 }
 
 #[test]
-fn a_burst_is_never_above_the_capacity() {
+fn burst_is_never_above_the_capacity() {
     // From one in four nanoseconds on, a nanosecond is not a token.
     for (permits, nanos) in
         [(1, 4), (3, 13), (3, 16), (7, 50), (1_000, 999_999), (3, 1_000_000_000)]

@@ -33,7 +33,7 @@ fn complete(window: &RollingWindow<u64, ManualClock>) -> Vec<u64> {
 }
 
 #[test]
-fn the_worked_example() {
+fn worked_example() {
     let (window, clock) = window(3);
     assert_eq!(sums(&window), [0, 0, 0]);
     for (values, expected) in
@@ -173,6 +173,6 @@ proptest! {
 }
 
 #[test]
-fn the_array_is_printed() {
+fn array_is_printed() {
     assert!(format!("{:?}", window(3).0).starts_with("RollingWindow { array: LeapArray"));
 }

@@ -44,7 +44,7 @@ fn steps() -> impl Strategy<Value = Vec<(i64, u64)>> {
 
 proptest! {
     #[test]
-    fn a_sliding_window_is_the_plain_reckoning(
+    fn sliding_window_is_the_plain_reckoning(
         samples in 1..6_usize, limit in 0..12_u64, begin in 0..100_u64, steps in steps(),
     ) {
         const LEN: u64 = 10;

@@ -36,7 +36,7 @@ fn warming_up_takes_its_period_and_cooling_down_is_seen() {
 }
 
 #[test]
-fn a_warm_service_under_some_demand_stays_warm_and_under_little_cools() {
+fn warm_service_under_some_demand_stays_warm_and_under_little_cools() {
     let warm_up = cold(90);
     let demand = |seconds: std::ops::Range<u64>, every: usize| {
         for millis in (seconds.start * 1_000..seconds.end * 1_000).step_by(every) {
@@ -52,7 +52,7 @@ fn a_warm_service_under_some_demand_stays_warm_and_under_little_cools() {
 
 /// Each bucket is closed by a request. As many as a cold service admits keep it warm, and one less does not.
 #[test]
-fn a_service_cools_at_the_rate_of_its_limit() {
+fn service_cools_at_the_rate_of_its_limit() {
     let limit_after = |buckets: u64, of_ten: u64| {
         let warm_up = cold(90);
         for bucket in 0..200 + buckets {
@@ -114,7 +114,7 @@ fn what_can_never_be_had_is_no_demand() {
 
 /// A period has more buckets than there are parts of a token to count.
 #[test]
-fn a_long_period_of_short_buckets_warms_in_time_and_cools() {
+fn long_period_of_short_buckets_warms_in_time_and_cools() {
     let config = WindowConfig::new(10, ms(10)).unwrap();
     let period = Duration::from_secs(300);
     let warm_up = WarmUp::new(config, 1_000, WarmUpConfig::new(period, 3.0).unwrap()).unwrap();
@@ -134,7 +134,7 @@ fn a_long_period_of_short_buckets_warms_in_time_and_cools() {
 }
 
 #[test]
-fn the_highest_of_all_limits_warms_up() {
+fn highest_limit_warms_up() {
     let config = WindowConfig::new(1, Duration::from_nanos(u64::MAX)).unwrap();
     let limit = SlidingWindowLimiter::max_limit(&config);
     let warm_up = WarmUp::new(config, limit, WarmUpConfig::default()).unwrap();
@@ -145,7 +145,7 @@ fn the_highest_of_all_limits_warms_up() {
 }
 
 #[test]
-fn a_warm_service_says_when_permits_come_back() {
+fn warm_service_says_when_permits_come_back() {
     let warm_up = cold(90);
     let refusal = (0..200).find_map(|bucket| {
         let now = at(BEGIN + bucket * 100);

@@ -21,7 +21,7 @@ fn half_minute(limiter: &impl Limiter, begin: u64, requests: u64) -> u64 {
 }
 
 #[test]
-fn a_fixed_window_admits_twice_its_limit_across_an_edge() {
+fn fixed_window_admits_twice_its_limit_across_an_edge() {
     let limiter = FixedWindowLimiter::new(ms(60_000), 100).unwrap();
     let halves = [(0, 10), (30_000, 90), (60_000, 90), (90_000, 10)];
     let admitted = halves.map(|(begin, requests)| half_minute(&limiter, begin, requests));
@@ -29,7 +29,7 @@ fn a_fixed_window_admits_twice_its_limit_across_an_edge() {
 }
 
 #[test]
-fn a_sliding_window_refuses_what_is_too_much_across_that_edge() {
+fn sliding_window_refuses_what_is_too_much_across_that_edge() {
     let config = WindowConfig::new(6, ms(60_000)).unwrap();
     let limiter = SlidingWindowLimiter::new(config, 100).unwrap();
     assert_eq!(half_minute(&limiter, 0, 10), 10);
@@ -38,7 +38,7 @@ fn a_sliding_window_refuses_what_is_too_much_across_that_edge() {
 }
 
 #[test]
-fn a_request_lands_in_the_bucket_of_its_ten_seconds() {
+fn request_lands_in_the_bucket_of_its_ten_seconds() {
     let config = WindowConfig::new(6, ms(60_000)).unwrap();
     let limiter = SlidingWindowLimiter::new(config, 1).unwrap();
     assert!(limiter.try_acquire_at(second(35_000), 1).is_admitted());
@@ -55,7 +55,7 @@ fn ten_a_second(max_wait: Duration) -> LeakyBucket {
 }
 
 #[test]
-fn a_leaky_bucket_lets_pass_what_is_due() {
+fn leaky_bucket_lets_pass_what_is_due() {
     let bucket = ten_a_second(ms(0));
     assert_eq!(bucket.try_acquire_at(at(450), 1), Decision::Admitted(()));
     // The next is expected 100 ms after that.
@@ -65,7 +65,7 @@ fn a_leaky_bucket_lets_pass_what_is_due() {
 }
 
 #[test]
-fn a_leaky_bucket_has_wait_what_comes_early() {
+fn leaky_bucket_has_wait_what_comes_early() {
     let bucket = ten_a_second(ms(100));
     assert_eq!(bucket.try_acquire_at(at(350), 1), Decision::Wait((), ms(50)));
     // And refuses what would wait too long: nothing changes by that.
@@ -75,7 +75,7 @@ fn a_leaky_bucket_has_wait_what_comes_early() {
 }
 
 #[test]
-fn a_token_bucket_admits_a_burst_and_then_its_rate() {
+fn token_bucket_admits_a_burst_and_then_its_rate() {
     let bucket = TokenBucket::new(Rate::new(10, ms(1_000)).unwrap(), 5);
     assert!(bucket.try_acquire_at(at(300), 5).is_admitted());
     let refusal = bucket.try_acquire_at(at(350), 1).refusal().unwrap();

@@ -11,7 +11,7 @@ fn geometry(second: usize, minute: usize) -> NodeConfig {
 }
 
 #[test]
-fn a_geometry_reaches_all_nodes() {
+fn geometry_reaches_all_nodes() {
     let (registry, _) = registry();
     let (before, own, after) = (NodeConfig::default(), geometry(5, 300), geometry(10, 600));
     let first = registry.resource("first").unwrap();
@@ -46,7 +46,7 @@ fn new_nodes_have_the_geometry_of_the_configuration() {
 }
 
 #[test]
-fn a_geometry_reaches_what_is_listed_meanwhile() {
+fn geometry_reaches_what_is_listed_meanwhile() {
     let geometries = [geometry(5, 300), geometry(10, 600)];
     for round in 0..200 {
         let (registry, _) = registry();

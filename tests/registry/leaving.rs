@@ -10,7 +10,7 @@ use leaparray::{Entry, ManualClock, RegistryConfig, Resource, TrafficType};
 use crate::{SECOND, names, registry, registry_of, together};
 
 #[test]
-fn what_is_idle_and_not_held_is_evicted() {
+fn idle_resource_without_handles_is_evicted() {
     let (registry, clock) = registry();
     let minute = SECOND * 60;
     let resource = |name| registry.resource(name).unwrap();
@@ -59,7 +59,7 @@ fn permits_of_the_future_are_no_idleness() {
 
 /// Looks up, records and lets go, while another thread takes off the list whatever it can.
 #[test]
-fn the_books_balance_while_others_evict_and_remove() {
+fn books_balance_while_others_evict_and_remove() {
     const ROUNDS: u64 = 3_000;
     let (registry, _) = registry();
     let (registry, done, gone) = (&registry, &AtomicBool::new(false), &AtomicU64::new(0));
@@ -108,7 +108,7 @@ fn record(resource: &Resource<ManualClock>, way: u32) {
 }
 
 #[test]
-fn who_holds_what_was_not_removed_holds_what_is_listed() {
+fn held_resource_that_was_not_removed_is_listed() {
     let (registry, _) = registry();
     let (registry, done) = (&registry, &AtomicBool::new(false));
     thread::scope(|scope| {
@@ -130,7 +130,7 @@ fn who_holds_what_was_not_removed_holds_what_is_listed() {
 }
 
 #[test]
-fn what_is_removed_goes_on_for_those_who_hold_it() {
+fn removed_resource_still_works_for_its_handles() {
     let (registry, _) = registry_of(RegistryConfig::default().max_resources(1));
     let old = registry.resource("a").unwrap();
     let entry = old.enter_owned();

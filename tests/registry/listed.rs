@@ -84,7 +84,7 @@ fn no_more_than_the_cap_whoever_races() {
 }
 
 #[test]
-fn the_cap_may_be_nothing() {
+fn cap_of_zero_refuses_every_resource() {
     let (registry, _) = registry_of(RegistryConfig::default().max_resources(0).max_contexts(0));
     let error = registry.resource("a").unwrap_err();
     assert_eq!(
@@ -96,7 +96,7 @@ fn the_cap_may_be_nothing() {
 }
 
 #[test]
-fn who_is_there_throughout_is_found_once_while_others_come_and_go() {
+fn resource_that_stays_listed_is_found_once_while_others_come_and_go() {
     let (registry, _) = registry();
     let stay: Vec<_> =
         (0..200).map(|i| registry.resource(&format!("stays {i}")).unwrap()).collect();
@@ -128,7 +128,7 @@ fn who_is_there_throughout_is_found_once_while_others_come_and_go() {
 }
 
 #[test]
-fn the_world_is_not_printed() {
+fn debug_output_is_short() {
     let (registry, _) = registry_of(RegistryConfig::default().max_resources(9));
     let resource = registry.resource("a").unwrap();
     resource.enter().success();
@@ -141,7 +141,7 @@ fn the_world_is_not_printed() {
 }
 
 #[test]
-fn a_resource_outlives_its_registry() {
+fn resource_outlives_its_registry() {
     let (registry, _) = registry();
     let registry = Arc::new(registry);
     let entry = registry.resource("a").unwrap().enter_owned();

@@ -74,7 +74,7 @@ fn counts_stay_when_the_geometry_changes_and_when_it_changes_back() {
 }
 
 #[test]
-fn a_ring_that_is_left_keeps_its_counts_for_a_longer_window() {
+fn ring_that_is_left_keeps_its_counts_for_a_longer_window() {
     let (node, clock) = node();
     clock.advance(Duration::from_secs(100));
     let ten_seconds = WindowConfig::new(20, Duration::from_secs(10)).unwrap();
@@ -114,7 +114,7 @@ fn limit_holds_across_geometries_and_for_stale_timestamps() {
 }
 
 #[test]
-fn a_long_window_of_less_than_two_seconds() {
+fn long_window_of_less_than_two_seconds() {
     let (node, clock) = node();
     let tenth = WindowConfig::new(10, millis(100)).unwrap();
     node.reconfigure(NodeConfig::new(tenth, tenth).unwrap());
@@ -144,7 +144,7 @@ fn long_window_of_two_short_ones_keeps_the_previous_one() {
 }
 
 #[test]
-fn a_younger_geometry_knows_how_old_the_node_is() {
+fn younger_geometry_knows_how_old_the_node_is() {
     let (node, clock) = node();
     clock.advance(millis(500));
     node.reconfigure(config(10, 600));

@@ -11,7 +11,7 @@ use leaparray::{Entry, ManualClock, NodeConfig, ResourceNode, Timestamp};
 use crate::{millis, node};
 
 #[test]
-fn the_highest_concurrency_of_one_thread_is_exact() {
+fn highest_concurrency_of_one_thread_is_exact() {
     let (node, clock) = node();
     let mut under_way = Vec::new();
     let highest = [3, 1, 5, 2].map(|count| {
@@ -46,7 +46,7 @@ fn on_a_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
 }
 
 #[test]
-fn the_highest_concurrency_is_exact_where_requests_end_elsewhere() {
+fn highest_concurrency_is_exact_where_requests_end_elsewhere() {
     let (node, _clock) = node();
     let mut in_flight = Vec::new();
     let highest = [3, 3, 4, 2, 4, 5, 1, 6].map(|count| {
@@ -186,7 +186,7 @@ fn request_of_a_thread_that_is_ending_is_in_flight() {
 }
 
 #[test]
-fn the_books_balance_when_threads_enter_and_end_each_others() {
+fn books_balance_when_threads_enter_and_end_each_others() {
     const ROUNDS: u64 = 20_000;
     let node = Arc::new(ResourceNode::new(NodeConfig::default()));
     thread::scope(|scope| {

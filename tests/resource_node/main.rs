@@ -35,7 +35,7 @@ fn minute(node: &ResourceNode<ManualClock>) -> [u64; 4] {
 }
 
 #[test]
-fn an_entry_ends_once_however_it_ends() {
+fn entry_ends_once_however_it_ends() {
     let (node, clock) = node();
     node.enter().success();
     node.enter().exception();
@@ -59,7 +59,7 @@ fn an_entry_ends_once_however_it_ends() {
 }
 
 #[tokio::test]
-async fn a_future_that_is_cancelled_where_it_awaits_ends_its_entry() {
+async fn future_that_is_cancelled_where_it_awaits_ends_its_entry() {
     let (node, _) = node();
     let request = async {
         let entry = Arc::clone(&node).enter_owned();
@@ -71,7 +71,7 @@ async fn a_future_that_is_cancelled_where_it_awaits_ends_its_entry() {
 }
 
 #[test]
-fn an_entry_may_end_on_another_thread_and_later() {
+fn entry_may_end_on_another_thread_and_later() {
     let (node, clock) = node();
     let entries: Vec<_> = (0..5).map(|_| Arc::clone(&node).enter_owned()).collect();
     assert_eq!(node.concurrency(), 5);
@@ -98,7 +98,7 @@ fn several_permits_are_one_request() {
 }
 
 #[test]
-fn the_readings_of_a_second_and_of_a_minute() {
+fn readings_of_a_second_and_of_a_minute() {
     let (node, clock) = node();
     clock.advance(Duration::from_secs(10));
     for _ in 0..4 {

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_and_the_middle_half() {
+    fn median_and_the_middle_half() {
         let cost = Cost::of(&[5.0, 1.0, 4.0, 2.0, 3.0], 1);
         assert_eq!((cost.median, cost.quartiles, cost.lost), (3.0, (2.0, 4.0), 1));
         assert!((cost.spread() - 1.0 / 3.0).abs() < 1e-9);

@@ -159,7 +159,7 @@ impl Stress {
 }
 
 #[test]
-fn the_books_of_a_registry_balance() {
+fn books_of_a_registry_balance() {
     for round in rounds() {
         Stress::new(round).run();
     }

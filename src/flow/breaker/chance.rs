@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_of_one_slice() {
+    fn word_is_of_one_slice() {
         let chance = chance(QUARTER);
         let t = Timestamp::from_nanos;
         let half = Threshold::of(0.5);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_below_one() {
+    fn threshold_is_below_one() {
         assert!(Threshold::of(0.0).is_zero() && !Threshold::of(0.0).drops(0));
         assert!(Threshold::of(1.0).drops(u32::MAX - 4_096) && !Threshold::of(1.0).drops(u32::MAX));
         assert!(Threshold::of(0.5).drops(u32::MAX / 2) && !Threshold::of(0.5).drops(1 << 31));

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_formula_at_given_counts() {
+    fn formula_at_given_counts() {
         let config = BreakerConfig::default();
         for (total, accepts, expected) in [
             (0, 0, 0.0),

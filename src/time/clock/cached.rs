@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_runs_while_any_clone_is_left_and_ends_with_the_last() {
+    fn thread_runs_while_any_clone_is_left_and_ends_with_the_last() {
         let source = ManualClock::new(Timestamp::MIN);
         let clock = CachedClock::start(source.clone(), Duration::ZERO).unwrap();
         let clone = clock.clone();

@@ -90,7 +90,7 @@ fn drift_is_bounded_for_ten_years_at_any_steady_rate() {
 }
 
 #[test]
-fn a_busy_second_makes_few_corrections() {
+fn busy_second_makes_few_corrections() {
     let steering = Steering::new(Simulated::new(20));
     let (mut corrections, mut due) = (0, 0);
     for _ in 0..1_000_000 {
@@ -104,7 +104,7 @@ fn a_busy_second_makes_few_corrections() {
 }
 
 #[test]
-fn a_counter_that_runs_away_is_not_followed() {
+fn counter_that_runs_away_is_not_followed() {
     for ppm in [2_000, 50_000, 3_000_000] {
         let steering = Steering::new(Simulated::new(ppm));
         let ahead = LEAD + HOLD * u64::try_from(ppm).unwrap() / 1_000_000;
@@ -117,7 +117,7 @@ fn a_counter_that_runs_away_is_not_followed() {
 }
 
 #[test]
-fn a_counter_that_jumps_is_left_until_the_reference_has_caught_up() {
+fn counter_that_jumps_is_left_until_the_reference_has_caught_up() {
     let steering = Steering::new(Simulated::new(0));
     let last = read(&steering, 0, 0, 0);
     // An hour's suspend that the reference does not count.
@@ -143,7 +143,7 @@ fn who_stalls_in_a_correction_a_little_ahead_is_not_gone_behind() {
 }
 
 #[test]
-fn a_counter_that_falls_back_is_left_for_good() {
+fn counter_that_falls_back_is_left_for_good() {
     let steering = Steering::new(Simulated::new(0));
     let mut last = read(&steering, 0, 0, 0);
     steering.source.pass(3_600 * SECOND);

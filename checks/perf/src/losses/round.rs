@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_goes_on_after_a_panic() {
+    fn thread_goes_on_after_a_panic() {
         let tally = round_of_stubborn(0);
         let calls = tally.recorded + tally.panicked;
         assert_eq!(tally.panicked, calls / 10);

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_covers_as_many_buckets_as_it_has() {
+    fn window_covers_as_many_buckets_as_it_has() {
         let written = written(&[(100, 100), (101, 101), (120, 120), (121, 121)]);
         let read = Span::at(120);
         assert_eq!((written.certainly_in(read), written.possibly_in(read)), (2, 2));
