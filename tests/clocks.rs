@@ -54,7 +54,7 @@ impl Clock for Slow {
 }
 
 #[test]
-fn who_drops_a_cached_clock_is_the_last_to_have_its_source() {
+fn dropped_cached_clock_has_dropped_its_source() {
     let source = Arc::new(());
     let clock = CachedClock::start(Slow { _source: source.clone() }, Duration::ZERO).unwrap();
     // Its thread is looking at the source by now, and so nearly always.

@@ -67,7 +67,7 @@ fn dates_are_those_of_the_calendar() {
 }
 
 #[test]
-fn what_older_lines_lack_is_zero() {
+fn fields_that_older_lines_lack_are_zero() {
     let thin = "1564382218000|/foo/*|14|9|3|5|25|6|2|1";
     for (lacking, reserved_pass, concurrency, classification) in
         [("", 6, 2, 1), ("|1", 6, 2, 0), ("|2|1", 6, 0, 0), ("|6|2|1", 0, 0, 0)]
@@ -130,7 +130,7 @@ fn no_response_time_is_one_of_zero_where_a_request_ended() {
 }
 
 #[test]
-fn what_sentinel_does_not_read_is_cut() {
+fn numbers_that_sentinel_cannot_read_are_cut() {
     let metrics = with(|of| {
         of.second = Timestamp::MAX;
         (of.pass, of.block, of.success, of.exception) = (u64::MAX, 1 << 63, u64::MAX, u64::MAX);

@@ -12,7 +12,7 @@ fn config(samples: u32) -> WindowConfig {
 }
 
 #[test]
-fn who_holds_a_wrap_for_laps_is_counted_as_expired() {
+fn adds_to_a_wrap_that_is_pinned_for_laps_are_expired() {
     let array = LeapArray::<MetricBucket>::new(config(2));
     let held = array.current_bucket(Timestamp::MIN);
     held.add(PASS, 1);

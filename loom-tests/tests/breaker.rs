@@ -52,7 +52,7 @@ fn counts(breaker: &Breaker, number: u32) -> [u64; 3] {
 }
 
 #[test]
-fn one_of_those_who_race_for_a_probe() {
+fn one_thread_of_a_race_gets_the_probe() {
     explore(None, || {
         let breaker = breaker(0, STRICT);
         permit(&breaker, 3).reject_at(start(3));
@@ -111,7 +111,7 @@ fn two_rejections_at_once_are_both_known() {
 
 /// Each changes the word: to 1/4 alone, and 2/5 together.
 #[test]
-fn who_is_second_at_the_word_adds_up_both() {
+fn later_of_two_turns_adds_up_both() {
     show_all_words();
     explore(Some(3), || {
         let breaker = breaker(0, LENIENT);

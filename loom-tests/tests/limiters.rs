@@ -80,7 +80,7 @@ fn three_across_as_many_buckets() {
 
 /// Two that roll a full window on find the same permits free: those that have left, all of them.
 #[test]
-fn what_has_left_is_free_again_once() {
+fn permit_that_has_left_is_free_again_once() {
     explore(Some(3), || {
         let limiter = sliding(2, 3);
         assert_eq!(ask(&*limiter, 1, 2), 2);
@@ -109,7 +109,7 @@ fn bucket_without_permits_is_noted_once() {
 
 /// There is a permit free from the first to the last: nobody is refused it.
 #[test]
-fn nobody_is_refused_while_a_permit_is_free() {
+fn no_request_is_refused_while_a_permit_is_left() {
     explore(None, || {
         let limiter = sliding(2, 3);
         assert_eq!(ask(&*limiter, 1, 1), 1);
@@ -199,7 +199,7 @@ fn bucket_with_permits_is_waited_for() {
 /// Another opens the bucket at whose beginning the first permit comes back, and is about to note which is the
 /// oldest from then on.
 #[test]
-fn what_has_left_is_not_waited_for() {
+fn permit_that_has_left_is_not_waited_for() {
     explore(None, || {
         let limiter = sliding(3, 1);
         assert_eq!(ask(&*limiter, 1, 1), 1);
@@ -251,7 +251,7 @@ fn last_entry_is_let_in_once() {
 
 /// What the other one takes, and has recorded, does not count twice.
 #[test]
-fn nobody_is_refused_an_entry_that_is_free() {
+fn no_entry_is_refused_while_a_permit_is_left() {
     explore(Some(2), || assert_eq!(two_enter(3), 2));
 }
 

@@ -12,7 +12,7 @@ use loom::thread;
 
 const NANO: Duration = Duration::from_nanos(1);
 
-fn who_sees_the_time_sees_what_was_done_before(
+fn thread_that_sees_the_time_sees_what_was_done_before(
     move_on: impl Fn(&ManualClock) + Send + Sync + 'static,
 ) {
     explore(None, move || {
@@ -29,13 +29,15 @@ fn who_sees_the_time_sees_what_was_done_before(
 }
 
 #[test]
-fn who_sees_the_time_that_was_set() {
-    who_sees_the_time_sees_what_was_done_before(|clock| clock.set(Timestamp::from_nanos(1)));
+fn thread_that_sees_the_time_that_was_set() {
+    thread_that_sees_the_time_sees_what_was_done_before(|clock| {
+        clock.set(Timestamp::from_nanos(1))
+    });
 }
 
 #[test]
-fn who_sees_the_time_that_was_advanced_to() {
-    who_sees_the_time_sees_what_was_done_before(|clock| clock.advance(NANO));
+fn thread_that_sees_the_time_that_was_advanced_to() {
+    thread_that_sees_the_time_sees_what_was_done_before(|clock| clock.advance(NANO));
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn starts_of_a_slot_only_grow() {
 }
 
 #[test]
-fn who_comes_a_lap_late_does_not_bring_the_old_bucket_back() {
+fn thread_that_is_a_lap_late_does_not_bring_the_old_bucket_back() {
     explore(Some(3), || {
         let ring = ring(1);
         ring.add(0, 1);

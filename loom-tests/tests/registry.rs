@@ -80,7 +80,7 @@ fn place_is_given_back_once() {
 }
 
 #[test]
-fn who_holds_a_resource_holds_one_that_is_listed() {
+fn held_resource_stays_listed() {
     explore(None, || {
         let registry = registry(2);
         drop(registry.resource("a"));
@@ -101,7 +101,7 @@ fn who_holds_a_resource_holds_one_that_is_listed() {
 }
 
 #[test]
-fn what_is_recorded_beside_an_eviction_is_not_lost() {
+fn record_beside_an_eviction_is_not_lost() {
     explore(Some(2), || {
         let registry = registry(2);
         drop(registry.resource("a"));
@@ -119,7 +119,7 @@ fn what_is_recorded_beside_an_eviction_is_not_lost() {
 
 /// Not so idle as it was when the eviction began.
 #[test]
-fn what_has_just_been_recorded_is_not_evicted() {
+fn resource_that_was_just_recorded_in_is_not_evicted() {
     explore(Some(3), || {
         let registry = registry(2);
         drop(registry.resource("a"));
@@ -140,7 +140,7 @@ fn what_has_just_been_recorded_is_not_evicted() {
 
 /// Twice: the second time the bucket is in hand, and no fence of a slow path is on the way.
 #[test]
-fn what_the_last_holder_recorded_is_settled() {
+fn record_of_the_last_holder_is_settled() {
     show_all_words();
     explore(None, || {
         let registry = registry(2);
@@ -159,7 +159,7 @@ fn what_the_last_holder_recorded_is_settled() {
 
 /// Records twice, as above.
 #[test]
-fn what_is_recorded_in_what_was_removed_is_not_lost() {
+fn record_in_a_removed_resource_is_not_lost() {
     show_all_words();
     explore(Some(2), || {
         let registry = registry(2);
@@ -191,7 +191,7 @@ fn totals_only_grow_beside_an_eviction() {
 }
 
 #[test]
-fn geometry_reaches_what_is_listed_meanwhile() {
+fn geometry_reaches_resources_listed_during_the_change() {
     explore(None, || {
         let registry = registry(2);
         let other = {
@@ -205,7 +205,7 @@ fn geometry_reaches_what_is_listed_meanwhile() {
 }
 
 #[test]
-fn geometry_reaches_a_context_that_is_made_meanwhile() {
+fn geometry_reaches_a_context_made_during_the_change() {
     explore(None, || {
         let registry = registry(1);
         let resource = registry.resource("a").unwrap();

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_by_now_includes_the_bucket_of_now() {
+    fn span_up_to_now_includes_the_bucket_of_now() {
         let t = Timestamp::from_millis;
         let last = Span::until_now(t(9_500), t(10_300));
         assert_eq!(last.buckets(&config(500)), Some(19..=20));

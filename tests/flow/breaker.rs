@@ -163,7 +163,7 @@ fn drops_count_as_requests_from_the_next_slice_on() {
 }
 
 #[test]
-fn who_is_refused_is_told_when_to_ask_again() {
+fn refusal_has_the_time_to_ask_again() {
     let config = BreakerConfig::default().with_k(1.0).unwrap().with_protection(0);
     let (breaker, clock) = breaker(config, Strict);
     assert!(ask(&breaker, true) && ask(&breaker, false));
@@ -301,7 +301,7 @@ fn rejection_counts_requests_that_end_in_the_bucket_before() {
 
 /// Two that ask in turn, of whom one is as late as a probe interval is long.
 #[test]
-fn who_is_held_up_gets_no_probe_of_its_own() {
+fn stale_timestamp_gets_no_probe_of_its_own() {
     let config = BreakerConfig::default().with_protection(0).with_probe_interval(MILLI).unwrap();
     let (breaker, _) = breaker(config, Strict);
     let in_time = NOON.saturating_add(MILLI * 3);

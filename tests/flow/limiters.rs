@@ -25,7 +25,7 @@ fn nothing_is_asked_for_and_nothing_refused() {
 }
 
 #[test]
-fn who_asks_for_more_than_there_ever_is_need_not_come_again() {
+fn request_for_more_than_the_limit_has_no_time_to_ask_again() {
     let config = WindowConfig::new(2, ms(1_000)).unwrap();
     let refused = [
         SlidingWindowLimiter::new(config, 5).unwrap().try_acquire_at(at(70), 6),
@@ -179,7 +179,7 @@ fn limit_can_be_changed_while_it_is_in_use() {
 }
 
 #[test]
-fn what_there_is_can_be_read() {
+fn settings_can_be_read() {
     let clock = ManualClock::new(at(60_000));
     let token = TokenBucket::with_clock(rate(1, 1_000), 5, clock.clone());
     assert!(token.try_acquire_many(4).is_admitted());
@@ -196,7 +196,7 @@ fn what_there_is_can_be_read() {
 }
 
 #[test]
-fn what_leads_to_a_limiter_is_that_limiter() {
+fn reference_to_a_limiter_is_a_limiter() {
     fn asked(limiter: impl Limiter) -> (Timestamp, bool, bool) {
         let [one, other] = [(); 2].map(|()| limiter.try_acquire_at(at(7_000), 1).is_admitted());
         (limiter.now(), one, other)

@@ -84,7 +84,7 @@ fn at_both_ends_of_time_and_with_one_bucket() {
 }
 
 #[test]
-fn what_comes_late_is_in_the_books() {
+fn late_values_are_in_the_account() {
     let (window, clock) = window(2);
     window.add(1);
     clock.advance(LEN * 2);

@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn who_asks_for_none_opens_no_bucket() {
+fn request_for_no_permits_opens_no_bucket() {
     let limiter = SlidingWindowLimiter::new(WindowConfig::new(1, ms(10)).unwrap(), 3).unwrap();
     assert!(limiter.try_acquire_at(at(10), 0).is_admitted());
     assert!(limiter.try_acquire_at(at(8), 3).is_admitted());
@@ -90,7 +90,7 @@ fn time_that_goes_back_gives_nothing_back() {
 }
 
 #[test]
-fn what_passes_a_node_beside_its_limiter_counts() {
+fn direct_entries_of_a_node_count() {
     let clock = ManualClock::new(at(60_000));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let limiter =
@@ -115,7 +115,7 @@ fn what_passes_a_node_beside_its_limiter_counts() {
 
 /// The window ends with the newest bucket that anybody has come with.
 #[test]
-fn what_passes_a_node_in_a_later_bucket_does_not_count_yet() {
+fn direct_entries_of_a_later_bucket_do_not_count_yet() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
     let limiter = SlidingWindowLimiter::new(*node.config().second(), 10).unwrap();
     node.enter_many_at(at(60_500), 10).success_at(at(60_500));
@@ -125,7 +125,7 @@ fn what_passes_a_node_in_a_later_bucket_does_not_count_yet() {
 }
 
 #[test]
-fn who_is_held_up_sees_what_has_passed_a_node_meanwhile() {
+fn stale_timestamp_sees_the_entries_since() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
     let limiter = SlidingWindowLimiter::new(*node.config().second(), 10).unwrap();
     node.enter_many_at(at(60_500), 9).success_at(at(60_500));

@@ -83,7 +83,7 @@ fn demand_that_is_refused_warms() {
 }
 
 #[test]
-fn who_asks_for_more_than_a_cold_service_has_goes_alone() {
+fn request_for_more_than_a_cold_service_has_goes_alone() {
     let warm_up = cold(90);
     assert!(warm_up.try_acquire_at(at(BEGIN), 31).is_admitted());
     let refusal = warm_up.try_acquire_at(at(BEGIN + 100), 31).refusal().unwrap();
@@ -98,7 +98,7 @@ fn who_asks_for_more_than_a_cold_service_has_goes_alone() {
 }
 
 #[test]
-fn what_can_never_be_had_is_no_demand() {
+fn request_that_can_never_succeed_is_no_demand() {
     let warm_up = cold(10);
     for bucket in 0..400 {
         for _ in 0..10 {

@@ -70,7 +70,7 @@ fn at_most_one_node_for_a_context_and_no_more_than_the_cap_under_any_race() {
 }
 
 #[test]
-fn what_comes_in_is_added_up_when_it_is_read() {
+fn inbound_sum_is_made_when_it_is_read() {
     let (registry, clock) = registry();
     clock.advance(SECOND);
     let orders = registry.resource("orders").unwrap();

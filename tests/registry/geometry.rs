@@ -46,7 +46,7 @@ fn new_nodes_have_the_geometry_of_the_configuration() {
 }
 
 #[test]
-fn geometry_reaches_what_is_listed_meanwhile() {
+fn geometry_reaches_resources_listed_during_the_change() {
     let geometries = [geometry(5, 300), geometry(10, 600)];
     for round in 0..200 {
         let (registry, _) = registry();

@@ -49,7 +49,7 @@ fn at_most_one_node_for_a_name_under_any_race() {
 }
 
 #[test]
-fn no_more_than_the_cap_whoever_races() {
+fn no_more_than_the_cap_under_any_race() {
     for _ in 0..100 {
         let (registry, _) = registry_of(RegistryConfig::default().max_resources(5));
         let listed = AtomicU64::new(0);

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unknown_options_are_refused() {
         assert!(parse("--fast").is_err() && parse("--rounds 0").is_err());
         assert!(parse("--out").is_err());
         assert!(parse("--help").unwrap().is_none());

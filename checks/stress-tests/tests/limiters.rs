@@ -126,7 +126,7 @@ fn index(number: u64) -> usize {
 }
 
 #[test]
-fn no_window_has_more_than_its_limit_and_nobody_is_refused_what_is_free() {
+fn no_window_exceeds_its_limit_and_no_request_is_refused_a_permit_that_is_left() {
     for round in rounds() {
         Stress::new(round).run();
     }

@@ -201,7 +201,7 @@ mod tests {
 
     /// The threshold comes back to what it was, but not the word.
     #[test]
-    fn who_adds_up_while_others_end_does_so_again() {
+    fn thread_adds_up_again_if_a_request_ends_during_its_sum() {
         let (chance, now) = (chance(QUARTER), Timestamp::from_nanos(7 * QUARTER));
         let [before, between, stale, after] =
             [3, 4, 5, 3].map(|n| Threshold::of(1.0 / f64::from(n)));

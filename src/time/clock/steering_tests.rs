@@ -128,7 +128,7 @@ fn counter_that_jumps_is_left_until_the_reference_has_caught_up() {
 }
 
 #[test]
-fn who_stalls_in_a_correction_a_little_ahead_is_not_gone_behind() {
+fn no_reading_goes_back_behind_one_that_stalled_in_a_correction_a_little_ahead() {
     // So fast that the slowdown makes it even: what it is ahead by, it stays ahead by.
     let steering = Steering::new(Simulated::new(977));
     let last = read(&steering, 0, 0, 0);

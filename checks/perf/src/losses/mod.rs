@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_loses_or_cannot_account_for_it_is_not_exact() {
+    fn window_that_loses_adds_or_has_no_account_is_not_exact() {
         let clock = WallClock::start();
         let lane = || Lane::of("ours", move |_| Box::new(peers::Ours::new(clock)));
         let with = |tally: Tally| Lane { tallies: [Tally::default(), tally], ..lane() };

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_in_one_line() {
+    fn invalid_options_are_refused_in_one_line() {
         for args in ["--rounds 0", "--seconds 3601", "--threads 65", "--threads two", "--fast", "1"]
             .into_iter()
             .chain(["--rounds", "--rounds 1 --seconds 1", "--threads -1"])

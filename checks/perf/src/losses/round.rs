@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_window_is_lost_or_expired() {
+    fn adds_that_are_not_in_the_window_are_lost_or_expired() {
         let tally = round_of_stubborn(0);
         assert_eq!((tally.lost + tally.expired, tally.too_many), (tally.recorded, 0));
     }
 
     #[test]
-    fn what_was_not_recorded_is_too_many() {
+    fn adds_that_were_not_recorded_are_too_many() {
         let tally = round_of_stubborn(1 << 40);
         assert!(tally.lost == 0 && tally.too_many > 0, "{tally:?}");
     }

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_the_edge_may_be_in_or_not() {
+    fn adds_on_the_edge_may_be_in_the_window_or_not() {
         let written = written(&[(100, 101), (101, 102), (102, 102), (102, 102)]);
         assert_eq!(
             (written.certainly_in(Span::at(120)), written.possibly_in(Span::at(120))),
