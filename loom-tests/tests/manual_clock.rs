@@ -31,7 +31,7 @@ fn thread_that_sees_the_time_sees_what_was_done_before(
 #[test]
 fn thread_that_sees_the_time_that_was_set() {
     thread_that_sees_the_time_sees_what_was_done_before(|clock| {
-        clock.set(Timestamp::from_nanos(1))
+        clock.set(Timestamp::from_nanos(1));
     });
 }
 
