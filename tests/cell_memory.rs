@@ -57,6 +57,8 @@ fn window_has_one_cell_for_each_thread_until_it_is_dropped() {
         thread::scope(|scope| scope.spawn(|| entry.success()).join().unwrap());
         CellMemory::current().bytes - before
     };
+    node.enter().success();
+    assert_eq!(CellMemory::current().bytes, before, "a request that ends where it entered");
     let words = end_elsewhere();
     assert!(
         words > 0 && words.is_multiple_of(64) && words <= before / 2,

@@ -138,6 +138,9 @@ fn debug_output_is_short() {
     assert_eq!(format!("{context:?}"), r#"Resource { name: "a", context: Some("web"), .. }"#);
     assert_eq!(format!("{:?}", registry.iter()), "Resources { left: 1 }");
     assert_eq!(registry.iter().size_hint(), (0, Some(1)), "it may go before its turn");
+    let mut resources = registry.iter();
+    assert!(resources.next().is_some());
+    assert_eq!(resources.size_hint(), (0, Some(0)));
 }
 
 #[test]
