@@ -188,7 +188,7 @@ fn subject_stays_within_its_budget<S: Subject>() {
     assert_eq!(many.1, 65, "each thread has one cell");
     let budget = 24 * KIB + 160 * many.1;
     assert!(many.0 <= budget, "a {name} on 64 threads: {many:?}");
-    // Not less: the cells stay with the window, and so do a row and a ledger for each thread that
+    // Not less: the cells stay with the window, and so do a row and a descriptor for each thread that
     // sealed while another one did.
     assert!(ended.0 <= budget, "a {name} whose threads have ended: {ended:?}");
     assert_eq!(again.1, ended.1, "64 threads more take no more cells");

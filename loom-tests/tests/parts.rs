@@ -2,7 +2,7 @@
 //! the fences and orderings that only an unlikely execution needs.
 #![cfg(loom)]
 
-use leaparray::parts::{BareCell, BareCells, BareHistory, BareLedgers};
+use leaparray::parts::{BareCell, BareCells, BareDescriptors, BareHistory};
 use leaparray::shadow_all_words;
 use leaparray_loom_tests::{explore, explore_some};
 use loom::sync::Arc;
@@ -36,7 +36,7 @@ fn reader_of_a_history_finds_one_moment() {
     });
 }
 
-/// One publisher frees the ledger that the reader has found current, and the other one fills it again.
+/// One publisher frees the descriptor that the reader has found current, and the other one fills it again.
 #[test]
 fn reader_beside_two_publishers_finds_one_moment() {
     explore_some(SOME, Some(2), || {
@@ -56,21 +56,21 @@ fn reader_beside_two_publishers_finds_one_moment() {
     });
 }
 
-/// A thread that takes a ledger off the stack finds the one below it.
+/// A thread that takes a descriptor off the stack finds the one below it.
 #[test]
-fn no_free_ledger_is_lost() {
+fn no_free_descriptor_is_lost() {
     shadow_all_words();
     explore(Some(3), || {
-        let ledgers = Arc::new(BareLedgers::default());
+        let descriptors = Arc::new(BareDescriptors::default());
         // 0 is the current one at the beginning.
-        assert_eq!(ledgers.take(), 1);
+        assert_eq!(descriptors.take(), 1);
         let other = {
-            let ledgers = ledgers.clone();
-            thread::spawn(move || [0, 1].map(|index| ledgers.give(index)))
+            let descriptors = descriptors.clone();
+            thread::spawn(move || [0, 1].map(|index| descriptors.give(index)))
         };
-        let mut taken = vec![ledgers.take(), ledgers.take()];
+        let mut taken = vec![descriptors.take(), descriptors.take()];
         other.join().unwrap();
-        taken.extend([ledgers.take(), ledgers.take()]);
+        taken.extend([descriptors.take(), descriptors.take()]);
         taken.sort_unstable();
         assert_eq!(taken, [0, 1, 2, 3]);
     });
@@ -122,7 +122,7 @@ fn counts_of_two_publishers_are_in_one_row() {
     });
 }
 
-/// One publisher completes the steps of the other, and ledgers change hands.
+/// One publisher completes the steps of the other, and descriptors change hands.
 #[test]
 fn publisher_of_two_buckets_beside_another_loses_nothing() {
     explore(Some(1), || {

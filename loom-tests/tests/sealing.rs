@@ -148,7 +148,7 @@ fn account_beside_a_record_in_a_new_bucket_is_of_one_moment() {
     account_is_of_one_moment_beside_a_record_in(7);
 }
 
-/// Rows and ledgers are filled again while the reader still looks at them.
+/// Rows and descriptors are filled again while the reader still looks at them.
 #[test]
 fn reader_never_finds_counts_of_another_bucket() {
     explore_some(SOME, Some(1), || {

@@ -68,7 +68,8 @@ impl MetricArray {
     }
 
     fn ended(&self) -> u64 {
-        let mut sum = Moment::of(self).ledger().map_or(0, |ledger| ledger.gauge().ended);
+        let mut sum =
+            Moment::of(self).descriptor().map_or(0, |descriptor| descriptor.gauge().ended);
         self.cells.for_each_present(|cell| {
             if !cell.state().is_retired() {
                 sum = sum.wrapping_add(cell.ended());
@@ -78,7 +79,8 @@ impl MetricArray {
     }
 
     fn entered(&self) -> u64 {
-        let mut sum = Moment::of(self).ledger().map_or(0, |ledger| ledger.gauge().entered);
+        let mut sum =
+            Moment::of(self).descriptor().map_or(0, |descriptor| descriptor.gauge().entered);
         self.cells.for_each_present(|cell| {
             if !cell.state().is_retired() {
                 sum = sum.wrapping_add(cell.entered());

@@ -33,7 +33,7 @@ use crate::time::{Timestamp, WindowConfig};
 use cells::cell_table::{CellTable, GroupOfCells};
 use cells::thread_cache::{self, Lease, Leased};
 use cells::thread_cell::{LATE, State, ThreadCell};
-use history::ledger::{CellStep, GaugeCounts};
+use history::descriptor::{CellStep, GaugeCounts};
 use history::{History, Sealed};
 use read::Moment;
 
@@ -267,19 +267,20 @@ impl MetricArray {
 
 #[cfg(all(test, not(loom)))]
 impl MetricArray {
-    /// How many rows, ledgers and places of cells were made.
+    /// How many rows, descriptors and places of cells were made.
     pub(crate) fn blocks_made(&self) -> (u32, u32, u32) {
-        let (rows, ledgers) = self.history.get().map_or((0, 0), History::blocks_made);
-        (rows, ledgers, self.cells.len())
+        let (rows, descriptors) = self.history.get().map_or((0, 0), History::blocks_made);
+        (rows, descriptors, self.cells.len())
     }
 
-    /// The rows and ledgers that are in their places, as in `History::blocks_at_rest`, and the number
+    /// The rows and descriptors that are in their places, as in `History::blocks_at_rest`, and the number
     /// of abandoned cells. No other thread may use the array at this time.
     pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>, u32) {
-        let (rows, ledgers) = self.history.get().map(History::blocks_at_rest).unwrap_or_default();
+        let (rows, descriptors) =
+            self.history.get().map(History::blocks_at_rest).unwrap_or_default();
         let mut abandoned = 0;
         self.cells.for_each_cell(|cell| abandoned += u32::from(cell.state().is_abandoned()));
-        (rows, ledgers, abandoned)
+        (rows, descriptors, abandoned)
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::cells::cell_table::CellTable;
 use super::cells::slab::slab;
 use super::cells::thread_cell::{State, ThreadCell};
-use super::history::ledger::GaugeCounts;
-use super::history::ledgers::Ledgers;
+use super::history::descriptor::GaugeCounts;
+use super::history::descriptors::Descriptors;
 use super::history::{History, Sealed};
 use crate::metric::{Counts, MetricEvent};
 use crate::time::WindowConfig;
@@ -50,7 +50,7 @@ impl BareHistory {
             let row = self.history.row_in(self.config.slot_of(number));
             let row = row.filter(|row| row.bucket() == number);
             let passes = row.map_or(0, |row| row.counts().event(PASS));
-            let expired = self.history.ledger(head).expired().events[PASS as usize];
+            let expired = self.history.descriptor(head).expired().events[PASS as usize];
             if self.history.is_still(head) {
                 return [passes, expired];
             }
@@ -58,24 +58,24 @@ impl BareHistory {
     }
 }
 
-/// The ledgers of a history alone.
+/// The descriptors of a history alone.
 #[derive(Debug)]
-pub struct BareLedgers(Ledgers);
+pub struct BareDescriptors(Descriptors);
 
-impl Default for BareLedgers {
+impl Default for BareDescriptors {
     fn default() -> Self {
-        Self(Ledgers::new())
+        Self(Descriptors::new())
     }
 }
 
-impl BareLedgers {
-    /// A free ledger, or a new one.
+impl BareDescriptors {
+    /// A free descriptor, or a new one.
     #[must_use]
     pub fn take(&self) -> u32 {
         self.0.take().0
     }
 
-    /// Frees a ledger.
+    /// Frees a descriptor.
     pub fn give(&self, index: u32) {
         self.0.give(index, self.0.get(index));
     }

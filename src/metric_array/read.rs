@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::MetricArray;
 use super::cells::thread_cell::{LATE, ThreadCell};
-use super::history::ledger::Ledger;
+use super::history::descriptor::Descriptor;
 use super::history::{Head, History, Row, validate_reads};
 use crate::array::Account;
 use crate::metric::{CEILING, Counts, MetricEvent, MetricTotals};
@@ -194,8 +194,8 @@ impl<'a> Moment<'a> {
     }
 
     #[inline]
-    pub(super) fn ledger(&self) -> Option<&'a Ledger> {
-        self.history.map(|(history, head)| history.ledger(head))
+    pub(super) fn descriptor(&self) -> Option<&'a Descriptor> {
+        self.history.map(|(history, head)| history.descriptor(head))
     }
 
     /// Visits the rows of those buckets.
@@ -222,14 +222,14 @@ impl<'a> Moment<'a> {
         numbers: Numbers,
         events: [MetricEvent; K],
     ) -> [u64; K] {
-        let Some(ledger) = self.ledger() else { return [0; K] };
+        let Some(descriptor) = self.descriptor() else { return [0; K] };
         let (first, samples) = (numbers.first, self.array.config.sample_count() as u64);
         let is_near = |recent: &Range<u64>| {
             numbers.last + 1 >= recent.end && first.abs_diff(recent.start) <= samples / 2
         };
-        let recent = ledger.recent_numbers().filter(is_near);
+        let recent = descriptor.recent_numbers().filter(is_near);
         let Some(recent) = recent else { return self.sums_of_rows(numbers, events) };
-        let sums = ledger.recent_sums(events);
+        let sums = descriptor.recent_sums(events);
         let rows = |rows: Range<u64>| match rows.end.checked_sub(1) {
             Some(last) if !rows.is_empty() => {
                 self.sums_of_rows(Numbers { first: rows.start, last }, events)
@@ -305,7 +305,7 @@ impl MetricArray {
     /// The sums of some events over the whole window at `now`, if the window is *steady*, and `None`
     /// otherwise: `now` is in the newest bucket, less than `within` nanoseconds after its start, no thread
     /// has sealed counts of that bucket, no sum reaches [`CEILING`], no publication is in flight, and the
-    /// current ledger is one of the first two.
+    /// current descriptor is one of the first two.
     ///
     /// It has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it also asks
     /// that all active cells are among the window's first 32, and then has no call either.
@@ -319,13 +319,13 @@ impl MetricArray {
         let history = self.history.get()?;
         let head = history.if_settled()?;
         stall::at(Point::MomentTaken);
-        let ledger = history.first_ledger(head)?;
-        let (number, start) = ledger.after_recent();
+        let descriptor = history.first_descriptor(head)?;
+        let (number, start) = descriptor.after_recent();
         // One comparison for both ends of the bucket: a time before it wraps around.
         if now.as_nanos().wrapping_sub(start) >= within {
             return None;
         }
-        let mut sums = ledger.recent_sums(events);
+        let mut sums = descriptor.recent_sums(events);
         let samples = self.config.sample_count() as u64;
         let add = |cell: &ThreadCell| {
             // The difference is N or more for a later bucket and for a late cell.
@@ -422,9 +422,9 @@ impl MetricArray {
                     }
                 }
             });
-            if let Some(ledger) = moment.ledger() {
-                expired.add(&ledger.expired());
-                late.add(&ledger.late().unwrap_or(Counts::ZERO));
+            if let Some(descriptor) = moment.descriptor() {
+                expired.add(&descriptor.expired());
+                late.add(&descriptor.late().unwrap_or(Counts::ZERO));
             }
             if moment.is_still() {
                 let [in_window, expired, late] =

@@ -142,19 +142,25 @@ impl Subject for SlidingWindow<ManualClock> {
     }
 
     fn made(&self) -> u64 {
-        let (rows, ledgers, places) = self.array().blocks_made();
-        (rows + ledgers + places).into()
+        let (rows, descriptors, places) = self.array().blocks_made();
+        (rows + descriptors + places).into()
     }
 
     fn assert_kept(&self, samples: u64) {
-        let (rows, ledgers, places) = self.array().blocks_made();
-        let (kept_rows, kept_ledgers, abandoned) = self.array().blocks_at_rest();
+        let (rows, descriptors, places) = self.array().blocks_made();
+        let (kept_rows, kept_descriptors, abandoned) = self.array().blocks_at_rest();
         assert!(kept_rows.into_iter().eq(1..=rows), "each row is in a slot or spare, once");
-        assert!(kept_ledgers.into_iter().eq(1..=ledgers), "each ledger is current or free, once");
+        assert!(
+            kept_descriptors.into_iter().eq(1..=descriptors),
+            "each descriptor is current or free, once"
+        );
         assert_eq!(abandoned, places, "the owners of all cells have ended");
-        assert!(u64::from(rows) <= samples + u64::from(ledgers), "{rows} rows, {ledgers} ledgers");
-        // A thread that publishes has one ledger, and one is current.
-        assert!(ledgers <= THREADS + 1, "{ledgers} ledgers");
+        assert!(
+            u64::from(rows) <= samples + u64::from(descriptors),
+            "{rows} rows, {descriptors} descriptors"
+        );
+        // A thread that publishes has one descriptor, and one is current.
+        assert!(descriptors <= THREADS + 1, "{descriptors} descriptors");
         // A thread has its own cell, and perhaps one that it retires.
         assert!(places <= 2 * THREADS, "{places} cells");
     }
@@ -205,7 +211,7 @@ impl Subject for LeapArray<Sum> {
         Point::CellZeroed,
         Point::Bound,
         Point::IdleSeen,
-        Point::FreeLedgerSeen,
+        Point::FreeDescriptorSeen,
         Point::HeadRead,
         Point::Filled,
         Point::Published,

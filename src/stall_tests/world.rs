@@ -26,7 +26,7 @@ pub(super) enum Progress {
 pub(super) const THREADS: u32 = 4;
 
 /// For how many laps one thread goes on alone, and how many seconds longer: by the middle of it, a
-/// window has a row for each slot and for each of two ledgers.
+/// window has a row for each slot and for each of two descriptors.
 const LAPS: u64 = 4;
 const LONGER: u64 = 2;
 

@@ -72,11 +72,11 @@ points! {
     Bound,
     /// A cell was found to be idle, and is not out of the mask yet.
     IdleSeen,
-    /// The top of the free ledgers was read, and not taken yet.
-    FreeLedgerSeen,
+    /// The top of the free descriptors was read, and not taken yet.
+    FreeDescriptorSeen,
     /// A settled head was read, and nothing was filled yet.
     HeadRead,
-    /// A row and a ledger are filled, and not published yet.
+    /// A row and a descriptor are filled, and not published yet.
     Filled,
     /// They are published, and no step is completed.
     Published,

@@ -13,14 +13,14 @@
 //! This is a crate of its own so that a sanitizer has only the library and this to build. No thread
 //! waits for another one that an assertion might stop: a failure ends the test.
 
-mod ledger;
 mod rounds;
 mod stamped;
+mod tally;
 mod team;
 mod time;
 
-pub use ledger::{Bounds, Ledger, Page};
 pub use rounds::{Round, rounds};
 pub use stamped::{Look, Marks, Stamped};
+pub use tally::{Bounds, Tally, WriterTally};
 pub use team::{Reader, one_after_the_other, stall, work};
 pub use time::{BUCKET, Given, Real, Time, number_of, start_of};

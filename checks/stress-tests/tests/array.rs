@@ -4,8 +4,8 @@
 
 use leaparray::{Account, CurrentBucket, LeapArray};
 use leaparray_stress_tests::{
-    BUCKET, Bounds, Given, Ledger, Look, Marks, Page, Round, Stamped, Time, number_of, rounds,
-    start_of, work,
+    BUCKET, Bounds, Given, Look, Marks, Round, Stamped, Tally, Time, WriterTally, number_of,
+    rounds, start_of, work,
 };
 
 /// How many turns of its writer a bucket is held for: many laps.
@@ -17,21 +17,21 @@ struct Stress {
     round: Round,
     array: LeapArray<Stamped>,
     time: Given,
-    ledger: Ledger,
+    tally: Tally,
 }
 
 impl Stress {
     fn new(round: Round) -> Self {
         let time = Given::new(round);
-        let ledger = Ledger::new(round.writers, &time);
-        Self { round, array: LeapArray::new(round.config()), time, ledger }
+        let tally = Tally::new(round.writers, &time);
+        Self { round, array: LeapArray::new(round.config()), time, tally }
     }
 
     fn run(&self) {
         let mut at_least = 0;
         work(
             self.round.writers,
-            |writer| self.write(self.ledger.page(writer)),
+            |writer| self.write(self.tally.writer(writer)),
             vec![
                 Box::new(|| self.read_without_holding()),
                 Box::new(|| {
@@ -44,7 +44,7 @@ impl Stress {
         self.check_books();
     }
 
-    fn write(&self, page: &Page) {
+    fn write(&self, page: &WriterTally) {
         let mut kept = None;
         for turn in 0.. {
             let Some(mut now) = self.time.tick(turn) else { return };
@@ -67,7 +67,7 @@ impl Stress {
 
     fn read_without_holding(&self) {
         let now = self.time.now();
-        let bounds = Bounds::new(&self.ledger, number_of(now), self.round.samples);
+        let bounds = Bounds::new(&self.tally, number_of(now), self.round.samples);
         let found = self.array.fold(now, Vec::new(), Stamped::look, |mut looks, look| {
             looks.push(look);
             looks
@@ -80,7 +80,7 @@ impl Stress {
 
     fn read_what_is_held(&self) {
         let now = self.time.now();
-        let bounds = Bounds::new(&self.ledger, number_of(now), self.round.samples);
+        let bounds = Bounds::new(&self.tally, number_of(now), self.round.samples);
         let held: Vec<_> = self.array.values(now).collect();
         let newest = self.newest();
         assert!(held.iter().map(|wrap| wrap.start()).is_sorted());
@@ -100,14 +100,14 @@ impl Stress {
         let Some(wrap) = previous else { return };
         assert_eq!(wrap.start(), start_of(number));
         let units = wrap.bucket().look().units_of(number);
-        assert!(units <= self.ledger.begun(number));
+        assert!(units <= self.tally.begun(number));
     }
 
     /// What was recorded, which was `at_least` as much.
     fn read_account(&self, at_least: u64) -> u64 {
-        let at_least = at_least.max(self.ledger.all_through());
+        let at_least = at_least.max(self.tally.all_through());
         let recorded = self.array.account(self.time.now()).recorded().units;
-        let range = at_least..=self.ledger.all_begun();
+        let range = at_least..=self.tally.all_begun();
         assert!(range.contains(&recorded), "{recorded} recorded, and not {range:?}");
         recorded
     }
@@ -115,9 +115,9 @@ impl Stress {
     /// To the unit, when all are through.
     fn check_books(&self) {
         let newest = self.newest();
-        let covered = Bounds::new(&self.ledger, newest, self.round.samples).covered().clone();
+        let covered = Bounds::new(&self.tally, newest, self.round.samples).covered().clone();
         let mut expected = Account::<Marks>::default();
-        for (number, units) in self.ledger.buckets() {
+        for (number, units) in self.tally.buckets() {
             let in_window = covered.contains(&number);
             let part = if in_window { &mut expected.in_window } else { &mut expected.expired };
             *part += &Marks { units, marks: units * number };
@@ -125,11 +125,11 @@ impl Stress {
         let account = self.array.account(self.time.now());
         assert_eq!(account.in_window, expected.in_window);
         assert_eq!(account.expired, expected.expired);
-        assert_eq!(account.recorded().units, self.ledger.all_through());
+        assert_eq!(account.recorded().units, self.tally.all_through());
     }
 }
 
-fn add(page: &Page, bucket: &CurrentBucket<'_, Stamped>, number: u64, units: u64) {
+fn add(page: &WriterTally, bucket: &CurrentBucket<'_, Stamped>, number: u64, units: u64) {
     match bucket {
         CurrentBucket::InTime(wrap) => {
             assert_eq!(wrap.start(), start_of(number));
@@ -151,7 +151,7 @@ fn every_unit_stays_in_its_bucket() {
     for round in rounds() {
         let stress = Stress::new(round);
         stress.run();
-        let (rotations, made) = (stress.ledger.buckets().count(), Stamped::live());
+        let (rotations, made) = (stress.tally.buckets().count(), Stamped::live());
         println!("{round:?}: {rotations} rotations, {made} buckets made");
         assert!(made <= most(round), "{made} buckets made, and not {}", most(round));
         drop(stress);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use leaparray::{MetricEvent, MetricTotals, SlidingWindow, Timestamp};
 use leaparray_stress_tests::{
-    Bounds, Given, Ledger, Page, Real, Round, Time, number_of, one_after_the_other, rounds, work,
+    Bounds, Given, Real, Round, Tally, Time, WriterTally, number_of, one_after_the_other, rounds,
+    work,
 };
 
 const PASS: MetricEvent = MetricEvent::Pass;
@@ -18,22 +19,22 @@ struct Stress<T> {
     round: Round,
     window: SlidingWindow,
     time: T,
-    ledger: Ledger,
+    tally: Tally,
     first: u64,
 }
 
 impl<T: Time> Stress<T> {
     fn new(round: Round, time: T) -> Self {
-        let ledger = Ledger::new(round.writers, &time);
+        let tally = Tally::new(round.writers, &time);
         let first = time.numbers().0;
-        Self { round, window: SlidingWindow::new(round.config()), time, ledger, first }
+        Self { round, window: SlidingWindow::new(round.config()), time, tally, first }
     }
 
     fn run(&self) {
         let mut at_least = 0;
         work(
             self.round.writers,
-            |writer| one_after_the_other(LIVES, |life| self.write(self.ledger.page(writer), life)),
+            |writer| one_after_the_other(LIVES, |life| self.write(self.tally.writer(writer), life)),
             vec![
                 Box::new(|| {
                     self.read_sums();
@@ -49,7 +50,7 @@ impl<T: Time> Stress<T> {
     }
 
     /// Each of the lives has its share of the turns.
-    fn write(&self, page: &Page, life: u64) {
+    fn write(&self, page: &WriterTally, life: u64) {
         for turn in (life..).step_by(usize::try_from(LIVES).expect("a few")) {
             let Some(now) = self.time.tick(turn) else { return };
             let mark = self.mark(now);
@@ -71,7 +72,7 @@ impl<T: Time> Stress<T> {
     }
 
     fn bounds(&self, now: Timestamp) -> Bounds<'_> {
-        Bounds::new(&self.ledger, number_of(now), self.round.samples)
+        Bounds::new(&self.tally, number_of(now), self.round.samples)
     }
 
     fn read_sums(&self) {
@@ -125,11 +126,11 @@ impl<T: Time> Stress<T> {
 
     /// How often something was recorded, which was `at_least` as often.
     fn read_account(&self, at_least: u64) -> u64 {
-        let at_least = at_least.max(self.ledger.all_through());
+        let at_least = at_least.max(self.tally.all_through());
         let now = self.time.now();
         let recorded = self.window.account_at(now).recorded().sum(SUCCESS);
         let lifetime = self.window.lifetime().sum(SUCCESS);
-        let range = recorded..=self.ledger.all_begun();
+        let range = recorded..=self.tally.all_begun();
         assert!(recorded >= at_least, "{recorded} recorded, and not {at_least}");
         assert!(range.contains(&lifetime), "{lifetime} recorded, and not {range:?}");
         lifetime
@@ -141,16 +142,16 @@ impl<T: Time> Stress<T> {
         let account = self.window.account_at(now);
         let marks = |(number, units)| (number - self.first) * units;
         let recorded = account.recorded();
-        assert_eq!(recorded.sum(PASS), self.ledger.all_through());
-        assert_eq!(recorded.sum(SUCCESS), self.ledger.all_through());
-        assert_eq!(recorded.rt_count(), self.ledger.all_through());
-        assert_eq!(recorded.sum(MetricEvent::Rt), self.ledger.buckets().map(marks).sum::<u64>());
+        assert_eq!(recorded.sum(PASS), self.tally.all_through());
+        assert_eq!(recorded.sum(SUCCESS), self.tally.all_through());
+        assert_eq!(recorded.rt_count(), self.tally.all_through());
+        assert_eq!(recorded.sum(MetricEvent::Rt), self.tally.buckets().map(marks).sum::<u64>());
         assert_eq!(account.in_window.sum(SUCCESS), self.window.sum_at(now, SUCCESS));
         self.read_buckets();
     }
 
     fn report(&self) {
-        let (rotations, units) = (self.ledger.buckets().count(), self.ledger.all_through());
+        let (rotations, units) = (self.tally.buckets().count(), self.tally.all_through());
         println!("{:?}: {rotations} rotations, {units} times 3 records", self.round);
     }
 }

@@ -1,8 +1,8 @@
 //! The sealed counts of one window: a row for each bucket, published by one compare-exchange.
 
 mod atomic_counts;
-pub(super) mod ledger;
-pub(super) mod ledgers;
+pub(super) mod descriptor;
+pub(super) mod descriptors;
 mod tagged_index;
 
 use crate::collections::Pool;
@@ -12,8 +12,8 @@ use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::time::WindowConfig;
 use atomic_counts::{AtomicCounts, EventWords};
-use ledger::{CellStep, GaugeCounts, Ledger, SlotStep, Steps};
-use ledgers::Ledgers;
+use descriptor::{CellStep, Descriptor, GaugeCounts, SlotStep, Steps};
+use descriptors::Descriptors;
 use tagged_index::{INDEX_BITS, index_of, next_word};
 
 /// The sealed counts of one bucket.
@@ -58,8 +58,8 @@ pub(crate) struct Sealed {
 ///
 /// # Publishing
 ///
-/// A sealer fills a ledger and a row that are its own, from the current ones and a cell's counts, and
-/// publishes both by one compare-exchange on `head`: the linearization point. A published ledger says
+/// A sealer fills a descriptor and a row that are its own, from the current ones and a cell's counts, and
+/// publishes both by one compare-exchange on `head`: the linearization point. A published descriptor says
 /// which steps complete the publication: the row takes its slot, the cell becomes sealed, and `head`
 /// says *settled*. Every step is a compare-exchange that can succeed once only, so any thread may
 /// complete them for a publisher that has stalled (helping), and a helper that stalls itself does no
@@ -73,9 +73,9 @@ pub(crate) struct Sealed {
 ///
 /// # Orderings
 ///
-/// - Publishing releases: a thread that acquires the head sees the ledger and the row filled.
+/// - Publishing releases: a thread that acquires the head sees the descriptor and the row filled.
 /// - Each step is a Release, and `head` is settled after all of them.
-/// - A release fence stands before a row or a ledger is filled again. It pairs with the readers'
+/// - A release fence stands before a row or a descriptor is filled again. It pairs with the readers'
 ///   acquire fence: a reader that sees what is being filled sees that the head has moved on.
 #[derive(Debug)]
 pub(crate) struct History {
@@ -85,7 +85,7 @@ pub(crate) struct History {
     slots: Box<[AtomicU64]>,
     rows: Pool<Row>,
     rows_made: AtomicU32,
-    ledgers: Ledgers,
+    descriptors: Descriptors,
 }
 
 /// Orders a load of the head, which validates a read, after all loads of the read.
@@ -96,14 +96,14 @@ pub(crate) fn validate_reads() {
     fence(Ordering::Acquire);
 }
 
-/// `{ tag: 39, settled: 1, ledger: 24 }`: the current ledger, and whether its steps are completed. As a
+/// `{ tag: 39, settled: 1, descriptor: 24 }`: the current descriptor, and whether its steps are completed. As a
 /// number it only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head(u64);
 
 impl Head {
     const SETTLED: u64 = 1 << INDEX_BITS;
-    /// With ledger 0, which is empty.
+    /// With descriptor 0, which is empty.
     const INITIAL: Self = Self(Self::SETTLED);
 
     #[inline]
@@ -116,13 +116,13 @@ impl Head {
     }
 
     #[inline]
-    const fn ledger(self) -> u32 {
+    const fn descriptor(self) -> u32 {
         index_of(self.0)
     }
 
     /// The head after this one, not settled.
-    const fn next(self, ledger: u32) -> Self {
-        Self(((self.0 >> (INDEX_BITS + 1)) + 1) << (INDEX_BITS + 1) | ledger as u64)
+    const fn next(self, descriptor: u32) -> Self {
+        Self(((self.0 >> (INDEX_BITS + 1)) + 1) << (INDEX_BITS + 1) | descriptor as u64)
     }
 
     /// The head as a number, which only grows.
@@ -144,7 +144,7 @@ impl History {
             slots: (0..samples).map(|_| AtomicU64::new(0)).collect(),
             rows: Pool::with_capacity(samples + Self::SPARE_ROWS),
             rows_made: AtomicU32::new(0),
-            ledgers: Ledgers::new(),
+            descriptors: Descriptors::new(),
         }
     }
 
@@ -188,16 +188,16 @@ impl History {
         self.head.load(Ordering::Relaxed)
     }
 
-    /// The current ledger, if it is one of the first: it is, except after publications at the same time.
+    /// The current descriptor, if it is one of the first: it is, except after publications at the same time.
     #[inline]
-    pub(crate) fn first_ledger(&self, head: Head) -> Option<&Ledger> {
-        self.ledgers.first(head.ledger())
+    pub(crate) fn first_descriptor(&self, head: Head) -> Option<&Descriptor> {
+        self.descriptors.first(head.descriptor())
     }
 
-    /// The current ledger.
+    /// The current descriptor.
     #[inline]
-    pub(crate) fn ledger(&self, head: Head) -> &Ledger {
-        self.ledgers.get(head.ledger())
+    pub(crate) fn descriptor(&self, head: Head) -> &Descriptor {
+        self.descriptors.get(head.descriptor())
     }
 
     /// The row in a slot.
@@ -215,7 +215,7 @@ impl History {
 
     /// Moves counts into the history, and the cell that they come from into its next state.
     pub(crate) fn publish(&self, config: &WindowConfig, cells: &CellTable, sealed: &Sealed) {
-        let (index, draft) = self.ledgers.take();
+        let (index, draft) = self.descriptors.take();
         let mut spare = draft.spare_row().load(Ordering::Relaxed);
         // Release: pairs with the acquire fence in `is_still`. A reader that sees what is filled from
         // here on sees that the head has moved on since it was read in its former place.
@@ -223,7 +223,7 @@ impl History {
         let (head, current) = loop {
             let head = self.settled(cells);
             stall::at(Point::HeadRead);
-            let current = self.ledger(head);
+            let current = self.descriptor(head);
             let slot = self.fill(draft, config, current, sealed, &mut spare);
             stall::at(Point::Filled);
             let next = head.next(index);
@@ -237,14 +237,14 @@ impl History {
                 break (head, current);
             }
         };
-        self.ledgers.give(head.ledger(), current);
+        self.descriptors.give(head.descriptor(), current);
     }
 
-    /// Fills a ledger, and a row if the counts go into one, with a publication that follows the current
+    /// Fills a descriptor, and a row if the counts go into one, with a publication that follows the current
     /// one. If other threads publish at the same time, this reads parts of several publications; then
     /// the compare-exchange against the head fails, and nothing of it is published.
     ///
-    /// `spare` is the row to fill, or 0; the row that the publication replaces goes with the ledger.
+    /// `spare` is the row to fill, or 0; the row that the publication replaces goes with the descriptor.
     /// Returns the step that puts the filled row into its slot.
     //
     // Out of line, and one part after the other: in the loop of `publish`, the compiler keeps copies of
@@ -252,9 +252,9 @@ impl History {
     #[inline(never)]
     fn fill(
         &self,
-        draft: &Ledger,
+        draft: &Descriptor,
         config: &WindowConfig,
-        current: &Ledger,
+        current: &Descriptor,
         sealed: &Sealed,
         spare: &mut u32,
     ) -> Option<SlotStep> {
@@ -296,13 +296,13 @@ impl History {
         step
     }
 
-    /// The recent sums of a ledger, with the sealed counts, which go into that slot.
+    /// The recent sums of a descriptor, with the sealed counts, which go into that slot.
     #[inline(never)]
     fn fill_recent(
         &self,
-        draft: &Ledger,
+        draft: &Descriptor,
         config: &WindowConfig,
-        current: &Ledger,
+        current: &Descriptor,
         sealed: &Sealed,
         slot: usize,
     ) {
@@ -341,8 +341,8 @@ impl History {
 
     /// Completes a publication. Any thread may, at any later time as well.
     fn complete(&self, head: Head, cells: &CellTable) {
-        let steps = self.ledger(head).steps();
-        // The steps are this publication's only if the ledger was not filled again since. If it was,
+        let steps = self.descriptor(head).steps();
+        // The steps are this publication's only if the descriptor was not filled again since. If it was,
         // another thread has completed them.
         if !self.is_still(head) {
             return;
@@ -381,18 +381,18 @@ impl History {
 
 #[cfg(all(test, not(loom)))]
 impl History {
-    /// How many rows and ledgers were made.
+    /// How many rows and descriptors were made.
     pub(crate) fn blocks_made(&self) -> (u32, u32) {
-        (self.rows_made.load(Ordering::Relaxed), self.ledgers.made())
+        (self.rows_made.load(Ordering::Relaxed), self.descriptors.made())
     }
 
-    /// The numbers of all rows in slots or spare and of all ledgers current or free, counted from 1 and
+    /// The numbers of all rows in slots or spare and of all descriptors current or free, counted from 1 and
     /// in order. No thread may publish at this time.
     pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>) {
         let in_slots = self.slots.iter().map(|slot| index_of(slot.load(Ordering::Relaxed)));
-        let spare = (0..self.ledgers.made())
-            .map(|index| self.ledgers.get(index).spare_row().load(Ordering::Relaxed));
-        let current = Head(self.head.load(Ordering::Relaxed)).ledger() + 1;
+        let spare = (0..self.descriptors.made())
+            .map(|index| self.descriptors.get(index).spare_row().load(Ordering::Relaxed));
+        let current = Head(self.head.load(Ordering::Relaxed)).descriptor() + 1;
         let in_order = |blocks: &mut dyn Iterator<Item = u32>| {
             let mut blocks: Vec<_> = blocks.filter(|&block| block != 0).collect();
             blocks.sort_unstable();
@@ -400,7 +400,7 @@ impl History {
         };
         (
             in_order(&mut in_slots.chain(spare)),
-            in_order(&mut self.ledgers.free_ones().chain([current])),
+            in_order(&mut self.descriptors.free_ones().chain([current])),
         )
     }
 }

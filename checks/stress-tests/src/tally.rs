@@ -12,14 +12,14 @@ use crate::time::Time;
 /// So at any time a bucket has at least what was through before one looked, and at most what had
 /// begun when one had looked.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct Tally {
     first: u64,
-    pages: Vec<CachePadded<Page>>,
+    writers: Vec<CachePadded<WriterTally>>,
 }
 
 /// One writer's. It is written with plain stores: a read-modify-write would order what it counts.
 #[derive(Debug)]
-pub struct Page {
+pub struct WriterTally {
     first: u64,
     all: Entry,
     buckets: Vec<Entry>,
@@ -31,61 +31,61 @@ struct Entry {
     through: AtomicU64,
 }
 
-impl Ledger {
-    /// A page for each of `writers`.
+impl Tally {
+    /// A writer for each of `writers`.
     #[must_use]
     pub fn new(writers: usize, time: &impl Time) -> Self {
         let (first, end) = time.numbers();
         let entries = || (first..end).map(|_| Entry::default()).collect();
-        let page = || Page { first, all: Entry::default(), buckets: entries() };
-        Self { first, pages: (0..writers).map(|_| CachePadded::new(page())).collect() }
+        let writer = || WriterTally { first, all: Entry::default(), buckets: entries() };
+        Self { first, writers: (0..writers).map(|_| CachePadded::new(writer())).collect() }
     }
 
-    /// That writer's page.
+    /// That writer's writer.
     #[must_use]
-    pub fn page(&self, writer: usize) -> &Page {
-        &self.pages[writer]
+    pub fn writer(&self, writer: usize) -> &WriterTally {
+        &self.writers[writer]
     }
 
     /// What bucket `number` has at least.
     #[must_use]
     pub fn through(&self, number: u64) -> u64 {
-        self.sum(|page| page.entry(number).map_or(0, Entry::through))
+        self.sum(|writer| writer.entry(number).map_or(0, Entry::through))
     }
 
     /// What bucket `number` had at most, when what was read in it before this was there.
     #[must_use]
     pub fn begun(&self, number: u64) -> u64 {
         fence(Ordering::Acquire);
-        self.sum(|page| page.entry(number).map_or(0, Entry::begun))
+        self.sum(|writer| writer.entry(number).map_or(0, Entry::begun))
     }
 
     /// What was recorded at least, in whatever bucket.
     #[must_use]
     pub fn all_through(&self) -> u64 {
-        self.sum(|page| page.all.through())
+        self.sum(|writer| writer.all.through())
     }
 
     /// What was recorded at most, in whatever bucket, when what was read before this was there.
     #[must_use]
     pub fn all_begun(&self) -> u64 {
         fence(Ordering::Acquire);
-        self.sum(|page| page.all.begun())
+        self.sum(|writer| writer.all.begun())
     }
 
     /// Every bucket that something was recorded in, with how much.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
-        let len = self.pages.first().map_or(0, |page| page.buckets.len());
+        let len = self.writers.first().map_or(0, |writer| writer.buckets.len());
         let numbers = (self.first..).take(len);
         numbers.map(|number| (number, self.through(number))).filter(|(_, units)| *units > 0)
     }
 
-    fn sum(&self, part: impl Fn(&Page) -> u64) -> u64 {
-        self.pages.iter().map(|page| part(page)).sum()
+    fn sum(&self, part: impl Fn(&WriterTally) -> u64) -> u64 {
+        self.writers.iter().map(|writer| part(writer)).sum()
     }
 }
 
-impl Page {
+impl WriterTally {
     /// Enters what `add` records in bucket `number`.
     ///
     /// # Panics
@@ -134,7 +134,7 @@ impl Entry {
 /// What a read of a window must find.
 #[derive(Debug)]
 pub struct Bounds<'a> {
-    ledger: &'a Ledger,
+    tally: &'a Tally,
     covered: RangeInclusive<u64>,
     least: Vec<u64>,
 }
@@ -142,10 +142,10 @@ pub struct Bounds<'a> {
 impl<'a> Bounds<'a> {
     /// To be made before the read.
     #[must_use]
-    pub fn new(ledger: &'a Ledger, newest: u64, samples: u32) -> Self {
+    pub fn new(tally: &'a Tally, newest: u64, samples: u32) -> Self {
         let covered = newest.saturating_sub(u64::from(samples) - 1)..=newest;
-        let least = covered.clone().map(|number| ledger.through(number)).collect();
-        Self { ledger, covered, least }
+        let least = covered.clone().map(|number| tally.through(number)).collect();
+        Self { tally, covered, least }
     }
 
     /// The numbers of the buckets in the window.
@@ -166,7 +166,7 @@ impl<'a> Bounds<'a> {
             assert!(self.covered.contains(&number), "{number} of {:?}", self.covered);
             let index = usize::try_from(number - self.covered.start()).expect("a few buckets");
             // It was there, so that nothing of it was late.
-            let range = self.least[index]..=self.ledger.begun(number);
+            let range = self.least[index]..=self.tally.begun(number);
             assert!(range.contains(&units), "{units} in {number}, and not {range:?}");
             assert!(least[index] != FOUND, "{number} was found twice");
             least[index] = FOUND;
@@ -182,7 +182,7 @@ impl<'a> Bounds<'a> {
     /// If it is wrong.
     pub fn check_sum(&self, sum: u64, newest: u64) {
         let least = self.least_of(newest).iter().sum();
-        let most = self.covered.clone().map(|number| self.ledger.begun(number)).sum();
+        let most = self.covered.clone().map(|number| self.tally.begun(number)).sum();
         let range: RangeInclusive<u64> = least..=most;
         assert!(range.contains(&sum), "{sum} in {:?}, and not {range:?}", self.covered);
     }

@@ -1,89 +1,89 @@
-//! The ledgers of one window, current and free.
+//! The descriptors of one window, current and free.
 
-use super::ledger::Ledger;
+use super::descriptor::Descriptor;
 use super::tagged_index::{index_of, next_word};
 use crate::collections::Pool;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// How many ledgers stand in the history itself: as many as take turns while one thread publishes at a
+/// How many descriptors stand in the history itself: as many as take turns while one thread publishes at a
 /// time.
 const FIRST: u32 = 2;
 
-/// The ledgers that a history's publishers take in turn, by their indices.
+/// The descriptors that a history's publishers take in turn, by their indices.
 ///
-/// Ledger 0 is the history's first current one, and not free at the beginning.
+/// Descriptor 0 is the history's first current one, and not free at the beginning.
 #[derive(Debug)]
-pub(crate) struct Ledgers {
-    first: [Ledger; FIRST as usize],
-    more: Pool<Ledger>,
+pub(crate) struct Descriptors {
+    first: [Descriptor; FIRST as usize],
+    more: Pool<Descriptor>,
     made: AtomicU32,
-    /// The stack of free ledgers among the first, and that of the others, by index + 1; 0 if there is none.
+    /// The stack of free descriptors among the first, and that of the others, by index + 1; 0 if there is none.
     free: [AtomicU64; 2],
 }
 
-impl Ledgers {
+impl Descriptors {
     pub(crate) fn new() -> Self {
         Self {
-            first: std::array::from_fn(|_| Ledger::new()),
+            first: std::array::from_fn(|_| Descriptor::new()),
             more: Pool::with_capacity(1),
             made: AtomicU32::new(1),
             free: [AtomicU64::new(0), AtomicU64::new(0)],
         }
     }
 
-    /// A ledger, if it is one of the first.
+    /// A descriptor, if it is one of the first.
     #[inline]
-    pub(crate) fn first(&self, index: u32) -> Option<&Ledger> {
+    pub(crate) fn first(&self, index: u32) -> Option<&Descriptor> {
         self.first.get(index as usize)
     }
 
-    /// The ledger of that index, which was made.
+    /// The descriptor of that index, which was made.
     #[inline]
-    pub(crate) fn get(&self, index: u32) -> &Ledger {
+    pub(crate) fn get(&self, index: u32) -> &Descriptor {
         let first = self.first.get(index as usize);
         first.unwrap_or_else(|| self.more.get(index - FIRST))
     }
 
-    /// A ledger to fill: one of the first if one is free, so that it is read without a look-up in the pool.
+    /// A descriptor to fill: one of the first if one is free, so that it is read without a look-up in the pool.
     #[inline]
-    pub(crate) fn take(&self) -> (u32, &Ledger) {
-        if let Some(ledger) = self.free.iter().find_map(|free| self.take_from(free)) {
-            return ledger;
+    pub(crate) fn take(&self) -> (u32, &Descriptor) {
+        if let Some(descriptor) = self.free.iter().find_map(|free| self.take_from(free)) {
+            return descriptor;
         }
         let index = self.made.fetch_add(1, Ordering::Relaxed);
         let first = self.first.get(index as usize);
-        let more = || self.more.make(index - FIRST, Ledger::new);
+        let more = || self.more.make(index - FIRST, Descriptor::new);
         (index, first.unwrap_or_else(more))
     }
 
-    /// A ledger of one of the two stacks.
+    /// A descriptor of one of the two stacks.
     #[inline]
-    fn take_from(&self, free: &AtomicU64) -> Option<(u32, &Ledger)> {
+    fn take_from(&self, free: &AtomicU64) -> Option<(u32, &Descriptor)> {
         // Acquire: pairs with the Release in `give`. The head has moved on from it.
         let mut top = free.load(Ordering::Acquire);
         while let Some(index) = index_of(top).checked_sub(1) {
-            let ledger = self.get(index);
+            let descriptor = self.get(index);
             // If another thread has taken it by now, the tag has changed.
-            let next = ledger.next_free().load(Ordering::Relaxed);
-            stall::at(Point::FreeLedgerSeen);
+            let next = descriptor.next_free().load(Ordering::Relaxed);
+            stall::at(Point::FreeDescriptorSeen);
             let below = next_word(top, next);
             // Relaxed: this very word was acquired above.
             match free.compare_exchange(top, below, Ordering::Relaxed, Ordering::Acquire) {
-                Ok(_) => return Some((index, ledger)),
+                Ok(_) => return Some((index, descriptor)),
                 Err(found) => top = found,
             }
         }
         None
     }
 
-    /// Frees a ledger that is not the current one any more.
+    /// Frees a descriptor that is not the current one any more.
     #[inline]
-    pub(crate) fn give(&self, index: u32, ledger: &Ledger) {
+    pub(crate) fn give(&self, index: u32, descriptor: &Descriptor) {
         let free = &self.free[usize::from(index >= FIRST)];
         let mut top = free.load(Ordering::Relaxed);
         loop {
-            ledger.next_free().store(index_of(top), Ordering::Relaxed);
+            descriptor.next_free().store(index_of(top), Ordering::Relaxed);
             let with_it = next_word(top, index + 1);
             match free.compare_exchange(top, with_it, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -94,18 +94,18 @@ impl Ledgers {
 }
 
 #[cfg(all(test, not(loom)))]
-impl Ledgers {
+impl Descriptors {
     pub(crate) fn made(&self) -> u32 {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// The free ledgers, counted from 1. No thread may publish at this time.
+    /// The free descriptors, counted from 1. No thread may publish at this time.
     pub(crate) fn free_ones(&self) -> impl Iterator<Item = u32> {
         self.free.iter().flat_map(|free| {
             let top = index_of(free.load(Ordering::Relaxed));
             let free = std::iter::successors(Some(top), |&index| {
-                let ledger = self.get(index.checked_sub(1)?);
-                Some(ledger.next_free().load(Ordering::Relaxed))
+                let descriptor = self.get(index.checked_sub(1)?);
+                Some(descriptor.next_free().load(Ordering::Relaxed))
             });
             // One more than were made: enough to show a list that runs in a circle.
             free.take(self.made() as usize + 1)
@@ -118,13 +118,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_ledgers_are_taken_first() {
-        let ledgers = Ledgers::new();
-        let taken = [(); 3].map(|()| ledgers.take());
+    fn first_descriptors_are_taken_first() {
+        let descriptors = Descriptors::new();
+        let taken = [(); 3].map(|()| descriptors.take());
         assert_eq!(taken.map(|(index, _)| index), [1, 2, 3]);
-        for (index, ledger) in taken {
-            ledgers.give(index, ledger);
+        for (index, descriptor) in taken {
+            descriptors.give(index, descriptor);
         }
-        assert_eq!([(); 3].map(|()| ledgers.take().0), [1, 3, 2]);
+        assert_eq!([(); 3].map(|()| descriptors.take().0), [1, 3, 2]);
     }
 }

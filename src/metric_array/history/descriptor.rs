@@ -10,7 +10,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// A block that a publication makes the current one: its steps, which any thread can complete, and
 /// the running totals.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct Descriptor {
     /// The slot to change, plus 1, or 0; from which word to which.
     slot: AtomicU64,
     slot_from: AtomicU64,
@@ -40,9 +40,9 @@ pub(crate) struct Ledger {
     /// Gauge counts of retired cells, and of threads without a cell.
     entered: AtomicU64,
     ended: AtomicU64,
-    /// A row for the next publisher that fills this ledger, or 0.
+    /// A row for the next publisher that fills this descriptor, or 0.
     spare_row: AtomicU32,
-    /// The index of the next free ledger, while this one is free.
+    /// The index of the next free descriptor, while this one is free.
     next_free: AtomicU32,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct GaugeCounts {
     pub(crate) ended: u64,
 }
 
-impl Ledger {
+impl Descriptor {
     /// In place of the end of the recent sums, for good: they are so large that the next ones might
     /// overflow, or their end is the end of time. No bucket has this number.
     const UNKNOWN: u64 = u64::MAX;
@@ -105,7 +105,7 @@ impl Ledger {
         }
     }
 
-    /// Fills a part of a ledger that no other thread writes, as do all that follow: with what the
+    /// Fills a part of a descriptor that no other thread writes, as do all that follow: with what the
     /// current one has, and something more.
     #[inline]
     pub(crate) fn set_expired(&self, current: &Self, more: Option<&Counts>) {
