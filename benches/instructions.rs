@@ -45,7 +45,7 @@ const OPERATIONS: [Operation; 17] = [
     ("rollover", rollover),
     ("sum_at_2", sum_at_2),
     ("sum_at_120", sum_at_120),
-    ("account_at_2", account_at_2),
+    ("ledger_at_2", ledger_at_2),
     ("array_current_bucket", array_current_bucket),
     ("enter_and_succeed_at", enter_and_succeed_at),
     ("enter_and_succeed_elsewhere", enter_and_succeed_elsewhere),
@@ -135,9 +135,9 @@ fn sum_at_120(times: u64) {
     repeat(times, |_| window.sum_at(black_box(NOW), Pass));
 }
 
-fn account_at_2(times: u64) {
+fn ledger_at_2(times: u64) {
     let window = filled(2);
-    repeat(times, |_| window.account_at(black_box(NOW)));
+    repeat(times, |_| window.ledger_at(black_box(NOW)));
 }
 
 /// A bucket whose counters all threads share: pinned, added to by a read-modify-write, and unpinned.

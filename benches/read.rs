@@ -1,7 +1,7 @@
 //! What a read costs, of a window on its own and beside one thread that keeps recording in it.
 //!
-//! Measured: the sum, the rate, the mean response time and the account of 2 × 500 ms; the sum of a
-//! view of 2 × 500 ms over an array of 120; and sum and account over all of the 120. The time is
+//! Measured: the sum, the rate, the mean response time and the ledger of 2 × 500 ms; the sum of a
+//! view of 2 × 500 ms over an array of 120; and sum and ledger over all of the 120. The time is
 //! given, except for `qps`, which reads the precise or the cached clock. Beside them: one
 //! `ArcSwapOption::load`, which a read would need for each bucket behind such a pointer.
 //!
@@ -98,7 +98,7 @@ fn one_second(group: &mut Group<'_>) {
     row(group, "sum_at", write, || window.sum_at(black_box(NOW), Pass));
     row(group, "qps_at", write, || window.qps_at(black_box(NOW), Pass));
     row(group, "avg_rt_at", write, || window.avg_rt_at(black_box(NOW)));
-    row(group, "account_at", write, || window.account_at(black_box(NOW)));
+    row(group, "ledger_at", write, || window.ledger_at(black_box(NOW)));
 
     let live = common::window(2);
     row(group, "qps, precise", || request(&live), || live.qps(Pass));
@@ -114,7 +114,7 @@ fn one_minute(group: &mut Group<'_>) {
     let write = || request_at_now(&minute);
     row(group, "sum_at, view of 2 in 120", write, || second.sum_at(black_box(NOW), Pass));
     row(group, "sum_at, 120", write, || minute.sum_at(black_box(NOW), Pass));
-    row(group, "account_at, 120", write, || minute.account_at(black_box(NOW)));
+    row(group, "ledger_at, 120", write, || minute.ledger_at(black_box(NOW)));
 }
 
 fn to_compare_with(group: &mut Group<'_>) {

@@ -12,7 +12,7 @@
 //! window.add(MetricEvent::Pass, 1);
 //! window.record_success(Duration::from_micros(250));
 //! assert!(window.qps(MetricEvent::Pass) >= 1.0);
-//! assert_eq!(window.account().recorded().sum(MetricEvent::Pass), 1);
+//! assert_eq!(window.ledger().recorded().sum(MetricEvent::Pass), 1);
 //! # Ok::<_, leaparray::ConfigError>(())
 //! ```
 //!
@@ -20,7 +20,7 @@
 //! |---|---|
 //! | count events and response times | [`SlidingWindow`], over a [`WindowConfig`] |
 //! | read another length of the same counts | [`SlidingWindow::view`] |
-//! | know where every count has gone | [`SlidingWindow::account`] |
+//! | know where every count has gone | [`SlidingWindow::ledger`] |
 //! | choose where `now` comes from | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
 //! | know one resource: rates, response times, requests in flight | [`ResourceNode`], entered by [`Entry`] |
 //! | find a resource by its name | [`Registry`], which gives out [`Resource`]s |
@@ -73,7 +73,7 @@ mod sync;
 mod time;
 mod window;
 
-pub use array::{Account, Bucket, BucketGuard, BucketWrap, CurrentBucket, LeapArray};
+pub use array::{Bucket, BucketGuard, BucketWrap, CurrentBucket, LeapArray, Ledger};
 pub use metric::{MetricBucket, MetricEvent, MetricTotals, SecondMetrics};
 #[cfg(feature = "sentinel-format")]
 pub use metric::{MetricLine, MetricLineError, ThinLine};

@@ -72,7 +72,7 @@ fn largest_and_smallest_config_work() {
             let window = SlidingWindow::with_clock(config, ManualClock::new(made));
             for now in [Timestamp::MIN, Timestamp::from_nanos(1), Timestamp::MAX] {
                 window.add_at(now, PASS, 1);
-                assert_eq!(window.account_at(now).recorded(), window.lifetime());
+                assert_eq!(window.ledger_at(now).recorded(), window.lifetime());
                 assert!(window.sum_at(now, PASS) >= 1, "{config} at {now}");
                 assert!(window.qps_at(now, PASS).is_finite(), "{config} at {now}");
             }
@@ -108,8 +108,8 @@ fn both_ends_of_time_are_recorded_and_read_like_any_time() {
     assert_eq!(window.sum_at(Timestamp::MAX, MetricEvent::Block), 2);
     assert_eq!(window.sum_at(Timestamp::MIN, MetricEvent::Block), 2);
     // The end of time is a bucket too: nothing comes after it, and it is in another slot than the beginning.
-    let account = window.account_at(Timestamp::MAX);
-    assert_eq!((window.sum_at(Timestamp::MAX, PASS), account.expired.sum(PASS)), (5, 5));
+    let ledger = window.ledger_at(Timestamp::MAX);
+    assert_eq!((window.sum_at(Timestamp::MAX, PASS), ledger.expired.sum(PASS)), (5, 5));
     assert_eq!(window.sum_at(Timestamp::MIN, PASS), 5);
 }
 
@@ -158,10 +158,10 @@ fn add_to_a_bucket_whose_slot_has_a_later_one_is_late() {
     for (millis, count, late) in [(90_000, 10, 10), (90_100, 100, 0)] {
         window.clock().set(Timestamp::from_millis(millis));
         assert_eq!(window.sum(PASS), 0, "no later bucket is read at {millis} ms");
-        let before = window.account().late.sum(PASS);
+        let before = window.ledger().late.sum(PASS);
         window.add(PASS, count);
         assert_eq!(window.sum(PASS), count - late, "at {millis} ms");
-        assert_eq!(window.account().late.sum(PASS) - before, late);
+        assert_eq!(window.ledger().late.sum(PASS) - before, late);
     }
     // The oldest bucket of the window of 100 s, and the one before it, in the slot of 100 s.
     for (millis, count) in [(99_100, 1_000), (99_000, 10_000)] {
@@ -169,7 +169,7 @@ fn add_to_a_bucket_whose_slot_has_a_later_one_is_late() {
     }
     window.clock().set(Timestamp::from_secs(100));
     assert_eq!(window.sum(PASS), 1_001);
-    assert_eq!(window.account().late.sum(PASS), 10_010);
+    assert_eq!(window.ledger().late.sum(PASS), 10_010);
     assert_eq!(window.lifetime().sum(PASS), 11_111);
 }
 
@@ -183,8 +183,8 @@ fn add_far_ahead_takes_one_slot_and_no_other() {
     }
     let now = Timestamp::from_millis(101_900);
     assert_eq!(window.sum_at(now, PASS), 9);
-    let account = window.account_at(now).map(|totals| totals.sum(PASS));
-    assert_eq!((account.in_window, account.expired, account.late), (9, 9 + 7, 2));
+    let ledger = window.ledger_at(now).map(|totals| totals.sum(PASS));
+    assert_eq!((ledger.in_window, ledger.expired, ledger.late), (9, 9 + 7, 2));
     assert_eq!(window.buckets_at(now).filter(|it| it.totals.sum(PASS) == 1).count(), 9);
     assert_eq!(window.sum_at(Timestamp::from_secs(10_000), PASS), 7);
 }
@@ -292,6 +292,6 @@ fn late_counts_beside_the_cell_of_a_later_bucket_are_counted_once() {
         other.join().unwrap();
     });
     assert_eq!(window.sum_at(later, PASS), 101);
-    assert_eq!(window.account_at(later).late.sum(PASS), 10);
+    assert_eq!(window.ledger_at(later).late.sum(PASS), 10);
     assert_eq!(window.lifetime().sum(PASS), 111);
 }

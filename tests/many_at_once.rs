@@ -52,7 +52,7 @@ fn stalled_makers_of_a_chunk_delay_no_other_and_lose_no_count() {
         bucket.0.fetch_add(1, Ordering::Relaxed);
         bucket
     };
-    let recorded = || array.account(Timestamp::MIN).recorded();
+    let recorded = || array.ledger(Timestamp::MIN).recorded();
     let _held: Vec<_> = (0..ROOM).map(bucket).collect();
     thread::scope(|scope| {
         let stop = |number| {

@@ -98,7 +98,7 @@ fn readings_whose_clock_panics_change_nothing() {
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     node.enter().success();
     assert!(clock.breaks(|| node.snapshot()) && clock.breaks(|| node.qps(Pass)));
-    assert!(clock.breaks(|| node.account()) && clock.breaks(|| node.reserve_next(1, 10)));
+    assert!(clock.breaks(|| node.ledger()) && clock.breaks(|| node.reserve_next(1, 10)));
     assert_eq!((node.minute_sum(Pass), node.reserved()), (1, 0));
 }
 
@@ -248,7 +248,7 @@ impl AddAssign<&Self> for FragileSum {
     }
 }
 
-/// Adds one in each of twelve seconds, some of which are late, and reads the account after each. Returns the number of
+/// Adds one in each of twelve seconds, some of which are late, and reads the ledger after each. Returns the number of
 /// adds that returned.
 fn add_in_turn(array: &LeapArray<FragileBucket>) -> u64 {
     let seconds = [1, 2, 3, 3, 5, 6, 1, 7, 8, 9, 12, 13].map(Timestamp::from_secs);
@@ -258,7 +258,7 @@ fn add_in_turn(array: &LeapArray<FragileBucket>) -> u64 {
             let _ = array.current_bucket(now).0.fetch_add(1, Ordering::Relaxed);
         };
         added += u64::from(!panics(add));
-        let _ = panics(|| array.account(now));
+        let _ = panics(|| array.ledger(now));
     }
     added
 }
@@ -272,8 +272,8 @@ fn array_whose_bucket_panics_at_any_step_loses_nothing() {
         STEPS_LEFT.set(Some(at));
         let added = add_in_turn(&array);
         let has_panicked = STEPS_LEFT.take().is_none();
-        let account = array.account(Timestamp::from_secs(13));
-        let total = account.in_window.0 + account.expired.0 + account.late.0;
+        let ledger = array.ledger(Timestamp::from_secs(13));
+        let total = ledger.in_window.0 + ledger.expired.0 + ledger.late.0;
         assert_eq!(total, added, "the step {at} has panicked");
         // The array goes on.
         array.current_bucket(Timestamp::from_secs(14)).0.fetch_add(1, Ordering::Relaxed);

@@ -20,10 +20,10 @@ fn adds_to_a_wrap_that_is_pinned_for_laps_are_expired() {
         array.current_bucket(Timestamp::from_millis(millis)).add(PASS, 10);
     }
     held.add(PASS, 100);
-    let account = array.account(Timestamp::from_millis(99));
-    assert_eq!(account.in_window.sum(PASS), 20);
-    assert_eq!(account.expired.sum(PASS), 970 + 101);
+    let ledger = array.ledger(Timestamp::from_millis(99));
+    assert_eq!(ledger.in_window.sum(PASS), 20);
+    assert_eq!(ledger.expired.sum(PASS), 970 + 101);
     drop(held);
     array.current_bucket(Timestamp::from_millis(100)).add(PASS, 1_000);
-    assert_eq!(array.account(Timestamp::MIN).recorded().sum(PASS), 2_091);
+    assert_eq!(array.ledger(Timestamp::MIN).recorded().sum(PASS), 2_091);
 }

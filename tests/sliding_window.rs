@@ -162,7 +162,7 @@ fn one_array_has_many_handles() {
 }
 
 #[test]
-fn account_moves_counts_from_the_window_to_the_expired_and_loses_none() {
+fn ledger_moves_counts_from_the_window_to_the_expired_and_loses_none() {
     let (window, clock) = window(2);
     let second = window.view(WindowConfig::new(1, millis(100)).unwrap()).unwrap();
     window.add(PASS, 1);
@@ -172,12 +172,12 @@ fn account_moves_counts_from_the_window_to_the_expired_and_loses_none() {
     window.add(PASS, 100);
     window.add_at(t(10_000), PASS, 1_000);
     let parts = |window: &SlidingWindow<_>| {
-        let account = window.account().map(|totals| totals.sum(PASS));
-        [account.in_window, account.expired, account.late]
+        let ledger = window.ledger().map(|totals| totals.sum(PASS));
+        [ledger.in_window, ledger.expired, ledger.late]
     };
     assert_eq!(parts(&window), [110, 1, 1_000]);
     assert_eq!(
-        window.account().map(|totals| totals.sum(PASS)).to_string(),
+        window.ledger().map(|totals| totals.sum(PASS)).to_string(),
         "1111 recorded = 110 in the window + 1 expired + 1000 late"
     );
     assert_eq!(parts(&second), [100, 11, 1_000]);
@@ -201,7 +201,7 @@ fn read_back_in_time_finds_what_is_still_in_the_ring() {
         let expected = (1..samples).map(|age| 10_u64.pow(age)).sum::<u64>();
         assert_eq!(window.sum_at(start(samples - 1), PASS), expected, "{samples} from {first}");
         clock.set(start(samples - 1));
-        assert_eq!(window.account().in_window.sum(PASS), expected);
+        assert_eq!(window.ledger().in_window.sum(PASS), expected);
     }
 }
 

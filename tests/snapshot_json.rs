@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leaparray::{
-    Account, ManualClock, MetricTotals, NodeConfig, NodeSnapshot, ResourceNode, SecondMetrics,
+    Ledger, ManualClock, MetricTotals, NodeConfig, NodeSnapshot, ResourceNode, SecondMetrics,
     SecondsCursor, Timestamp,
 };
 use serde_json::json;
@@ -47,7 +47,7 @@ fn second_and_the_books_are_written_and_read_back() {
     let value = serde_json::to_value(&seconds).unwrap();
     assert_eq!((&value[0]["pass"], &value[0]["avg_rt_nanos"]), (&json!(1), &json!(7_000_000)));
     assert_eq!(serde_json::from_value::<Vec<SecondMetrics>>(value).unwrap(), seconds);
-    let books = node.account();
+    let books = node.ledger();
     let text = serde_json::to_string(&books).unwrap();
-    assert_eq!(serde_json::from_str::<Account<MetricTotals>>(&text).unwrap(), books);
+    assert_eq!(serde_json::from_str::<Ledger<MetricTotals>>(&text).unwrap(), books);
 }

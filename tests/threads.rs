@@ -68,8 +68,8 @@ fn adds_to_more_windows_than_the_thread_cache_holds_are_counted() {
     for window in &windows {
         window.clock().advance(Duration::from_secs(1));
         window.add(PASS, 10);
-        let account = window.account().map(|totals| totals.sum(PASS));
-        assert_eq!((account.in_window, account.expired), (10, 3));
+        let ledger = window.ledger().map(|totals| totals.sum(PASS));
+        assert_eq!((ledger.in_window, ledger.expired), (10, 3));
     }
 }
 

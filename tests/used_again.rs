@@ -101,7 +101,7 @@ fn add(array: Array, number: u64, count: u64) {
 }
 
 fn recorded(array: Array) -> u64 {
-    array.account(Timestamp::MIN).recorded()
+    array.ledger(Timestamp::MIN).recorded()
 }
 
 #[test]

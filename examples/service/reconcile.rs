@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use leaparray::{Account, Clock, MetricEvent, MetricTotals, Resource, Timestamp};
+use leaparray::{Clock, Ledger, MetricEvent, MetricTotals, Resource, Timestamp};
 
 use crate::metrics::Metrics;
 use crate::route::Route;
@@ -79,25 +79,25 @@ impl Reckoning {
         self.expect(route, "ends", rts, ("success + exception", ended));
         self.expect(route, "gauge", ("in flight", node.concurrency()), ("at rest", 0));
 
-        let account = node.account_at(now);
-        let recorded = account.recorded();
+        let ledger = node.ledger_at(now);
+        let recorded = ledger.recorded();
         for event in MetricEvent::ALL {
             let (name, all) = (event.name(), lifetime.sum(event));
-            self.expect(route, name, ("account", recorded.sum(event)), ("lifetime", all));
-            let (sum, in_window) = (node.minute_sum_at(now, event), account.in_window.sum(event));
-            self.expect(route, name, ("minute", sum), ("account in the window", in_window));
+            self.expect(route, name, ("ledger", recorded.sum(event)), ("lifetime", all));
+            let (sum, in_window) = (node.minute_sum_at(now, event), ledger.in_window.sum(event));
+            self.expect(route, name, ("minute", sum), ("ledger in the window", in_window));
         }
-        self.line(&format!("{route:9} {}", account.map(|totals| totals.sum(MetricEvent::Pass))));
+        self.line(&format!("{route:9} {}", ledger.map(|totals| totals.sum(MetricEvent::Pass))));
     }
 
     /// The registry's totals against those of its nodes.
     fn compare_total(&mut self, metrics: &Metrics, now: Timestamp) {
         let registry = &metrics.registry;
-        let mut nodes = Account::<MetricTotals>::default();
-        for account in Route::ALL.map(|route| metrics.of(route).account_at(now)) {
-            nodes.in_window += &account.in_window;
-            nodes.expired += &account.expired;
-            nodes.late += &account.late;
+        let mut nodes = Ledger::<MetricTotals>::default();
+        for ledger in Route::ALL.map(|route| metrics.of(route).ledger_at(now)) {
+            nodes.in_window += &ledger.in_window;
+            nodes.expired += &ledger.expired;
+            nodes.late += &ledger.late;
         }
         let (lifetime, inbound) = (registry.lifetime(), registry.inbound_snapshot_at(now));
         for event in MetricEvent::ALL {

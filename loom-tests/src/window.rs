@@ -33,15 +33,15 @@ impl Window {
 
     /// In the window at bucket `number`, expired, and late.
     #[must_use]
-    pub fn account(&self, number: u32) -> [u64; 3] {
-        let account = self.0.account_at(start(number)).map(|it| it.sum(MetricEvent::Pass));
-        [account.in_window, account.expired, account.late]
+    pub fn ledger(&self, number: u32) -> [u64; 3] {
+        let ledger = self.0.ledger_at(start(number)).map(|it| it.sum(MetricEvent::Pass));
+        [ledger.in_window, ledger.expired, ledger.late]
     }
 
     /// What was ever recorded.
     #[must_use]
     pub fn recorded(&self) -> u64 {
-        self.account(0).iter().sum()
+        self.ledger(0).iter().sum()
     }
 }
 

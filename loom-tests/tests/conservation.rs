@@ -8,7 +8,7 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
 fn recorded(ring: &Ring, number: u32) -> u64 {
-    ring.account(start(number)).recorded()
+    ring.ledger(start(number)).recorded()
 }
 
 #[test]
@@ -24,10 +24,10 @@ fn straggler_and_a_rotator_of_two_laps() {
         ring.add(2, 1_000);
         straggler.join().unwrap();
 
-        let account = ring.account(start(2));
-        assert_eq!(account.recorded(), 1_111, "every add, once: {account}");
-        assert_eq!(account.in_window, 1_000, "{account}");
-        assert!([0, 10].contains(&account.late), "the straggler is late or expired: {account}");
+        let ledger = ring.ledger(start(2));
+        assert_eq!(ledger.recorded(), 1_111, "every add, once: {ledger}");
+        assert_eq!(ledger.in_window, 1_000, "{ledger}");
+        assert!([0, 10].contains(&ledger.late), "the straggler is late or expired: {ledger}");
     });
 }
 
@@ -77,8 +77,8 @@ fn writer_a_rotator_and_a_reader() {
         assert_eq!(total % 10, 1, "bucket 0's first add: {total}");
         assert!(!after || total / 10 % 10 == 1, "an add that returned is not counted: {total}");
         writer.join().unwrap();
-        let account = ring.account(start(2));
-        assert_eq!(account.recorded(), 1_111, "{account}");
+        let ledger = ring.ledger(start(2));
+        assert_eq!(ledger.recorded(), 1_111, "{ledger}");
     });
 }
 
@@ -94,8 +94,8 @@ fn two_rotators_retire_a_wrap_once() {
         ring.add(2, 100);
         other.join().unwrap();
         ring.add(3, 1_000);
-        let account = ring.account(start(3));
-        assert_eq!(account.recorded(), 1_111, "{account}");
+        let ledger = ring.ledger(start(3));
+        assert_eq!(ledger.recorded(), 1_111, "{ledger}");
     });
 }
 
@@ -111,8 +111,8 @@ fn rotators_of_two_slots_retire_both_wraps() {
         };
         ring.add(3, 1_000);
         other.join().unwrap();
-        let account = ring.account(start(3));
-        assert_eq!((account.in_window, account.expired), (1_100, 11), "{account}");
+        let ledger = ring.ledger(start(3));
+        assert_eq!((ledger.in_window, ledger.expired), (1_100, 11), "{ledger}");
     });
 }
 
@@ -129,8 +129,8 @@ fn beside_a_loser_that_renews_for_a_bucket_that_has_gone() {
         let reader = {
             let ring = ring.clone();
             thread::spawn(move || {
-                let account = ring.account(start(2));
-                (account.in_window, account.recorded())
+                let ledger = ring.ledger(start(2));
+                (ledger.in_window, ledger.recorded())
             })
         };
         ring.add(1, 100);
@@ -140,6 +140,6 @@ fn beside_a_loser_that_renews_for_a_bucket_that_has_gone() {
             assert!(recorded >= 1_101, "lost: {recorded}");
         }
         loser.join().unwrap();
-        assert_eq!(ring.account(start(2)).recorded(), 1_111);
+        assert_eq!(ring.ledger(start(2)).recorded(), 1_111);
     });
 }

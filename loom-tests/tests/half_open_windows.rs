@@ -21,9 +21,9 @@ fn read_beside_a_rollover() {
         // Bucket 0 has left, whoever still finds it in its slot.
         assert!([10, 110].contains(&after), "bucket 1, and 2 once it is there: {after}");
         assert_eq!((ring.sum(1), ring.sum(2), ring.sum(3), ring.sum(4)), (10, 110, 100, 0));
-        let accounts = [1, 2, 3, 4].map(|number| ring.account(start(number)));
-        assert_eq!(accounts.map(|account| account.in_window), [10, 110, 100, 0]);
-        assert_eq!(accounts.map(|account| account.expired), [101, 1, 11, 111]);
+        let ledgers = [1, 2, 3, 4].map(|number| ring.ledger(start(number)));
+        assert_eq!(ledgers.map(|ledger| ledger.in_window), [10, 110, 100, 0]);
+        assert_eq!(ledgers.map(|ledger| ledger.expired), [101, 1, 11, 111]);
     });
 }
 

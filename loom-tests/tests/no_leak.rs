@@ -65,8 +65,8 @@ fn add_that_stalls_while_wraps_are_used_again() {
             ring.add(number, 10_u64.pow(number));
         }
         staller.join().unwrap();
-        let account = ring.account(start(4));
-        assert_eq!(account.in_window, 10_000, "{account}");
-        assert_eq!(account.recorded(), 11_111, "{account}");
+        let ledger = ring.ledger(start(4));
+        assert_eq!(ledger.in_window, 10_000, "{ledger}");
+        assert_eq!(ledger.recorded(), 11_111, "{ledger}");
     });
 }

@@ -94,7 +94,7 @@ fn adds_at_a_rollover_are_not_lost() {
         window.add_at(start(2), 100);
         other.join().unwrap();
         assert_eq!(sum(&window, 2), Sum { sum: 110, count: 2 });
-        let account = window.account_at(start(2));
-        assert_eq!((account.expired.sum, account.late.sum), (1, 0));
+        let ledger = window.ledger_at(start(2));
+        assert_eq!((ledger.expired.sum, ledger.late.sum), (1, 0));
     });
 }

@@ -98,19 +98,19 @@ fn steady_reader_finds_a_sealed_count_or_the_cell_that_had_it() {
 }
 
 #[test]
-fn account_finds_each_count_once() {
+fn ledger_finds_each_count_once() {
     explore(Some(1), || {
         let (window, progress) = (warm(1), Arc::new(AtomicU64::new(0)));
         let reader = reader(&window, &progress, |window| window.recorded());
         add_in(&window, &progress, &[2, 3]);
         let (before, recorded) = reader.join().unwrap();
         assert_prefix(before, recorded);
-        assert_eq!(window.account(3), [10, 1, 0]);
+        assert_eq!(window.ledger(3), [10, 1, 0]);
     });
 }
 
 #[test]
-fn account_only_grows() {
+fn ledger_only_grows() {
     explore(Some(1), || {
         let (window, progress) = (warm(1), Arc::new(AtomicU64::new(0)));
         let reader = reader(&window, &progress, |window| [window.recorded(), window.recorded()]);
@@ -122,7 +122,7 @@ fn account_only_grows() {
 
 /// Bucket 3 is there, or has gone, beside a thread that begins to record in a later bucket of its slot and
 /// then adds.
-fn account_is_of_one_moment_beside_a_record_in(later: u32) {
+fn ledger_is_of_one_moment_beside_a_record_in(later: u32) {
     explore(Some(1), move || {
         let window = window(2);
         window.add(3, 1);
@@ -131,21 +131,21 @@ fn account_is_of_one_moment_beside_a_record_in(later: u32) {
             let window = window.clone();
             move || window.add(later, 100)
         });
-        let account = window.account(3);
-        assert!([[1, 10, 0], [0, 11, 0], [0, 111, 0]].contains(&account), "{account:?}");
+        let ledger = window.ledger(3);
+        assert!([[1, 10, 0], [0, 11, 0], [0, 111, 0]].contains(&ledger), "{ledger:?}");
         other.join().unwrap();
-        assert_eq!(window.account(3), [0, 111, 0]);
+        assert_eq!(window.ledger(3), [0, 111, 0]);
     });
 }
 
 #[test]
-fn account_beside_a_record_behind_the_newest_bucket_is_of_one_moment() {
-    account_is_of_one_moment_beside_a_record_in(5);
+fn ledger_beside_a_record_behind_the_newest_bucket_is_of_one_moment() {
+    ledger_is_of_one_moment_beside_a_record_in(5);
 }
 
 #[test]
-fn account_beside_a_record_in_a_new_bucket_is_of_one_moment() {
-    account_is_of_one_moment_beside_a_record_in(7);
+fn ledger_beside_a_record_in_a_new_bucket_is_of_one_moment() {
+    ledger_is_of_one_moment_beside_a_record_in(7);
 }
 
 /// Rows and descriptors are filled again while the reader still looks at them.
@@ -160,7 +160,7 @@ fn reader_never_finds_counts_of_another_bucket() {
         }
         let (_, sum) = reader.join().unwrap();
         assert!([0, 5].contains(&sum), "{sum}");
-        assert_eq!(window.account(5), [8_000, 765, 0]);
+        assert_eq!(window.ledger(5), [8_000, 765, 0]);
     });
 }
 
@@ -175,8 +175,8 @@ fn two_threads_seal_into_one_row() {
         window.add(2, 100);
         window.add(3, 1_000);
         other.join().unwrap();
-        assert_eq!(window.account(3), [1_111, 0, 0]);
-        assert_eq!(window.account(2), [101, 1_010, 0]);
+        assert_eq!(window.ledger(3), [1_111, 0, 0]);
+        assert_eq!(window.ledger(2), [101, 1_010, 0]);
     });
 }
 
@@ -191,8 +191,8 @@ fn sealer_that_is_lapped_leaks_into_no_other_bucket() {
         window.add(4, 100);
         window.add(5, 1_000);
         other.join().unwrap();
-        let account = window.account(5);
-        assert_eq!((account[0], account.iter().sum::<u64>()), (1_000, 1_111), "{account:?}");
+        let ledger = window.ledger(5);
+        assert_eq!((ledger[0], ledger.iter().sum::<u64>()), (1_000, 1_111), "{ledger:?}");
     });
 }
 
@@ -207,6 +207,6 @@ fn reader_completes_a_publication_beside_two_publishers() {
         other.join().unwrap();
         let (_, sum) = reader.join().unwrap();
         assert!([0, 1].contains(&(sum % 10)) && [0, 1, 11].contains(&(sum / 10)), "{sum}");
-        assert_eq!(window.account(3), [111, 0, 0]);
+        assert_eq!(window.ledger(3), [111, 0, 0]);
     });
 }

@@ -52,9 +52,9 @@ fn retired_cell_is_adopted_without_loss() {
         let other = add_and_end(&window, 1, 100);
         window.add(1, 1_000);
         other.join().unwrap();
-        assert_eq!(window.account(1), [1_100, 11, 0]);
+        assert_eq!(window.ledger(1), [1_100, 11, 0]);
         window.add(2, 10_000);
-        assert_eq!(window.account(2), [10_000, 1_111, 0]);
+        assert_eq!(window.ledger(2), [10_000, 1_111, 0]);
     });
 }
 
@@ -131,6 +131,6 @@ fn counts_do_not_cross_windows() {
         drop(first);
         second.add(0, 100);
         assert!([0, 100].contains(&reader.join().unwrap()));
-        assert_eq!(second.account(0), [100, 0, 0]);
+        assert_eq!(second.ledger(0), [100, 0, 0]);
     });
 }

@@ -32,7 +32,7 @@ use std::ops::AddAssign;
 /// let array = LeapArray::<Bytes>::new(WindowConfig::new(2, Duration::from_secs(1))?);
 /// let now = Timestamp::from_millis(700);
 /// array.current_bucket(now).0.fetch_add(1_500, Ordering::Relaxed);
-/// assert_eq!(array.account(now).in_window, 1_500);
+/// assert_eq!(array.ledger(now).in_window, 1_500);
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
 pub trait Bucket: Default + Send + Sync {

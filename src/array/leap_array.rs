@@ -1,13 +1,13 @@
-//! The array: look-up, rotation, reads and the account.
+//! The array: look-up, rotation, reads and the ledger.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::TryLockError;
 
-use super::account::Account;
 use super::bucket::Bucket;
 use super::guard::{BucketGuard, CurrentBucket};
+use super::ledger::Ledger;
 use super::retired::Retired;
 use super::ring::Ring;
 use crate::sync::stall::{self, Point};
@@ -22,7 +22,7 @@ use crate::time::{Timestamp, WindowConfig};
 ///
 /// Every operation takes `now`; the array has no clock. Memory is allocated when it is first needed. In steady
 /// state, a rotation recycles wraps and allocates nothing, unless the retired ones are still pinned. Reads allocate
-/// nothing, except for [`account`](Self::account).
+/// nothing, except for [`ledger`](Self::ledger).
 ///
 /// ```
 /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
@@ -292,24 +292,24 @@ impl<B: Bucket> LeapArray<B> {
 
     /// All counts, by whether the window at `now` covers them.
     ///
-    /// The account is coherent: it has each add once. It has every add that returned before the call, and may have adds
-    /// that other threads make at the same time. From call to call, [`recorded`](Account::recorded) only grows.
+    /// The ledger is coherent: it has each add once. It has every add that returned before the call, and may have adds
+    /// that other threads make at the same time. From call to call, [`recorded`](Ledger::recorded) only grows.
     ///
     /// Reads each slot once, and again if another thread has rotated it. Allocates a list of the slots.
-    pub fn account(&self, now: Timestamp) -> Account<B::Total> {
-        self.account_over(&self.config.covered(now))
+    pub fn ledger(&self, now: Timestamp) -> Ledger<B::Total> {
+        self.ledger_over(&self.config.covered(now))
     }
 
-    pub(crate) fn account_over(&self, covered: &RangeInclusive<u64>) -> Account<B::Total> {
-        let mut account = Account::default();
-        let Some(ring) = self.ring.get() else { return account };
+    pub(crate) fn ledger_over(&self, covered: &RangeInclusive<u64>) -> Ledger<B::Total> {
+        let mut ledger = Ledger::default();
+        let Some(ring) = self.ring.get() else { return ledger };
         // All slots are pinned first. A wrap that has left its slot before was retired before that, and a wrap that is
         // pinned here cannot be reclaimed. So each wrap is found here, in the list, or in both, and is then recognized by
         // its start.
         let slots: Vec<_> = ring.pin_all().collect();
         for wrap in slots.iter().flatten() {
             let in_window = covered.contains(&self.config.bucket_number(wrap.start()));
-            let part = if in_window { &mut account.in_window } else { &mut account.expired };
+            let part = if in_window { &mut ledger.in_window } else { &mut ledger.expired };
             *part += &wrap.bucket().total();
         }
         stall::at(Point::SlotsPinned);
@@ -317,9 +317,9 @@ impl<B: Bucket> LeapArray<B> {
             let found = slots[self.config.slot(start)].as_ref();
             found.is_some_and(|wrap| wrap.start() == start)
         };
-        account.expired += &self.retired_total(ring, is_counted);
-        account.late = self.late.get().map(B::total).unwrap_or_default();
-        account
+        ledger.expired += &self.retired_total(ring, is_counted);
+        ledger.late = self.late.get().map(B::total).unwrap_or_default();
+        ledger
     }
 
     /// The total of all retired wraps, except those that `is_counted`.

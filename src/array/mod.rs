@@ -22,16 +22,16 @@
 //! 3. *Reclaimed*, once no thread has it pinned: its counts are in the total of the list, and its index is free.
 //! 4. *Recycled*: a rotator has taken its index from the list, has emptied the bucket, and has given it another start.
 
-mod account;
 mod bucket;
 mod guard;
 mod leap_array;
+mod ledger;
 mod retired;
 mod ring;
 mod wrap;
 
-pub use account::Account;
 pub use bucket::Bucket;
 pub use guard::{BucketGuard, CurrentBucket};
 pub use leap_array::LeapArray;
+pub use ledger::Ledger;
 pub use wrap::BucketWrap;

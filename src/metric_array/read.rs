@@ -7,7 +7,7 @@ use super::MetricArray;
 use super::cells::thread_cell::{LATE, ThreadCell};
 use super::history::descriptor::Descriptor;
 use super::history::{Head, History, Row, validate_reads};
-use crate::array::Account;
+use crate::array::Ledger;
 use crate::metric::{CEILING, Counts, MetricEvent, MetricTotals};
 use crate::sync::Ordering;
 use crate::sync::stall::{self, Point};
@@ -392,8 +392,8 @@ impl MetricArray {
     /// Where everything that was ever recorded is, if the window covers the buckets of those numbers.
     ///
     /// Each record is counted once. One that returned before this began is counted; one in flight may
-    /// be. The recorded total of a later account is no less.
-    pub(crate) fn account(&self, covered: &RangeInclusive<u64>) -> Account<MetricTotals> {
+    /// be. The recorded total of a later ledger is no less.
+    pub(crate) fn ledger(&self, covered: &RangeInclusive<u64>) -> Ledger<MetricTotals> {
         loop {
             let moment = Moment::of(self);
             let covered = Numbers::of(covered);
@@ -429,7 +429,7 @@ impl MetricArray {
             if moment.is_still() {
                 let [in_window, expired, late] =
                     [in_window, expired, late].map(|part| part.totals());
-                return Account { in_window, expired, late };
+                return Ledger { in_window, expired, late };
             }
         }
     }

@@ -40,5 +40,5 @@ fn each_sweep_retires_four_cells_of_ended_threads() {
     assert_eq!(cells_left(&array), 4);
     add(&array, 11);
     assert_eq!(cells_left(&array), 0);
-    assert_eq!(array.account(&(0..=11)).recorded().sum(MetricEvent::Pass), 11);
+    assert_eq!(array.ledger(&(0..=11)).recorded().sum(MetricEvent::Pass), 11);
 }

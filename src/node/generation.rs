@@ -89,8 +89,8 @@ impl<C: Clock> Generation<C> {
 
     /// The number of permits that were ever reserved.
     pub(crate) fn ever_reserved(&self) -> u64 {
-        let account = self.reserved.get().map(|array| array.account(Timestamp::MIN).recorded());
-        account.map_or(0, |permits: Permits| permits.0)
+        let ledger = self.reserved.get().map(|array| array.ledger(Timestamp::MIN).recorded());
+        ledger.map_or(0, |permits: Permits| permits.0)
     }
 
     /// Reserves `count` permits of the bucket that starts at `start`, if the bucket then has at most `free` reserved ones.

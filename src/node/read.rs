@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::ResourceNode;
 use super::generation::add_reserved;
-use crate::array::Account;
+use crate::array::Ledger;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::time::{Clock, Span, Timestamp};
 use crate::window::{SlidingWindow, per_second};
@@ -154,27 +154,27 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// The totals since the node was made. They only grow.
     pub fn lifetime(&self) -> MetricTotals {
-        self.account_at(Timestamp::MIN).recorded()
+        self.ledger_at(Timestamp::MIN).recorded()
     }
 
     /// The totals in the long window, expired and late, by the time of the clock.
-    pub fn account(&self) -> Account<MetricTotals> {
-        self.account_at(self.clock().now())
+    pub fn ledger(&self) -> Ledger<MetricTotals> {
+        self.ledger_at(self.clock().now())
     }
 
     /// The totals in the long window at `now`, expired and late. Their sum is everything that was ever recorded. Counts
     /// of another geometry are in the window if they are in the long window of that geometry. Reserved permits are in the
     /// window.
-    pub fn account_at(&self, now: Timestamp) -> Account<MetricTotals> {
-        let mut account = Account::default();
+    pub fn ledger_at(&self, now: Timestamp) -> Ledger<MetricTotals> {
+        let mut ledger = Ledger::default();
         for generation in self.generations() {
-            let part = generation.minute.account_at(now);
-            account.in_window += &part.in_window;
-            account.expired += &part.expired;
-            account.late += &part.late;
-            add_reserved(&mut account.in_window, generation.ever_reserved());
+            let part = generation.minute.ledger_at(now);
+            ledger.in_window += &part.in_window;
+            ledger.expired += &part.expired;
+            ledger.late += &part.late;
+            add_reserved(&mut ledger.in_window, generation.ever_reserved());
         }
-        account
+        ledger
     }
 
     /// The totals of the short window at `now`.

@@ -62,23 +62,23 @@ fn read_beside<R: Send + 'static>(
 }
 
 /// In the window at second 4, expired, and late.
-fn account(window: &Window) -> [u64; 3] {
-    let account = window.account_at(Timestamp::from_secs(4)).map(|it| it.sum(Pass));
-    [account.in_window, account.expired, account.late]
+fn ledger(window: &Window) -> [u64; 3] {
+    let ledger = window.ledger_at(Timestamp::from_secs(4)).map(|it| it.sum(Pass));
+    [ledger.in_window, ledger.expired, ledger.late]
 }
 
 /// Buckets 3 and 4 go one after the other, between the reader's visits to their slots.
 #[test]
-fn account_beside_records_in_two_slots_is_of_one_moment() {
-    let account = read_beside([(6, 100), (7, 10_000)], 1, account);
-    assert_eq!(account, [0, 11_111, 0]);
+fn ledger_beside_records_in_two_slots_is_of_one_moment() {
+    let ledger = read_beside([(6, 100), (7, 10_000)], 1, ledger);
+    assert_eq!(ledger, [0, 11_111, 0]);
 }
 
 /// Bucket 3 goes after the reader has visited all slots, and before it visits late cells.
 #[test]
-fn account_beside_a_late_record_is_of_one_moment() {
-    let account = read_beside([(6, 100), (3, 10_000)], 3, account);
-    assert_eq!(account, [10, 1_101, 10_000]);
+fn ledger_beside_a_late_record_is_of_one_moment() {
+    let ledger = read_beside([(6, 100), (3, 10_000)], 3, ledger);
+    assert_eq!(ledger, [10, 1_101, 10_000]);
 }
 
 /// Bucket 4 goes after the reader has visited its slot, and before it visits the cells of bucket 6, which

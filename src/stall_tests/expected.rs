@@ -55,14 +55,14 @@ impl Expected {
 
     /// Compares all readings with these counts, while no other thread runs.
     pub(super) fn audit(&mut self, subject: &impl Subject) {
-        let account = subject.account(self.now);
-        let (marks, recorded) = split(account.recorded());
-        assert_eq!(recorded, self.recorded, "{account}");
-        assert!(marks >= self.marks, "an add has disappeared: {account}");
+        let ledger = subject.ledger(self.now);
+        let (marks, recorded) = split(ledger.recorded());
+        assert_eq!(recorded, self.recorded, "{ledger}");
+        assert!(marks >= self.marks, "an add has disappeared: {ledger}");
         self.marks = marks;
-        assert_eq!(split(account.in_window).1, self.in_window(), "{account}");
-        assert_eq!(subject.sum(self.now), account.in_window, "{account}");
-        assert_eq!(subject.values(self.now), account.in_window, "{account}");
-        assert_eq!(subject.lifetime(), account.recorded(), "{account}");
+        assert_eq!(split(ledger.in_window).1, self.in_window(), "{ledger}");
+        assert_eq!(subject.sum(self.now), ledger.in_window, "{ledger}");
+        assert_eq!(subject.values(self.now), ledger.in_window, "{ledger}");
+        assert_eq!(subject.lifetime(), ledger.recorded(), "{ledger}");
     }
 }

@@ -29,7 +29,7 @@ pub(super) enum Scene {
     Late,
     Sum,
     Values,
-    Account,
+    Ledger,
     /// A read that finds a publication whose steps are not completed.
     Unsettled,
     /// An add by a thread that finds such a publication when it seals its own cell.
@@ -46,7 +46,7 @@ impl Scene {
             Self::Again => Act::AddAgain,
             Self::Sum => Act::Sum,
             Self::Values => Act::Values,
-            Self::Account | Self::Unsettled => Act::Account,
+            Self::Ledger | Self::Unsettled => Act::Ledger,
         }
     }
 }
@@ -84,7 +84,7 @@ impl<S: Subject> Stage<S> {
     /// A reader finds a retired wrap in the list. A rotator reclaims it and takes it, to recycle it
     /// for another bucket. Then the reader pins it, and is about to add it up.
     fn refused(mut self) -> Self {
-        self.begin(Act::Account, 0);
+        self.begin(Act::Ledger, 0);
         self.stopped[0].lead_to(Point::PendingFound);
         self.world.expected.advance();
         self.begin(Act::Add, 0);

@@ -6,7 +6,7 @@ use super::expected::{MARK, split};
 use super::subject::Subject;
 use super::threads::Led;
 use super::world::{AFTER, Progress, World};
-use crate::array::Account;
+use crate::array::Ledger;
 use crate::sync::stall::Point;
 
 /// The operation in which a thread is stopped.
@@ -19,13 +19,13 @@ pub(super) enum Act {
     AddNext,
     Sum,
     Values,
-    Account,
+    Ledger,
 }
 
 impl Act {
     /// Those of a second thread.
     pub(super) const ALL: [Self; 5] =
-        [Self::Add, Self::AddAgain, Self::Sum, Self::Values, Self::Account];
+        [Self::Add, Self::AddAgain, Self::Sum, Self::Values, Self::Ledger];
 
     pub(super) const fn adds(self) -> bool {
         matches!(self, Self::Add | Self::AddAgain | Self::AddNext)
@@ -35,7 +35,7 @@ impl Act {
         match self {
             Self::AddAgain => subject.rotate(second),
             Self::AddNext => subject.rotate(second - 1),
-            Self::Add | Self::Sum | Self::Values | Self::Account => {}
+            Self::Add | Self::Sum | Self::Values | Self::Ledger => {}
         }
     }
 
@@ -47,7 +47,7 @@ impl Act {
             }
             Self::Sum => Outcome::Window(subject.sum(second)),
             Self::Values => Outcome::Window(subject.values(second)),
-            Self::Account => Outcome::Account(subject.account(second)),
+            Self::Ledger => Outcome::Ledger(subject.ledger(second)),
         }
     }
 }
@@ -55,7 +55,7 @@ impl Act {
 enum Outcome {
     Added,
     Window(u64),
-    Account(Account<u64>),
+    Ledger(Ledger<u64>),
 }
 
 pub(super) struct Stopped {
@@ -71,7 +71,7 @@ pub(super) struct Stopped {
     left_behind: Option<usize>,
 }
 
-/// The place of a count in an account.
+/// The place of a count in a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     InWindow,
@@ -147,12 +147,12 @@ impl Stopped {
                 });
             }
             Outcome::Window(found) => assert!(in_window.contains(&split(found).1), "{found}"),
-            Outcome::Account(account) => {
-                assert!(in_window.contains(&split(account.in_window).1), "{account}");
-                let recorded = split(account.recorded()).1;
+            Outcome::Ledger(ledger) => {
+                assert!(in_window.contains(&split(ledger.in_window).1), "{ledger}");
+                let recorded = split(ledger.recorded()).1;
                 let found_before = recorded % AFTER;
-                assert!(recorded_before.contains(&found_before), "{recorded_before:?}: {account}");
-                assert!(recorded <= recorded_by_now, "{account}");
+                assert!(recorded_before.contains(&found_before), "{recorded_before:?}: {ledger}");
+                assert!(recorded <= recorded_by_now, "{ledger}");
             }
         }
         None

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::stage::Scene;
 use super::world::THREADS;
-use crate::array::{Account, Bucket, LeapArray};
+use crate::array::{Bucket, LeapArray, Ledger};
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::sync::stall::{self, Point};
 use crate::time::{ManualClock, Timestamp, WindowConfig};
@@ -40,10 +40,10 @@ pub(super) trait Subject: Send + Sync + 'static {
     /// The sum over the buckets of the window, each of which is read by itself.
     fn values(&self, second: u64) -> u64;
 
-    fn account(&self, second: u64) -> Account<u64>;
+    fn ledger(&self, second: u64) -> Ledger<u64>;
 
     fn lifetime(&self) -> u64 {
-        self.account(0).recorded()
+        self.ledger(0).recorded()
     }
 
     /// How many blocks of memory there are, of those that are freed only with the subject.
@@ -73,13 +73,13 @@ impl Subject for SlidingWindow<ManualClock> {
         Scene::Late,
         Scene::Sum,
         Scene::Values,
-        Scene::Account,
+        Scene::Ledger,
         Scene::Unsettled,
         Scene::UnsettledAdd,
     ];
 
     const SCENES_OF_TWO: &'static [Scene] =
-        &[Scene::First, Scene::Orphan, Scene::Again, Scene::Sum, Scene::Values, Scene::Account];
+        &[Scene::First, Scene::Orphan, Scene::Again, Scene::Sum, Scene::Values, Scene::Ledger];
 
     /// The points of an array. `FreeCellSeen` is not among them: the windows of earlier scenes have
     /// given their cells back to the slab.
@@ -133,8 +133,8 @@ impl Subject for SlidingWindow<ManualClock> {
         self.buckets_at(time(second)).map(|bucket| passes(&bucket.totals)).sum()
     }
 
-    fn account(&self, second: u64) -> Account<u64> {
-        self.account_at(time(second)).map(passes)
+    fn ledger(&self, second: u64) -> Ledger<u64> {
+        self.ledger_at(time(second)).map(passes)
     }
 
     fn lifetime(&self) -> u64 {
@@ -191,11 +191,11 @@ impl Subject for LeapArray<Sum> {
         Scene::Late,
         Scene::Sum,
         Scene::Values,
-        Scene::Account,
+        Scene::Ledger,
     ];
 
     const SCENES_OF_TWO: &'static [Scene] =
-        &[Scene::First, Scene::Rotate, Scene::Again, Scene::Sum, Scene::Values, Scene::Account];
+        &[Scene::First, Scene::Rotate, Scene::Again, Scene::Sum, Scene::Values, Scene::Ledger];
 
     /// The points of thread cells and of a window's history.
     const NOT_PASSED: &'static [Point] = &[
@@ -247,8 +247,8 @@ impl Subject for LeapArray<Sum> {
         self.values(time(second)).map(|wrap| wrap.bucket().total()).sum()
     }
 
-    fn account(&self, second: u64) -> Account<u64> {
-        self.account(time(second))
+    fn ledger(&self, second: u64) -> Ledger<u64> {
+        self.ledger(time(second))
     }
 
     fn made(&self) -> u64 {

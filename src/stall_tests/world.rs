@@ -156,11 +156,11 @@ impl<S: Subject> World<S> {
     /// other, and that all memory is where it belongs.
     pub(super) fn end(&mut self, adds: Vec<Place>) {
         self.one("a reader at the end", move |subject, expected| {
-            let account = subject.account(expected.now);
+            let ledger = subject.ledger(expected.now);
             let placed = [Place::InWindow, Place::Expired, Place::Late]
                 .map(|place| adds.iter().filter(|&&other| other == place).count() as u64);
-            let found = [account.in_window, account.expired, account.late];
-            assert_eq!(found.map(|part| split(part).0), placed, "in their places: {account}");
+            let found = [ledger.in_window, ledger.expired, ledger.late];
+            assert_eq!(found.map(|part| split(part).0), placed, "in their places: {ledger}");
             expected.audit(subject);
         });
         self.go_on(Progress::LapsAlone);
@@ -201,10 +201,10 @@ fn read(subject: &impl Subject, expected: Expected, done: &AtomicBool) {
     loop {
         // Loaded before the readings, so that the last ones include all adds.
         let is_last = done.load(Ordering::Acquire);
-        let account = subject.account(second);
-        grows(account.recorded());
+        let ledger = subject.ledger(second);
+        grows(ledger.recorded());
         grows(subject.lifetime());
-        for found in [account.in_window, subject.sum(second), subject.values(second)] {
+        for found in [ledger.in_window, subject.sum(second), subject.values(second)] {
             assert!(split(found).1 <= most, "{found} in a window of at most {most}");
         }
         if is_last {

@@ -32,7 +32,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig, sat
 ///
 /// # How exact it is
 ///
-/// Every add is in exactly one place: in the window, [expired or late](Self::account). At `now`, a window of n buckets
+/// Every add is in exactly one place: in the window, [expired or late](Self::ledger). At `now`, a window of n buckets
 /// covers exactly the buckets `k(now) − n + 1 ..= k(now)`. The newest one is still filling, so the window covers between
 /// (n − 1)/n of the interval and all of it. At a steady rate, a sum is between (n − 1)/n of the events of an interval and
 /// all of them. More buckets make the difference smaller.

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::SlidingWindow;
-use crate::array::Account;
+use crate::array::Ledger;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::time::{Clock, Span, Timestamp, run};
 
@@ -194,16 +194,16 @@ impl<C: Clock> SlidingWindow<C> {
     }
 
     /// All counts, by whether the window covers them now.
-    pub fn account(&self) -> Account<MetricTotals> {
-        self.account_at(self.clock.now())
+    pub fn ledger(&self) -> Ledger<MetricTotals> {
+        self.ledger_at(self.clock.now())
     }
 
     /// All counts, by whether the window at `now` covers them: recorded = in the window + expired + late.
     ///
-    /// The account is coherent: it has each add once. It has every add that returned before the call, and may have adds
-    /// that other threads make at the same time. From call to call, [`recorded`](Account::recorded) only grows.
-    pub fn account_at(&self, now: Timestamp) -> Account<MetricTotals> {
-        self.array.account(&self.covered(now))
+    /// The ledger is coherent: it has each add once. It has every add that returned before the call, and may have adds
+    /// that other threads make at the same time. From call to call, [`recorded`](Ledger::recorded) only grows.
+    pub fn ledger_at(&self, now: Timestamp) -> Ledger<MetricTotals> {
+        self.array.ledger(&self.covered(now))
     }
 
     /// The totals since the window was made: in the window, expired and late. They only grow.
@@ -220,7 +220,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
     pub fn lifetime(&self) -> MetricTotals {
-        self.account_at(Timestamp::MIN).recorded()
+        self.ledger_at(Timestamp::MIN).recorded()
     }
 
     /// The time that this window covers at `now`.

@@ -28,9 +28,9 @@ impl<C: Clock> SlidingWindow<C> {
     /// window.add_at(t(1_600), MetricEvent::Pass, 1);
     /// // The window has left the bucket of 700: late.
     /// window.add_at(t(700), MetricEvent::Pass, 1);
-    /// let account = window.account_at(t(1_600));
-    /// assert_eq!(account.in_window.sum(MetricEvent::Pass), 1);
-    /// assert_eq!(account.late.sum(MetricEvent::Pass), 1);
+    /// let ledger = window.ledger_at(t(1_600));
+    /// assert_eq!(ledger.in_window.sum(MetricEvent::Pass), 1);
+    /// assert_eq!(ledger.late.sum(MetricEvent::Pass), 1);
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
     #[inline]

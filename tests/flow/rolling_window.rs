@@ -84,17 +84,17 @@ fn at_both_ends_of_time_and_with_one_bucket() {
 }
 
 #[test]
-fn late_values_are_in_the_account() {
+fn late_values_are_in_the_ledger() {
     let (window, clock) = window(2);
     window.add(1);
     clock.advance(LEN * 2);
     window.add(20);
     window.add_at(NOON, 300);
-    let account = window.account();
-    assert_eq!(account.map(|total| total.sum).to_string(), {
+    let ledger = window.ledger();
+    assert_eq!(ledger.map(|total| total.sum).to_string(), {
         "321 recorded = 20 in the window + 1 expired + 300 late"
     });
-    assert_eq!(account.recorded(), Sum { sum: 321, count: 3 });
+    assert_eq!(ledger.recorded(), Sum { sum: 321, count: 3 });
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn no_value_of_many_threads_is_lost() {
             });
         }
     });
-    let in_window = window.account_at(NOON).in_window;
+    let in_window = window.ledger_at(NOON).in_window;
     assert_eq!(in_window, Sum { sum: f64::from(ADDS), count: u64::from(2 * ADDS) });
 }
 
@@ -163,11 +163,11 @@ proptest! {
                 .collect();
             prop_assert_eq!(&sums(&window), &expected);
             prop_assert_eq!(&complete(&window)[..], &expected[..expected.len() - 1]);
-            let account = window.account();
-            prop_assert_eq!(account.late.sum, late);
-            prop_assert_eq!(account.in_window.sum, expected.iter().sum::<u64>());
+            let ledger = window.ledger();
+            prop_assert_eq!(ledger.late.sum, late);
+            prop_assert_eq!(ledger.in_window.sum, expected.iter().sum::<u64>());
             let all: u64 = added.iter().map(|(_, value)| value).sum();
-            prop_assert_eq!(account.recorded().sum, all + late);
+            prop_assert_eq!(ledger.recorded().sum, all + late);
         }
     }
 }

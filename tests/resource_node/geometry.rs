@@ -70,7 +70,7 @@ fn counts_stay_when_the_geometry_changes_and_when_it_changes_back() {
     assert_eq!(node.concurrency(), 0);
     clock.advance(Duration::from_secs(61));
     assert_eq!((node.minute_sum(Pass), node.lifetime().sum(Pass)), (0, 5));
-    assert_eq!(node.account().recorded(), node.lifetime());
+    assert_eq!(node.ledger().recorded(), node.lifetime());
 }
 
 #[test]

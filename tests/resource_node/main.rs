@@ -151,7 +151,7 @@ fn permits_of_the_next_bucket() {
     clock.advance(Duration::from_secs(60));
     let lifetime = node.lifetime();
     assert_eq!([Pass, ReservedPass].map(|event| lifetime.sum(event)), [12, 4]);
-    assert_eq!(node.account().expired.sum(Pass), 8, "what was reserved is not told apart");
+    assert_eq!(node.ledger().expired.sum(Pass), 8, "what was reserved is not told apart");
 }
 
 #[test]

@@ -111,8 +111,8 @@ fn measure(options: &Options) -> Measured {
         }
     });
     eprintln!("rotating, in processes of their own");
-    results.extend(rotate::measure(plan, &mut quiet.account));
+    results.extend(rotate::measure(plan, &mut quiet.ledger));
     let (processor, took) = (Processor::current(), began.elapsed());
-    let samples = quiet.account;
+    let samples = quiet.ledger;
     Measured { plan, processor, cores, results, tail, first, bytes, took, samples }
 }

@@ -33,12 +33,12 @@ pub(crate) struct Quiet {
     pause: Duration,
     /// Whether the machine was quiet at the last look.
     undisturbed: bool,
-    pub(crate) account: Account,
+    pub(crate) ledger: Ledger,
 }
 
 /// What became of the samples.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct Ledger {
     /// Samples that were taken while the machine was quiet.
     pub(crate) quiet: usize,
     /// Attempts that were discarded because the look after them was disturbed.
@@ -64,7 +64,7 @@ impl Quiet {
             .collect();
         looks.sort_by(f64::total_cmp);
         let best = looks[FIRST_LOOKS / 10];
-        Self { look, best, patience, pause, undisturbed: false, account: Account::default() }
+        Self { look, best, patience, pause, undisturbed: false, ledger: Ledger::default() }
     }
 
     /// A sample that lies between two quiet looks; `None` after as many attempts as are allowed, or without
@@ -77,12 +77,12 @@ impl Quiet {
             let taken = take();
             self.look();
             if self.undisturbed {
-                self.account.quiet += 1;
+                self.ledger.quiet += 1;
                 return Some(taken);
             }
-            self.account.discarded += 1;
+            self.ledger.discarded += 1;
         }
-        self.account.missing += 1;
+        self.ledger.missing += 1;
         None
     }
 
@@ -102,7 +102,7 @@ impl Quiet {
     }
 }
 
-impl AddAssign for Account {
+impl AddAssign for Ledger {
     fn add_assign(&mut self, other: Self) {
         self.quiet += other.quiet;
         self.discarded += other.discarded;
@@ -110,7 +110,7 @@ impl AddAssign for Account {
     }
 }
 
-impl Account {
+impl Ledger {
     /// Whether nearly all samples were taken.
     pub(crate) fn is_complete(self) -> bool {
         self.missing * 20 <= self.quiet
@@ -139,14 +139,14 @@ mod tests {
         Quiet::with_looks(Box::new(look), patience, Duration::ZERO)
     }
 
-    /// Takes a sample: its number, and the account of the machine after it.
+    /// Takes a sample: its number, and the state of the machine after it.
     fn sample(mut quiet: Quiet) -> (Option<usize>, [usize; 3]) {
         let mut taken = 0;
         let sample = quiet.sample(|| {
             taken += 1;
             taken
         });
-        let Account { quiet, discarded, missing } = quiet.account;
+        let Ledger { quiet, discarded, missing } = quiet.ledger;
         (sample, [quiet, discarded, missing])
     }
 
@@ -175,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn account_is_complete_up_to_one_sample_missing_in_twenty() {
-        let account = |missing| Account { quiet: 100, discarded: 0, missing };
-        assert!(account(5).is_complete() && !account(6).is_complete());
+    fn ledger_is_complete_up_to_one_sample_missing_in_twenty() {
+        let ledger = |missing| Ledger { quiet: 100, discarded: 0, missing };
+        assert!(ledger(5).is_complete() && !ledger(6).is_complete());
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::bytes::Counted;
 use crate::harness::Plan;
 use crate::machine::Processor;
-use crate::quiet::Account;
+use crate::quiet::Ledger;
 use crate::results::Results;
 use crate::scenarios::first::First;
 use crate::scenarios::tail::Tail;
@@ -29,7 +29,7 @@ pub(crate) struct Measured {
     pub(crate) first: First,
     pub(crate) bytes: Option<Counted>,
     pub(crate) took: Duration,
-    pub(crate) samples: Account,
+    pub(crate) samples: Ledger,
 }
 
 impl Measured {

@@ -2,7 +2,7 @@
 //!
 //! One test: how many buckets there are is counted in the whole process.
 
-use leaparray::{Account, CurrentBucket, LeapArray};
+use leaparray::{CurrentBucket, LeapArray, Ledger};
 use leaparray_stress_tests::{
     BUCKET, Bounds, Given, Look, Marks, Round, Stamped, Tally, Time, WriterTally, number_of,
     rounds, start_of, work,
@@ -37,7 +37,7 @@ impl Stress {
                 Box::new(|| {
                     self.read_what_is_held();
                     self.read_previous();
-                    at_least = self.read_account(at_least);
+                    at_least = self.read_ledger(at_least);
                 }),
             ],
         );
@@ -104,9 +104,9 @@ impl Stress {
     }
 
     /// What was recorded, which was `at_least` as much.
-    fn read_account(&self, at_least: u64) -> u64 {
+    fn read_ledger(&self, at_least: u64) -> u64 {
         let at_least = at_least.max(self.tally.all_through());
-        let recorded = self.array.account(self.time.now()).recorded().units;
+        let recorded = self.array.ledger(self.time.now()).recorded().units;
         let range = at_least..=self.tally.all_begun();
         assert!(range.contains(&recorded), "{recorded} recorded, and not {range:?}");
         recorded
@@ -116,16 +116,16 @@ impl Stress {
     fn check_books(&self) {
         let newest = self.newest();
         let covered = Bounds::new(&self.tally, newest, self.round.samples).covered().clone();
-        let mut expected = Account::<Marks>::default();
+        let mut expected = Ledger::<Marks>::default();
         for (number, units) in self.tally.buckets() {
             let in_window = covered.contains(&number);
             let part = if in_window { &mut expected.in_window } else { &mut expected.expired };
             *part += &Marks { units, marks: units * number };
         }
-        let account = self.array.account(self.time.now());
-        assert_eq!(account.in_window, expected.in_window);
-        assert_eq!(account.expired, expected.expired);
-        assert_eq!(account.recorded().units, self.tally.all_through());
+        let ledger = self.array.ledger(self.time.now());
+        assert_eq!(ledger.in_window, expected.in_window);
+        assert_eq!(ledger.expired, expected.expired);
+        assert_eq!(ledger.recorded().units, self.tally.all_through());
     }
 }
 

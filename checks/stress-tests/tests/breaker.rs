@@ -40,12 +40,12 @@ impl Stress {
             assert!((0.0..1.0).contains(&probability), "{probability}");
         });
         work(self.round.writers, |writer| self.ask(writer), vec![reader]);
-        let account = self.breaker.window().account().recorded();
+        let ledger = self.breaker.window().ledger().recorded();
         let Books { accepted, rejected, dropped } = &self.books;
         for (event, booked) in [(Success, accepted), (Exception, rejected), (Block, dropped)] {
-            assert_eq!(account.sum(event), booked.load(Ordering::Relaxed), "{event:?}");
+            assert_eq!(ledger.sum(event), booked.load(Ordering::Relaxed), "{event:?}");
         }
-        assert!(account.sum(Block) > 0, "nothing was dropped");
+        assert!(ledger.sum(Block) > 0, "nothing was dropped");
     }
 
     fn ask(&self, writer: usize) {

@@ -42,7 +42,7 @@ impl<T: Time> Stress<T> {
                 }),
                 Box::new(|| {
                     self.read_buckets();
-                    at_least = self.read_account(at_least);
+                    at_least = self.read_ledger(at_least);
                 }),
             ],
         );
@@ -125,10 +125,10 @@ impl<T: Time> Stress<T> {
     }
 
     /// How often something was recorded, which was `at_least` as often.
-    fn read_account(&self, at_least: u64) -> u64 {
+    fn read_ledger(&self, at_least: u64) -> u64 {
         let at_least = at_least.max(self.tally.all_through());
         let now = self.time.now();
-        let recorded = self.window.account_at(now).recorded().sum(SUCCESS);
+        let recorded = self.window.ledger_at(now).recorded().sum(SUCCESS);
         let lifetime = self.window.lifetime().sum(SUCCESS);
         let range = recorded..=self.tally.all_begun();
         assert!(recorded >= at_least, "{recorded} recorded, and not {at_least}");
@@ -139,14 +139,14 @@ impl<T: Time> Stress<T> {
     /// To the unit, when all are through.
     fn check_books(&self) {
         let now = self.time.now();
-        let account = self.window.account_at(now);
+        let ledger = self.window.ledger_at(now);
         let marks = |(number, units)| (number - self.first) * units;
-        let recorded = account.recorded();
+        let recorded = ledger.recorded();
         assert_eq!(recorded.sum(PASS), self.tally.all_through());
         assert_eq!(recorded.sum(SUCCESS), self.tally.all_through());
         assert_eq!(recorded.rt_count(), self.tally.all_through());
         assert_eq!(recorded.sum(MetricEvent::Rt), self.tally.buckets().map(marks).sum::<u64>());
-        assert_eq!(account.in_window.sum(SUCCESS), self.window.sum_at(now, SUCCESS));
+        assert_eq!(ledger.in_window.sum(SUCCESS), self.window.sum_at(now, SUCCESS));
         self.read_buckets();
     }
 

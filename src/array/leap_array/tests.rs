@@ -20,8 +20,8 @@ fn thread_that_stalls_with_the_rotation_lock_blocks_no_other() {
     let _stalled = array.rotation_lock.try_lock().unwrap();
     let later = Timestamp::from_secs(2);
     array.current_bucket(later).add(PASS, 2);
-    let account = array.account(later).map(|totals| totals.sum(PASS));
-    assert_eq!((account.in_window, account.expired), (2, 1));
+    let ledger = array.ledger(later).map(|totals| totals.sum(PASS));
+    assert_eq!((ledger.in_window, ledger.expired), (2, 1));
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn rotations_without_the_lock_lose_no_count() {
             });
         }
     });
-    let account = array.account(Timestamp::MAX).map(|totals| totals.sum(PASS));
-    assert_eq!(account.recorded(), 4 * ROUNDS, "{account}");
+    let ledger = array.ledger(Timestamp::MAX).map(|totals| totals.sum(PASS));
+    assert_eq!(ledger.recorded(), 4 * ROUNDS, "{ledger}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn pinned_wraps_take_more_memory_until_they_are_unpinned() {
         assert_eq!(current.in_time().unwrap().start(), Timestamp::from_secs(second));
         current.add(PASS, 1);
     }
-    let recorded = || array.account(Timestamp::MAX).recorded().sum(PASS);
+    let recorded = || array.ledger(Timestamp::MAX).recorded().sum(PASS);
     assert_eq!(recorded(), 200);
     drop(held);
     (100..1_000).for_each(|second| drop(record(second)));
@@ -117,7 +117,7 @@ fn bucket_that_panics_during_a_rotation_loses_no_count() {
     let added = (0..20).map(add).sum::<u64>();
     assert!((10..20).contains(&added), "{added} adds");
     // A wrap that was retired, and then not replaced, is still in use.
-    assert_eq!(array.account(Timestamp::MAX).recorded(), added);
+    assert_eq!(array.ledger(Timestamp::MAX).recorded(), added);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn retired_wrap_is_reclaimed_once_no_thread_has_it_pinned() {
     drop(held);
     rotate(2_000..2_001);
     assert_eq!(open(), 1);
-    let recorded = array.account(Timestamp::MIN).recorded();
+    let recorded = array.ledger(Timestamp::MIN).recorded();
     assert_eq!(recorded.sum(PASS), 2_001);
 }
 

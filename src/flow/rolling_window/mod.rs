@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 pub use sum_bucket::{Number, Sum, SumBucket};
 
-use crate::array::{Account, Bucket, LeapArray};
+use crate::array::{Bucket, LeapArray, Ledger};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
 /// A value that can be added to a [`RollingWindow`]: `u64`, `i64`, `f64`, and types for which you implement this.
@@ -136,7 +136,7 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     }
 
     /// Adds a value at `now`. If the slot of that time has a newer bucket already, the value is in no bucket of the window, and
-    /// [counts as late](Self::account_at).
+    /// [counts as late](Self::ledger_at).
     pub fn add_at(&self, now: Timestamp, value: T) {
         value.add_to(&self.array.current_bucket(now));
     }
@@ -222,8 +222,8 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     }
 
     /// All values, by whether the window covers them now.
-    pub fn account(&self) -> Account<Total<T>> {
-        self.account_at(self.clock.now())
+    pub fn ledger(&self) -> Ledger<Total<T>> {
+        self.ledger_at(self.clock.now())
     }
 
     /// All values, by whether the window at `now` covers them: recorded = in the window + expired + late. Coherent, and
@@ -239,12 +239,12 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     /// window.add_at(t(1_600), 0.5);
     /// // Its slot has the bucket of 1,500 by now.
     /// window.add_at(t(700), 0.25);
-    /// let account = window.account_at(t(1_600)).map(|total| total.sum);
-    /// assert_eq!((account.in_window, account.late), (0.5, 0.25));
+    /// let ledger = window.ledger_at(t(1_600)).map(|total| total.sum);
+    /// assert_eq!((ledger.in_window, ledger.late), (0.5, 0.25));
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
-    pub fn account_at(&self, now: Timestamp) -> Account<Total<T>> {
-        self.array.account(now)
+    pub fn ledger_at(&self, now: Timestamp) -> Ledger<Total<T>> {
+        self.array.ledger(now)
     }
 
     /// The geometry.

@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 use std::ops::Range;
 
 use leaparray::{
-    Account, Bucket, BucketGuard, LeapArray, ManualClock, MetricBucket, MetricEvent, MetricTotals,
+    Bucket, BucketGuard, LeapArray, Ledger, ManualClock, MetricBucket, MetricEvent, MetricTotals,
     SlidingWindow, Timestamp,
 };
 
@@ -54,7 +54,7 @@ impl Comparison<'_> {
             self.rates(&subject);
             self.rts(&subject);
             self.buckets(&subject);
-            self.account(&subject);
+            self.ledger(&subject);
         }
     }
 
@@ -118,19 +118,19 @@ impl Comparison<'_> {
         self.eq(name, "older", "buckets", older, expected);
     }
 
-    fn account(&self, subject: &Subject<'_>) {
+    fn ledger(&self, subject: &Subject<'_>) {
         let Subject { name, window, .. } = *subject;
-        self.parts(name, &window.account(), &subject.ages());
+        self.parts(name, &window.ledger(), &subject.ages());
         self.totals(name, "lifetime", &window.lifetime(), &self.oracle.everything());
     }
 
-    fn parts(&self, name: &str, account: &Account<MetricTotals>, ages: &Range<u64>) {
+    fn parts(&self, name: &str, ledger: &Ledger<MetricTotals>, ages: &Range<u64>) {
         let in_window = self.oracle.aged(self.now, ages);
-        self.totals(name, "in the window", &account.in_window, &in_window);
+        self.totals(name, "in the window", &ledger.in_window, &in_window);
         let expired = self.oracle.expired(self.now, ages);
-        self.totals(name, "expired", &account.expired, &expired);
-        self.totals(name, "late", &account.late, &self.oracle.late());
-        self.totals(name, "recorded", &account.recorded(), &self.oracle.everything());
+        self.totals(name, "expired", &ledger.expired, &expired);
+        self.totals(name, "late", &ledger.late, &self.oracle.late());
+        self.totals(name, "recorded", &ledger.recorded(), &self.oracle.everything());
     }
 
     fn totals(&self, name: &str, what: &str, found: &MetricTotals, part: &Part<'_>) {
@@ -165,7 +165,7 @@ impl Comparison<'_> {
         let expected = expected.first().map(|(start, _)| *start);
         self.eq("array", "start of", "previous", previous, expected);
 
-        self.parts("array", &array.account(now), &(0..samples));
+        self.parts("array", &array.ledger(now), &(0..samples));
     }
 
     fn eq<T>(&self, name: &str, what: &str, of: impl Display, found: T, expected: T)

@@ -17,7 +17,7 @@ mod written;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use leaparray::Account;
+use leaparray::Ledger;
 
 use clock::{WallClock, sleep_until};
 use options::{Asked, Options};
@@ -101,26 +101,26 @@ impl Lane {
     }
 
     fn late(&self) -> u64 {
-        self.account().map_or(0, |account| account.late)
+        self.ledger().map_or(0, |ledger| ledger.late)
     }
 
     /// What the peer itself says about all that it recorded, if it does.
-    fn account(&self) -> Option<Account<u64>> {
-        let accounts: Option<Vec<_>> = self.windows.iter().map(|window| window.account()).collect();
-        accounts?.into_iter().reduce(|sum, window| Account {
+    fn ledger(&self) -> Option<Ledger<u64>> {
+        let ledgers: Option<Vec<_>> = self.windows.iter().map(|window| window.ledger()).collect();
+        ledgers?.into_iter().reduce(|sum, window| Ledger {
             in_window: sum.in_window + window.in_window,
             expired: sum.expired + window.expired,
             late: sum.late + window.late,
         })
     }
 
-    /// Whether nothing went wrong, as measured from outside and by the peer's own account.
+    /// Whether nothing went wrong, as measured from outside and by the peer's own ledger.
     fn is_exact(&self) -> bool {
         let wrong = |tally: &Tally| tally.lost + tally.too_many + tally.panicked;
         let recorded: u64 = self.tallies.iter().map(|tally| tally.recorded).sum();
-        let accounted = self.account().map(|account| account.recorded());
+        let balance = self.ledger().map(|ledger| ledger.recorded());
         self.tallies.iter().map(wrong).sum::<u64>() == 0
-            && accounted.is_none_or(|sum| sum == recorded)
+            && balance.is_none_or(|sum| sum == recorded)
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn window_that_loses_adds_or_has_no_account_is_not_exact() {
+    fn window_that_loses_adds_or_has_no_ledger_is_not_exact() {
         let clock = WallClock::start();
         let lane = || Lane::of("ours", move |_| Box::new(peers::Ours::new(clock)));
         let with = |tally: Tally| Lane { tallies: [Tally::default(), tally], ..lane() };

@@ -31,7 +31,7 @@ recorded + too many = summed + expired + late + lost. A call that reads the cloc
 of sentinel-core do, took its time between two other readings. Where a window lost some and has others
 too often, only the difference shows: lost and too many are the least there were.
 
-The exit status is 1 if a row of leaparray is not 0 in the last three, or if its own account does not
+The exit status is 1 if a row of leaparray is not 0 in the last three, or if its own ledger does not
 add up to what was recorded.";
 
 /// What is to be done.

@@ -21,7 +21,7 @@ pub(super) fn print(lanes: &[Lane], rounds: u64, threads: usize) {
         }
     }
     println!();
-    for note in lanes.iter().filter_map(account).chain(lanes.iter().filter_map(said)) {
+    for note in lanes.iter().filter_map(ledger).chain(lanes.iter().filter_map(said)) {
         println!("{note}");
     }
 }
@@ -34,7 +34,7 @@ fn line(first: &str, others: [String; 7]) -> String {
 fn row(lane: &Lane, tally: &Tally) -> String {
     let Tally { recorded, summed, expired, late, lost, too_many, panicked, .. } = *tally;
     let mut cells = [recorded, summed, expired, late, lost, too_many, panicked].map(thousands);
-    if lane.account().is_none() {
+    if lane.ledger().is_none() {
         // It does not say.
         "–".clone_into(&mut cells[3]);
     }
@@ -42,8 +42,8 @@ fn row(lane: &Lane, tally: &Tally) -> String {
 }
 
 /// What the peer itself says about all that it recorded.
-fn account(lane: &Lane) -> Option<String> {
-    Some(format!("{}'s own account: {}", lane.name, lane.account()?))
+fn ledger(lane: &Lane) -> Option<String> {
+    Some(format!("{}'s own ledger: {}", lane.name, lane.ledger()?))
 }
 
 /// The first line of a panic: what follows are backtraces.

@@ -1,7 +1,7 @@
 //! The words around the numbers.
 
 use super::{Measured, tables};
-use crate::quiet::{self, Account};
+use crate::quiet::{self, Ledger};
 use crate::{goals, machine};
 
 /// The crates whose versions matter.
@@ -71,7 +71,7 @@ information.
 
 /// Whether the machine was quiet, and how the program knows.
 fn quietness(measured: &Measured) -> String {
-    let Account { quiet, discarded, missing } = measured.samples;
+    let Ledger { quiet, discarded, missing } = measured.samples;
     let samples = quiet + missing;
     let threads = measured.cores.min(2);
     let limit = quiet::LIMIT;

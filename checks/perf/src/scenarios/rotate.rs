@@ -16,7 +16,7 @@ use super::crowd::{come_and_go, park};
 use super::{BUCKET_LEN, config};
 use crate::harness::Plan;
 use crate::machine;
-use crate::quiet::{Account, Quiet};
+use crate::quiet::{Ledger, Quiet};
 use crate::results::{Cost, Key};
 
 /// What a rotation would do at least, if it allocated.
@@ -76,7 +76,7 @@ enum Line {
     /// The index of a case, and its nanoseconds.
     Sample { index: usize, nanos: f64 },
     /// What became of its samples.
-    Account(Account),
+    Ledger(Ledger),
 }
 
 impl Line {
@@ -90,7 +90,7 @@ impl Line {
                 let [quiet, discarded, missing] =
                     [quiet, discarded, missing].map(|count| count.parse().ok());
                 let (quiet, discarded, missing) = (quiet?, discarded?, missing?);
-                Some(Self::Account(Account { quiet, discarded, missing }))
+                Some(Self::Ledger(Ledger { quiet, discarded, missing }))
             }
             _ => None,
         }
@@ -101,15 +101,15 @@ impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sample { index, nanos } => write!(f, "{index}\t{nanos}"),
-            Self::Account(Account { quiet, discarded, missing }) => {
+            Self::Ledger(Ledger { quiet, discarded, missing }) => {
                 write!(f, "{quiet}\t{discarded}\t{missing}")
             }
         }
     }
 }
 
-/// Measures all stages in turn, a process at a time, and adds what became of the samples to the account.
-pub(crate) fn measure(plan: Plan, account: &mut Account) -> Vec<(Key, Cost)> {
+/// Measures all stages in turn, a process at a time, and adds what became of the samples to the ledger.
+pub(crate) fn measure(plan: Plan, ledger: &mut Ledger) -> Vec<(Key, Cost)> {
     let processes = Stage::PROCESSES.min(plan.rounds);
     let rounds = plan.rounds.div_ceil(processes).to_string();
     let mut samples = [(); 3].map(|()| NAMES.map(|_| Vec::new()));
@@ -123,7 +123,7 @@ pub(crate) fn measure(plan: Plan, account: &mut Account) -> Vec<(Key, Cost)> {
             for line in output.lines() {
                 match Line::parse(line) {
                     Some(Line::Sample { index, nanos }) => samples[index].push(nanos),
-                    Some(Line::Account(of_process)) => *account += of_process,
+                    Some(Line::Ledger(of_process)) => *ledger += of_process,
                     None => {}
                 }
             }
@@ -149,7 +149,7 @@ fn run_process(stage: Stage, rounds: &str, sample: Duration) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What such a process does: prints a line for each sample, and its account.
+/// What such a process does: prints a line for each sample, and its ledger.
 pub(crate) fn print(stage: Stage, rounds: usize, sample: Duration) {
     let window = |count| {
         SlidingWindow::with_clock(config(count, BUCKET_LEN), ManualClock::new(Timestamp::MIN))
@@ -197,5 +197,5 @@ pub(crate) fn print(stage: Stage, rounds: usize, sample: Duration) {
             }
         }
     }
-    println!("{}", Line::Account(quiet.account));
+    println!("{}", Line::Ledger(quiet.ledger));
 }

@@ -8,7 +8,7 @@ pub(super) use ours::Ours;
 pub(super) use rings::{mutex_ring, reset_in_place_ring};
 pub(super) use sentinel::Sentinel;
 
-use leaparray::Account;
+use leaparray::Ledger;
 
 use super::clock::{Span, WallClock};
 
@@ -21,7 +21,7 @@ pub(super) trait Window: Sync {
     fn sum(&self, clock: WallClock) -> (u64, Span);
 
     /// Where everything is that it ever counted, if it knows that.
-    fn account(&self) -> Option<Account<u64>> {
+    fn ledger(&self) -> Option<Ledger<u64>> {
         None
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaparray::MetricEvent::Pass;
-use leaparray::{Account, SlidingWindow, Timestamp};
+use leaparray::{Ledger, SlidingWindow, Timestamp};
 
 use super::Window;
 use crate::losses::BUCKETS;
@@ -31,7 +31,7 @@ impl Window for Ours {
         (self.0.sum_at(Timestamp::from_millis(now), Pass), Span::at(now))
     }
 
-    fn account(&self) -> Option<Account<u64>> {
-        Some(self.0.account().map(|totals| totals.sum(Pass)))
+    fn ledger(&self) -> Option<Ledger<u64>> {
+        Some(self.0.ledger().map(|totals| totals.sum(Pass)))
     }
 }
