@@ -174,7 +174,7 @@ fn sliding_refused_at(times: u64) {
 }
 
 fn breaker_refused_at(times: u64) {
-    let config = BreakerConfig::default().with_protection(0);
+    let config = BreakerConfig::default().min_requests(0);
     let breaker = AdaptiveBreaker::with_source(config, ManualClock::new(NOW), Lowest);
     for _ in 0..2 {
         let admitted = breaker.try_acquire_at(NOW).map(BreakerPermit::reject);

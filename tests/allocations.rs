@@ -82,7 +82,7 @@ fn enter_and_look(node: &ResourceNode<ManualClock>, cursor: &SecondsCursor, buck
         node.enter().success();
         node.block();
         let snapshot = node.snapshot();
-        assert_eq!((snapshot.concurrency, snapshot.second.totals.max_concurrency()), (1, Some(2)));
+        assert_eq!((snapshot.concurrency, snapshot.short.totals.max_concurrency()), (1, Some(2)));
         entry.exception();
         assert!(node.poll_seconds(cursor).count() <= 1);
     }

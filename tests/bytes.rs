@@ -93,7 +93,7 @@ impl Subject for ResourceNode<ManualClock> {
     }
 
     fn passes(&self) -> u64 {
-        self.minute_sum(MetricEvent::Pass)
+        self.long_sum(MetricEvent::Pass)
     }
 }
 

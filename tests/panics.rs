@@ -89,7 +89,7 @@ fn request_whose_clock_panics_at_its_end_ends_as_an_exception() {
     let entry = node.enter();
     clock.clock.advance(Duration::from_secs(5));
     ends_once(clock.breaks(|| entry.success()));
-    assert_eq!(node.snapshot().second.totals.sum(Exception), 0);
+    assert_eq!(node.snapshot().short.totals.sum(Exception), 0);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn readings_whose_clock_panics_change_nothing() {
     node.enter().success();
     assert!(clock.breaks(|| node.snapshot()) && clock.breaks(|| node.qps(Pass)));
     assert!(clock.breaks(|| node.ledger()) && clock.breaks(|| node.reserve_next(1, 10)));
-    assert_eq!((node.minute_sum(Pass), node.reserved()), (1, 0));
+    assert_eq!((node.long_sum(Pass), node.reserved()), (1, 0));
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Gate {
 
     /// Refuses what is above so many in any window as long as the resource's short one.
     pub(crate) fn limit(resource: Resource, limit: u32) -> Result<Self, LimitError> {
-        let (second, clock) = (*resource.config().second(), resource.clock().clone());
+        let (second, clock) = (*resource.config().short(), resource.clock().clone());
         let limiter = SlidingWindowLimiter::with_clock(second, limit.into(), clock)?;
         Ok(Self { resource, control: Control::Limit(limiter) })
     }
@@ -55,7 +55,7 @@ impl Gate {
 
     /// Refuses requests, by chance, while fewer than one in `k` succeeds.
     pub(crate) fn breaker(resource: Resource, k: f64) -> Result<Self, BreakerConfigError> {
-        let config = BreakerConfig::default().with_k(k)?;
+        let config = BreakerConfig::default().k(k)?;
         let breaker = AdaptiveBreaker::with_clock(config, resource.clock().clone());
         Ok(Self { resource, control: Control::Break(Arc::new(breaker)) })
     }

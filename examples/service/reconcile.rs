@@ -84,7 +84,7 @@ impl Reckoning {
         for event in MetricEvent::ALL {
             let (name, all) = (event.name(), lifetime.sum(event));
             self.expect(route, name, ("ledger", recorded.sum(event)), ("lifetime", all));
-            let (sum, in_window) = (node.minute_sum_at(now, event), ledger.in_window.sum(event));
+            let (sum, in_window) = (node.long_sum_at(now, event), ledger.in_window.sum(event));
             self.expect(route, name, ("minute", sum), ("ledger in the window", in_window));
         }
         self.line(&format!("{route:9} {}", ledger.map(|totals| totals.sum(MetricEvent::Pass))));
@@ -103,8 +103,7 @@ impl Reckoning {
         for event in MetricEvent::ALL {
             let (name, all) = (event.name(), nodes.recorded().sum(event));
             self.expect("total", name, ("registry", lifetime.sum(event)), ("nodes", all));
-            let (minute, in_window) =
-                (inbound.minute.totals.sum(event), nodes.in_window.sum(event));
+            let (minute, in_window) = (inbound.long.totals.sum(event), nodes.in_window.sum(event));
             self.expect("total", name, ("inbound", minute), ("nodes in the window", in_window));
         }
         self.expect("total", "gauge", ("in flight", inbound.concurrency), ("at rest", 0));

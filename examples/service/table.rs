@@ -13,7 +13,7 @@ const HEADING: &str = concat!(
 pub(crate) fn table(reading: &Reading) -> String {
     let mut table = format!("\nlast second, after {:.1?}\n{HEADING}", reading.since_start);
     for row in &reading.resources {
-        let max_in_flight = or_dash(row.snapshot.second.totals.max_concurrency());
+        let max_in_flight = or_dash(row.snapshot.short.totals.max_concurrency());
         write_row(&mut table, row, &max_in_flight);
     }
     // Whether the routes had their highest at once is not known: all together have none.
@@ -28,7 +28,7 @@ fn write_row(table: &mut String, Row { name, snapshot }: &Row, max_in_flight: &s
         snapshot.exception_qps(),
         snapshot.success_qps(),
     ];
-    let totals = &snapshot.second.totals;
+    let totals = &snapshot.short.totals;
     let [mean, min, max] = [totals.avg_rt(), totals.min_rt(), totals.max_rt()]
         .map(|rt| or_dash(rt.map(|rt| format!("{rt:.2?}"))));
     let in_flight = snapshot.concurrency;

@@ -14,9 +14,9 @@ pub type Node = ResourceNode<ManualClock>;
 ///
 /// If the one does not divide the other.
 #[must_use]
-pub fn node_config(second: u32, minute: u32) -> NodeConfig {
+pub fn node_config(short: u32, long: u32) -> NodeConfig {
     let window = |len: u32| WindowConfig::new(len as usize, LEN * len).expect("not empty");
-    NodeConfig::new(window(second), window(minute)).expect("a part of it")
+    NodeConfig::new(window(short), window(long)).expect("a part of it")
 }
 
 /// A node in which nothing was recorded.

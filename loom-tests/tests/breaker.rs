@@ -28,10 +28,10 @@ type Breaker = Arc<AdaptiveBreaker<ManualClock, Draw>>;
 type Kept = BreakerPermit<Breaker, ManualClock, Draw>;
 
 /// One of a single bucket, with a probe after a second, which is two buckets.
-fn breaker(protection: u64, random: Draw) -> Breaker {
+fn breaker(min_requests: u64, random: Draw) -> Breaker {
     let window = WindowConfig::new(1, LEN).expect("valid by construction");
-    let config = BreakerConfig::default().with_k(1.0).expect("1 at least");
-    let config = config.with_window(window).with_protection(protection);
+    let config = BreakerConfig::default().k(1.0).expect("1 at least");
+    let config = config.window(window).min_requests(min_requests);
     Arc::new(AdaptiveBreaker::with_source(config, ManualClock::new(Timestamp::MIN), random))
 }
 

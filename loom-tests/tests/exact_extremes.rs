@@ -113,7 +113,7 @@ fn success_is_never_read_without_its_pass() {
         enter(&node, 1).success_at(start(1));
         let reader = {
             let node = node.clone();
-            thread::spawn(move || node.snapshot_at(start(1)).minute)
+            thread::spawn(move || node.snapshot_at(start(1)).long)
         };
         enter(&node, 1).success_at(start(1));
         let totals = reader.join().unwrap().totals;

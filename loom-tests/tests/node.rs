@@ -19,10 +19,10 @@ fn record_beside_a_change_of_the_geometry_is_in_both() {
         };
         node.reconfigure(node_config(2, 2));
         recorder.join().unwrap();
-        assert_eq!(node.minute_sum_at(start(2), Pass), 2);
+        assert_eq!(node.long_sum_at(start(2), Pass), 2);
         assert_eq!(node.lifetime().sum(Success), 2);
         node.reconfigure(node_config(1, 2));
-        assert_eq!(node.minute_sum_at(start(1), Success), 2);
+        assert_eq!(node.long_sum_at(start(1), Success), 2);
         assert_eq!(node.concurrency(), 0);
     });
 }
@@ -60,7 +60,7 @@ fn last_permit_of_the_next_bucket_is_taken_once() {
         let mine = node.reserve_next_at(start(1), 1, 2).is_some();
         assert!(other.join().unwrap() ^ mine);
         assert_eq!(node.reserved_at(start(1)), 1);
-        assert_eq!([Pass, ReservedPass].map(|event| node.minute_sum_at(start(2), event)), [2, 1]);
+        assert_eq!([Pass, ReservedPass].map(|event| node.long_sum_at(start(2), event)), [2, 1]);
     });
 }
 
@@ -75,10 +75,10 @@ fn permit_is_there_when_its_bucket_begins() {
         };
         // In the bucket that is next for the other one, and in that after it.
         let mine = node.reserve_next_at(start(2), 1, 1).is_some();
-        let passes = node.minute_sum_at(start(3), Pass);
+        let passes = node.long_sum_at(start(3), Pass);
         assert_eq!((mine, passes), (true, 1));
         let theirs = u64::from(other.join().unwrap());
-        assert_eq!(node.minute_sum_at(start(2), Pass), theirs);
+        assert_eq!(node.long_sum_at(start(2), Pass), theirs);
         assert_eq!(node.lifetime().sum(ReservedPass), 1 + theirs);
     });
 }

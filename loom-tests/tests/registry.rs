@@ -133,7 +133,7 @@ fn resource_that_was_just_recorded_in_is_not_evicted() {
         // Idle is what was recorded in before bucket 8.
         registry.evict_idle_at(start(9), Duration::from_millis(1));
         other.join().unwrap();
-        let seen = registry.get("a").map(|listed| listed.minute_sum_at(start(8), Block));
+        let seen = registry.get("a").map(|listed| listed.long_sum_at(start(8), Block));
         assert_eq!(seen, Some(1), "evicted with what was just recorded");
     });
 }

@@ -11,7 +11,7 @@ use super::ledger::Ledger;
 use super::retired::Retired;
 use super::ring::Ring;
 use crate::sync::stall::{self, Point};
-use crate::sync::{Arc, Backoff, Lazy, Mutex, Slot};
+use crate::sync::{Arc, Backoff, Mutex, RacyOnce, Slot};
 use crate::time::{Timestamp, WindowConfig};
 
 /// A ring of buckets over time, after Sentinel's `LeapArray`; lock-free, and exact at rollover.
@@ -41,9 +41,9 @@ use crate::time::{Timestamp, WindowConfig};
 /// ```
 pub struct LeapArray<B: Bucket> {
     config: WindowConfig,
-    ring: Lazy<Ring<B>>,
+    ring: RacyOnce<Ring<B>>,
     retired: Slot<Retired<B>>,
-    late: Lazy<B>,
+    late: RacyOnce<B>,
     /// The try-lock of a rotation, and the memory that only its owner uses.
     rotation_lock: Mutex<Spare<B>>,
 }
@@ -57,9 +57,9 @@ impl<B: Bucket> LeapArray<B> {
     pub fn new(config: WindowConfig) -> Self {
         Self {
             config,
-            ring: Lazy::new(),
+            ring: RacyOnce::new(),
             retired: Slot::empty(),
-            late: Lazy::new(),
+            late: RacyOnce::new(),
             rotation_lock: Mutex::new(None),
         }
     }
@@ -81,7 +81,7 @@ impl<B: Bucket> LeapArray<B> {
     pub fn current_bucket(&self, now: Timestamp) -> CurrentBucket<'_, B> {
         let start = self.config.bucket_start(now);
         let slot = self.config.slot(now);
-        let ring = self.ring.get_or_make(|| Ring::new(self.config));
+        let ring = self.ring.get_or_init(|| Ring::new(self.config));
         let mut backoff = Backoff::new();
         loop {
             let Some(observed) = ring.pin(slot) else {
@@ -90,7 +90,7 @@ impl<B: Bucket> LeapArray<B> {
             };
             match observed.start().cmp(&start) {
                 Equal => return CurrentBucket::InTime(observed),
-                Greater => return CurrentBucket::Late(self.late.get_or_make(B::default)),
+                Greater => return CurrentBucket::Late(self.late.get_or_init(B::default)),
                 Less => self.rotate(ring, &observed, start, &mut backoff),
             }
         }

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::{fmt, mem};
 
-use crate::sync::{Arc, Lazy, into_inner};
+use crate::sync::{Arc, RacyOnce, into_inner};
 
 /// A linked list to which threads append without a lock. Items are never removed.
 ///
@@ -20,7 +20,7 @@ pub(crate) struct Item<T> {
     next: Link<T>,
 }
 
-struct Link<T>(Lazy<Arc<Item<T>>>);
+struct Link<T>(RacyOnce<Arc<Item<T>>>);
 
 impl<T> AppendList<T> {
     pub(crate) fn new() -> Self {
@@ -51,7 +51,7 @@ impl<T> AppendList<T> {
             let item = match end.get() {
                 Some(item) => item,
                 None if index >= max => return None,
-                None => end.0.get_or_make(|| Arc::new(Item { value: make(), next: Link::new() })),
+                None => end.0.get_or_init(|| Arc::new(Item { value: make(), next: Link::new() })),
             };
             if is_it(&item.value) {
                 return Some((index, item));
@@ -64,7 +64,7 @@ impl<T> AppendList<T> {
 
 impl<T> Link<T> {
     fn new() -> Self {
-        Self(Lazy::new())
+        Self(RacyOnce::new())
     }
 
     #[inline]
@@ -74,7 +74,7 @@ impl<T> Link<T> {
 
     /// The item that it leads to. Afterwards it leads nowhere.
     fn take(&mut self) -> Option<Arc<Item<T>>> {
-        let lazy = mem::replace(&mut self.0, Lazy::new());
+        let lazy = mem::replace(&mut self.0, RacyOnce::new());
         lazy.get().cloned()
     }
 }
@@ -126,7 +126,7 @@ mod tests {
         let list = AppendList::new();
         let mut end = &list.first;
         for value in 0..len {
-            end = &end.0.get_or_make(|| Arc::new(Item { value, next: Link::new() })).next;
+            end = &end.0.get_or_init(|| Arc::new(Item { value, next: Link::new() })).next;
         }
         list
     }

@@ -1,6 +1,6 @@
 //! Memory that only grows, in which each value has an index for good.
 
-use crate::sync::{CHUNK_LEN, Lazy};
+use crate::sync::{CHUNK_LEN, RacyOnce};
 
 /// Values by their index. An index is looked up when its value has been made.
 ///
@@ -8,9 +8,9 @@ use crate::sync::{CHUNK_LEN, Lazy};
 /// index that it read at any earlier time. The value itself tells what it is used for by then.
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
-    chunks: Box<[Lazy<Chunk<T>>]>,
+    chunks: Box<[RacyOnce<Chunk<T>>]>,
     /// Twice as many, for the values that stalled threads hold.
-    more: Lazy<Self>,
+    more: RacyOnce<Self>,
 }
 
 /// Values that are made together.
@@ -25,7 +25,7 @@ impl<T> Pool<T> {
     }
 
     fn of_chunks(chunks: usize) -> Self {
-        Self { chunks: (0..chunks).map(|_| Lazy::new()).collect(), more: Lazy::new() }
+        Self { chunks: (0..chunks).map(|_| RacyOnce::new()).collect(), more: RacyOnce::new() }
     }
 
     /// The value of that index, which was made before.
@@ -46,10 +46,10 @@ impl<T> Pool<T> {
     /// Makes the value of that index, and those beside it.
     pub(crate) fn make(&self, index: u32, new: impl Fn() -> T) -> &T {
         if let Some(chunk) = self.chunks.get((index / CHUNK_LEN) as usize) {
-            let chunk = chunk.get_or_make(|| std::array::from_fn(|_| new()));
+            let chunk = chunk.get_or_init(|| std::array::from_fn(|_| new()));
             return &chunk[(index % CHUNK_LEN) as usize];
         }
-        let more = self.more.get_or_make(|| Self::of_chunks(2 * self.chunks.len()));
+        let more = self.more.get_or_init(|| Self::of_chunks(2 * self.chunks.len()));
         // A trait object: otherwise the closure's type would grow without end.
         let new: &dyn Fn() -> T = &new;
         more.make_dyn(index - self.len(), new)
@@ -64,7 +64,7 @@ impl<T> Pool<T> {
     pub(crate) fn fold<A>(&self, init: A, mut add: impl FnMut(A, &T) -> A) -> A {
         let (mut folded, mut pool) = (init, Some(self));
         while let Some(Self { chunks, more }) = pool {
-            for value in chunks.iter().filter_map(Lazy::get).flatten() {
+            for value in chunks.iter().filter_map(RacyOnce::get).flatten() {
                 folded = add(folded, value);
             }
             pool = more.get();

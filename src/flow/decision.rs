@@ -86,8 +86,8 @@ impl<P> Decision<P> {
     ///         entry.success_at(now.saturating_add(wait));
     ///     }
     /// }
-    /// assert_eq!(node.minute_sum(MetricEvent::Pass), 2);
-    /// assert_eq!(node.minute_sum(MetricEvent::Block), 1);
+    /// assert_eq!(node.long_sum(MetricEvent::Pass), 2);
+    /// assert_eq!(node.long_sum(MetricEvent::Block), 1);
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
     #[inline]

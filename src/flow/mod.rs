@@ -30,13 +30,13 @@ mod error;
 mod fixed_window_limiter;
 mod leaky_bucket;
 mod limiter;
+mod packed_bucket;
 mod permit_window;
 mod rate;
 mod rolling_window;
 mod sliding_window_limiter;
 mod token_bucket;
 mod warm_up;
-mod word;
 
 pub use acquire::{acquire_blocking, acquire_with};
 pub use breaker::{

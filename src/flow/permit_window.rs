@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::word::{Layout, Word};
+use super::packed_bucket::{Layout, PackedBucket};
 use super::{Decision, LimitError, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Timestamp, WindowConfig, run};
@@ -78,11 +78,11 @@ impl PermitWindow {
                 word = self.roll(word, number, quota);
                 continue;
             }
-            let Some(free) = quota.free(newest.number, newest.count) else {
+            let Some(remaining) = quota.remaining(newest.number, newest.count) else {
                 word = self.load();
                 continue;
             };
-            if permits > free {
+            if permits > remaining {
                 match self.refuse(word, permits, quota) {
                     Ok(refusal) => return Decision::Refused(refusal),
                     Err(found) => word = found,
@@ -201,7 +201,7 @@ impl PermitWindow {
     }
 
     /// The permits that were taken in the newest bucket itself.
-    fn permits_in(&self, newest: &Word) -> u64 {
+    fn permits_in(&self, newest: &PackedBucket) -> u64 {
         let before = self.notes(newest.number).filter(|&(number, _)| number < newest.number);
         newest.count.saturating_sub(before.map(|(_, permits)| permits).sum())
     }
@@ -290,7 +290,7 @@ impl PermitWindow {
 pub(super) trait Quota {
     /// The permits that are left in the window that ends with bucket `number`, if `taken` were taken; `None` to have the
     /// number of taken ones read again.
-    fn free(&self, number: u64, taken: u64) -> Option<u64>;
+    fn remaining(&self, number: u64, taken: u64) -> Option<u64>;
 
     /// The refusal of a request for which too few permits are left.
     fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal;

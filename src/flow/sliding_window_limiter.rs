@@ -146,14 +146,14 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    /// let limiter = SlidingWindowLimiter::with_clock(*node.config().second(), 2, clock)?;
+    /// let limiter = SlidingWindowLimiter::with_clock(*node.config().short(), 2, clock)?;
     /// node.enter().success();
     /// if let Ok((entry, _)) = limiter.enter(&node).into_result() {
     ///     entry.success();
     /// }
     /// assert!(limiter.enter(&node).refusal().is_some());
-    /// assert_eq!(node.minute_sum(MetricEvent::Pass), 2);
-    /// assert_eq!(node.minute_sum(MetricEvent::Block), 1);
+    /// assert_eq!(node.long_sum(MetricEvent::Pass), 2);
+    /// assert_eq!(node.long_sum(MetricEvent::Block), 1);
     /// # Ok::<_, leaparray::flow::LimitError>(())
     /// ```
     #[inline]
@@ -188,7 +188,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         N: Deref<Target = ResourceNode<D>>,
         D: Clock + Clone,
     {
-        let quota = WithNode { limiter: self, node: &*node, look: Cell::new(None) };
+        let quota = WithNode { limiter: self, node: &*node, read: Cell::new(None) };
         match self.window.take(now, permits, &quota).refusal() {
             None => {
                 // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that has
@@ -218,7 +218,7 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
 impl<C> Quota for SlidingWindowLimiter<C> {
     #[inline]
-    fn free(&self, _number: u64, taken: u64) -> Option<u64> {
+    fn remaining(&self, _number: u64, taken: u64) -> Option<u64> {
         Some(self.limit.load(Ordering::Relaxed).saturating_sub(taken))
     }
 
@@ -238,12 +238,12 @@ impl<C> Quota for SlidingWindowLimiter<C> {
 struct WithNode<'a, C, D> {
     limiter: &'a SlidingWindowLimiter<C>,
     node: &'a ResourceNode<D>,
-    look: Cell<Option<Look>>,
+    read: Cell<Option<NodeRead>>,
 }
 
 /// A read of the node.
 #[derive(Clone, Copy)]
-struct Look {
+struct NodeRead {
     /// The bucket with which the window ends.
     number: u64,
     passed: u64,
@@ -255,21 +255,21 @@ impl<C: Clock, D: Clock + Clone> Quota for WithNode<'_, C, D> {
     /// The node is read once for each window, and only if it can decide: each read takes cache lines from recording threads,
     /// and makes this thread more likely to lose the race. It is read before the permits: every pass that it finds of a
     /// request of this limiter is then among the permits that were taken, so no request counts twice.
-    fn free(&self, number: u64, taken: u64) -> Option<u64> {
+    fn remaining(&self, number: u64, taken: u64) -> Option<u64> {
         if taken >= self.limiter.limit() {
             return Some(0);
         }
-        let Some(look) = self.look.get().filter(|look| look.number == number) else {
+        let Some(read) = self.read.get().filter(|read| read.number == number) else {
             let window = &self.limiter.window;
             // Up to the end of the newest bucket, also for a thread with a stale `now`.
             let until = window.last_moment(number);
             let passed = self.node.passed_since(window.oldest(number), until);
-            self.look.set(Some(Look { number, passed, taken: None }));
+            self.read.set(Some(NodeRead { number, passed, taken: None }));
             return None;
         };
-        let first = look.taken.unwrap_or(taken);
-        self.look.set(Some(Look { taken: Some(first), ..look }));
-        let beside = look.passed.saturating_sub(first);
+        let first = read.taken.unwrap_or(taken);
+        self.read.set(Some(NodeRead { taken: Some(first), ..read }));
+        let beside = read.passed.saturating_sub(first);
         Some(self.limiter.limit().saturating_sub(taken.saturating_add(beside)))
     }
 

@@ -62,7 +62,7 @@ impl Gauge {
 }
 
 impl MetricArray {
-    /// The history's stamp, settled or not.
+    /// The history's stamp, complete or not.
     fn stamp(&self) -> u64 {
         self.history.get().map_or(0, History::stamp)
     }

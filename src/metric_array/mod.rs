@@ -28,7 +28,7 @@ pub(crate) use gauge::Gauge;
 use std::fmt;
 
 use crate::sync::stall::{self, Point};
-use crate::sync::{AtomicU64, Lazy, Ordering};
+use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Timestamp, WindowConfig};
 use cells::cell_table::{CellTable, GroupOfCells};
 use cells::thread_cache::{self, Lease, Leased};
@@ -62,7 +62,7 @@ pub(crate) struct MetricArray {
     /// The number of the newest bucket that a thread has recorded in, plus 1, or 0.
     newest: AtomicU64,
     cells: CellTable,
-    history: Lazy<History>,
+    history: RacyOnce<History>,
 }
 
 impl MetricArray {
@@ -74,7 +74,7 @@ impl MetricArray {
             look_after: config.bucket_nanos() / LOOKS_PER_BUCKET,
             newest: AtomicU64::new(0),
             cells: CellTable::new(),
-            history: Lazy::new(),
+            history: RacyOnce::new(),
         }
     }
 
@@ -216,7 +216,7 @@ impl MetricArray {
     }
 
     fn publish(&self, sealed: &Sealed) {
-        let history = self.history.get_or_make(|| History::new(&self.config));
+        let history = self.history.get_or_init(|| History::new(&self.config));
         history.publish(&self.config, &self.cells, sealed);
     }
 

@@ -46,7 +46,7 @@ impl BareHistory {
     #[must_use]
     pub fn passes(&self, number: u64) -> [u64; 2] {
         loop {
-            let head = self.history.settled(&self.cells);
+            let head = self.history.complete_head(&self.cells);
             let row = self.history.row_in(self.config.slot_of(number));
             let row = row.filter(|row| row.bucket() == number);
             let passes = row.map_or(0, |row| row.counts().event(PASS));

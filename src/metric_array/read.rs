@@ -48,7 +48,7 @@ pub(super) struct Moment<'a> {
 impl<'a> Moment<'a> {
     #[inline]
     pub(super) fn of(array: &'a MetricArray) -> Self {
-        let history = array.history.get().map(|it| (it, it.settled(&array.cells)));
+        let history = array.history.get().map(|it| (it, it.complete_head(&array.cells)));
         // Relaxed: a reader that must see a thread's adds has them behind it, and so this.
         let newest = array.newest.load(Ordering::Relaxed);
         stall::at(Point::MomentTaken);
@@ -317,7 +317,7 @@ impl MetricArray {
         events: [MetricEvent; K],
     ) -> Option<[u64; K]> {
         let history = self.history.get()?;
-        let head = history.if_settled()?;
+        let head = history.if_complete()?;
         stall::at(Point::MomentTaken);
         let descriptor = history.first_descriptor(head)?;
         let (number, start) = descriptor.after_recent();

@@ -13,20 +13,20 @@ use crate::time::WindowConfig;
 /// use std::time::Duration;
 ///
 /// let default = NodeConfig::default();
-/// assert_eq!(default.second().to_string(), "2 × 500ms");
-/// assert_eq!(default.minute().to_string(), "120 × 500ms");
+/// assert_eq!(default.short().to_string(), "2 × 500ms");
+/// assert_eq!(default.long().to_string(), "120 × 500ms");
 ///
 /// let finer = NodeConfig::new(
 ///     WindowConfig::new(10, Duration::from_secs(1))?,
 ///     WindowConfig::new(600, Duration::from_secs(60))?,
 /// )?;
-/// assert_eq!(finer.second().bucket_len(), Duration::from_millis(100));
+/// assert_eq!(finer.short().bucket_len(), Duration::from_millis(100));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeConfig {
-    second: WindowConfig,
-    minute: WindowConfig,
+    short: WindowConfig,
+    long: WindowConfig,
 }
 
 impl NodeConfig {
@@ -37,26 +37,26 @@ impl NodeConfig {
     ///
     /// A [`NodeConfigError`] if the short window is no view over the long one, or if a second is no whole number of buckets
     /// of the long one: [`poll_seconds`](crate::ResourceNode::poll_seconds) adds buckets up to whole seconds.
-    pub const fn new(second: WindowConfig, minute: WindowConfig) -> Result<Self, NodeConfigError> {
-        if let Err(error) = second.buckets_per_sample(&minute) {
+    pub const fn new(short: WindowConfig, long: WindowConfig) -> Result<Self, NodeConfigError> {
+        if let Err(error) = short.buckets_per_sample(&long) {
             return Err(NodeConfigError::NoView(error));
         }
-        if !NANOS_PER_SEC.is_multiple_of(minute.bucket_nanos()) {
-            return Err(NodeConfigError::NoWholeSeconds { bucket_len: minute.bucket_len() });
+        if !NANOS_PER_SEC.is_multiple_of(long.bucket_nanos()) {
+            return Err(NodeConfigError::NoWholeSeconds { bucket_len: long.bucket_len() });
         }
-        Ok(Self { second, minute })
+        Ok(Self { short, long })
     }
 
     /// The short window.
     #[must_use]
-    pub const fn second(&self) -> &WindowConfig {
-        &self.second
+    pub const fn short(&self) -> &WindowConfig {
+        &self.short
     }
 
     /// The long window. Requests are recorded in its buckets.
     #[must_use]
-    pub const fn minute(&self) -> &WindowConfig {
-        &self.minute
+    pub const fn long(&self) -> &WindowConfig {
+        &self.long
     }
 }
 
@@ -66,14 +66,14 @@ impl Default for NodeConfig {
     /// 2 × 500 ms and 120 × 500 ms.
     fn default() -> Self {
         const DEFAULT: NodeConfig = {
-            let second = WindowConfig::new(2, Duration::from_secs(1));
-            let minute = WindowConfig::new(120, Duration::from_secs(60));
-            match (second, minute) {
-                (Ok(second), Ok(minute)) => match NodeConfig::new(second, minute) {
+            let short = WindowConfig::new(2, Duration::from_secs(1));
+            let long = WindowConfig::new(120, Duration::from_secs(60));
+            match (short, long) {
+                (Ok(short), Ok(long)) => match NodeConfig::new(short, long) {
                     Ok(config) => config,
-                    Err(_) => panic!("half a second divides both"),
+                    Err(_) => panic!("half a short divides both"),
                 },
-                _ => panic!("half a second divides both"),
+                _ => panic!("half a short divides both"),
             }
         };
         DEFAULT

@@ -38,8 +38,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// let node = ResourceNode::new(NodeConfig::default());
 /// assert!(handle(&node, "7").is_ok());
 /// assert!(handle(&node, "seven").is_err());
-/// assert_eq!(node.minute_sum(MetricEvent::Success), 1);
-/// assert_eq!(node.minute_sum(MetricEvent::Exception), 1);
+/// assert_eq!(node.long_sum(MetricEvent::Success), 1);
+/// assert_eq!(node.long_sum(MetricEvent::Exception), 1);
 /// assert_eq!(node.concurrency(), 0);
 /// ```
 #[must_use = "an entry that is dropped at once counts as an exception"]

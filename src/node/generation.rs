@@ -7,7 +7,7 @@ use super::reserved::{Permits, Reserved};
 use crate::array::LeapArray;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::metric_array::MetricArray;
-use crate::sync::Lazy;
+use crate::sync::RacyOnce;
 use crate::time::{Clock, Span, Timestamp, WindowConfig};
 use crate::window::SlidingWindow;
 
@@ -18,30 +18,30 @@ use crate::window::SlidingWindow;
 #[derive(Debug)]
 pub(crate) struct Generation<C> {
     pub(crate) config: NodeConfig,
-    pub(crate) second: SlidingWindow<C>,
-    pub(crate) minute: SlidingWindow<C>,
+    pub(crate) short: SlidingWindow<C>,
+    pub(crate) long: SlidingWindow<C>,
     /// Reserved permits by bucket; made with the first reservation.
-    reserved: Lazy<LeapArray<Reserved>>,
+    reserved: RacyOnce<LeapArray<Reserved>>,
 }
 
 impl<C: Clock + Clone> Generation<C> {
     /// A geometry of a node that was made at `made`.
     pub(crate) fn new(config: NodeConfig, clock: C, made: Timestamp) -> Self {
-        let minute = SlidingWindow::made_at(*config.minute(), clock, made);
-        let second = minute.view(*config.second()).expect("checked when the config was made");
-        Self { config, second, minute, reserved: Lazy::new() }
+        let long = SlidingWindow::made_at(*config.long(), clock, made);
+        let short = long.view(*config.short()).expect("checked when the config was made");
+        Self { config, short, long, reserved: RacyOnce::new() }
     }
 
     /// Another geometry of the same node.
     pub(crate) fn with_config(&self, config: NodeConfig) -> Self {
-        Self::new(config, self.minute.clock().clone(), self.minute.made())
+        Self::new(config, self.long.clock().clone(), self.long.made())
     }
 }
 
 impl<C> Generation<C> {
     #[inline]
     pub(crate) fn array(&self) -> &MetricArray {
-        self.minute.array()
+        self.long.array()
     }
 
     #[inline]
@@ -53,20 +53,20 @@ impl<C> Generation<C> {
 impl<C: Clock> Generation<C> {
     /// The sum of `event` over the buckets of the span.
     pub(crate) fn sum(&self, span: &Span, event: MetricEvent) -> u128 {
-        let array = self.minute.array();
+        let array = self.long.array();
         span.buckets(array.config()).map_or(0, |numbers| array.sum(numbers, event))
     }
 
     /// The totals of the buckets of the span.
     pub(crate) fn totals(&self, span: &Span) -> MetricTotals {
-        let array = self.minute.array();
+        let array = self.long.array();
         span.buckets(array.config()).map(|numbers| array.totals(numbers)).unwrap_or_default()
     }
 
     /// The end of the newest bucket in which a thread has recorded, or asked for a reservation; `None` if there is none.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
         let reserved = self.reserved.get().and_then(LeapArray::newest_end);
-        self.minute.array().newest_end().max(reserved)
+        self.long.array().newest_end().max(reserved)
     }
 
     /// The number of reserved permits of the buckets of the span.
@@ -93,20 +93,23 @@ impl<C: Clock> Generation<C> {
         ledger.map_or(0, |permits: Permits| permits.0)
     }
 
-    /// Reserves `count` permits of the bucket that starts at `start`, if the bucket then has at most `free` reserved ones.
-    pub(crate) fn reserve(&self, start: Timestamp, count: u64, free: u64) -> bool {
+    /// Reserves `count` permits of the bucket that starts at `start`, if the bucket then has at most `remaining` reserved ones.
+    pub(crate) fn reserve(&self, start: Timestamp, count: u64, remaining: u64) -> bool {
         let Some(config) = self.reserved_config() else { return false };
-        let array = self.reserved.get_or_make(|| LeapArray::new(config));
+        let array = self.reserved.get_or_init(|| LeapArray::new(config));
         // `None` if the bucket is gone: the thread has stalled for as long as the window is.
-        array.current_bucket(start).in_time().is_some_and(|wrap| wrap.bucket().take(count, free))
+        array
+            .current_bucket(start)
+            .in_time()
+            .is_some_and(|wrap| wrap.bucket().take(count, remaining))
     }
 
     /// The geometry of the reserved permits: one bucket more than the long window, so that the next bucket does not
     /// replace one that is still in the window. `None` if no window can be that long.
     fn reserved_config(&self) -> Option<WindowConfig> {
-        let minute = self.config.minute();
-        let (samples, len) = (minute.sample_count() + 1, minute.bucket_len());
-        let interval = minute.interval().saturating_add(len);
+        let long = self.config.long();
+        let (samples, len) = (long.sample_count() + 1, long.bucket_len());
+        let interval = long.interval().saturating_add(len);
         WindowConfig::new(samples, interval).ok()
     }
 }

@@ -53,7 +53,7 @@ use generation::Generation;
 /// assert_eq!(node.avg_rt(), Some(Duration::from_millis(20)));
 /// clock.advance(Duration::from_secs(5));
 /// assert_eq!(node.qps(MetricEvent::Pass), 0.0);
-/// assert_eq!(node.minute_sum(MetricEvent::Block), 1);
+/// assert_eq!(node.long_sum(MetricEvent::Block), 1);
 /// ```
 pub struct ResourceNode<C = MonotonicClock> {
     /// The geometry with which the node was made.
@@ -114,7 +114,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// )?;
     /// node.reconfigure(finer);
     /// node.enter().success();
-    /// assert_eq!(node.minute_sum(MetricEvent::Success), 2);
+    /// assert_eq!(node.long_sum(MetricEvent::Success), 2);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconfigure(&self, config: NodeConfig) {
@@ -180,7 +180,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// The same at `now`.
     #[inline]
     pub fn block_many_at(&self, now: Timestamp, permits: u64) {
-        let array = self.current().minute.array();
+        let array = self.current().long.array();
         array.record(now, move |cell, _| cell.writer().add(MetricEvent::Block, permits));
     }
 
@@ -188,7 +188,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
     pub(crate) fn count_in(&self, now: Timestamp, passes: u64) -> Origin {
-        let array = self.current().minute.array();
+        let array = self.current().long.array();
         let look_after = array.look_after();
         array.record(now, move |cell, here| {
             cell.writer().add(MetricEvent::Pass, passes);
@@ -209,7 +209,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         rt_nanos: Option<u64>,
         origin: Origin,
     ) {
-        let array = self.current().minute.array();
+        let array = self.current().long.array();
         array.record(now, move |cell, here| {
             cell.writer().add(event, permits);
             if let Some(rt_nanos) = rt_nanos {
@@ -255,7 +255,7 @@ impl<C> ResourceNode<C> {
     where
         C: Clock,
     {
-        self.first.minute.clock()
+        self.first.long.clock()
     }
 
     /// The geometry in which threads record.
@@ -275,8 +275,8 @@ impl<C> ResourceNode<C> {
 
     /// The short window and the long one.
     fn windows(&self) -> (&SlidingWindow<C>, &SlidingWindow<C>) {
-        let Generation { second, minute, .. } = self.current();
-        (second, minute)
+        let Generation { short, long, .. } = self.current();
+        (short, long)
     }
 
     /// The number of requests in flight, under whichever geometry they entered.

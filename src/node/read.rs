@@ -20,8 +20,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// the rate since the node was made.
     #[inline]
     pub fn qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
-        let second = &self.current().second;
-        per_second(self.sum_of(second, now, event), second.observed_secs(now))
+        let short = &self.current().short;
+        per_second(self.sum_of(short, now, event), short.observed_secs(now))
     }
 
     /// The rate of passed and blocked requests per second over the last second.
@@ -42,15 +42,15 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// The rate of `event` per second in the last bucket of the short window that is complete at `now`.
     pub fn previous_qps_at(&self, now: Timestamp, event: MetricEvent) -> Option<f64> {
-        let (second, minute) = self.windows();
+        let (short, long) = self.windows();
         if self.is_plain() {
-            return second.previous_qps_at(now, event);
+            return short.previous_qps_at(now, event);
         }
-        let len = second.config().bucket_len();
-        if len.saturating_mul(2) > minute.config().interval() {
+        let len = short.config().bucket_len();
+        if len.saturating_mul(2) > long.config().interval() {
             return None;
         }
-        let span = second.sample(now, 1);
+        let span = short.sample(now, 1);
         let sum = span.map_or(0, |span| self.sum_between(&span, event));
         Some(per_second(sum, len.as_secs_f64()))
     }
@@ -63,33 +63,33 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// The highest rate of `event` per second in any one bucket of the short window at `now`. For successes, this is
     /// Sentinel's `maxSuccessQps`.
     pub fn max_qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
-        self.max_qps_of(&self.current().second, now, event)
+        self.max_qps_of(&self.current().short, now, event)
     }
 
     pub(super) fn max_qps_of(
         &self,
-        second: &SlidingWindow<C>,
+        short: &SlidingWindow<C>,
         now: Timestamp,
         event: MetricEvent,
     ) -> f64 {
         let max = if self.is_plain() {
-            second.max_of_single_bucket_at(now, event)
+            short.max_of_single_bucket_at(now, event)
         } else {
-            let ages = 0..second.config().sample_count() as u64;
-            let samples = ages.map_while(|age| second.sample(now, age));
+            let ages = 0..short.config().sample_count() as u64;
+            let samples = ages.map_while(|age| short.sample(now, age));
             samples.map(|span| self.sum_between(&span, event)).max().unwrap_or(0)
         };
-        per_second(max, second.config().bucket_len().as_secs_f64())
+        per_second(max, short.config().bucket_len().as_secs_f64())
     }
 
     /// The sum of `event` over the last minute.
-    pub fn minute_sum(&self, event: MetricEvent) -> u64 {
-        self.minute_sum_at(self.clock().now(), event)
+    pub fn long_sum(&self, event: MetricEvent) -> u64 {
+        self.long_sum_at(self.clock().now(), event)
     }
 
     /// The sum of `event` over the long window at `now`: for [`MetricEvent::Rt`] in nanoseconds.
-    pub fn minute_sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
-        self.sum_of(&self.current().minute, now, event)
+    pub fn long_sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
+        self.sum_of(&self.current().long, now, event)
     }
 
     /// The mean response time over the last second; `None` if nothing ended in it.
@@ -168,7 +168,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     pub fn ledger_at(&self, now: Timestamp) -> Ledger<MetricTotals> {
         let mut ledger = Ledger::default();
         for generation in self.generations() {
-            let part = generation.minute.ledger_at(now);
+            let part = generation.long.ledger_at(now);
             ledger.in_window += &part.in_window;
             ledger.expired += &part.expired;
             ledger.late += &part.late;
@@ -179,7 +179,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// The totals of the short window at `now`.
     pub(super) fn second_totals(&self, now: Timestamp) -> MetricTotals {
-        self.totals_between(&self.current().second.span(now))
+        self.totals_between(&self.current().short.span(now))
     }
 
     /// Whether all counts are in one array.

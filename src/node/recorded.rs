@@ -10,8 +10,8 @@ impl<C: Clock> ResourceNode<C> {
     ///
     /// This may miss records that other threads make at the same time.
     pub(crate) fn recorded_before(&self) -> Timestamp {
-        let minute = &self.first.minute;
-        let made = minute.made().saturating_add(minute.config().bucket_len());
+        let long = &self.first.long;
+        let made = long.made().saturating_add(long.config().bucket_len());
         let newest = self.generations().filter_map(Generation::newest_end).max();
         newest.map_or(made, |newest| newest.max(made))
     }

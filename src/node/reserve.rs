@@ -73,11 +73,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// ```
     pub fn reserve_next_at(&self, now: Timestamp, permits: u64, limit: u64) -> Option<Reservation> {
         let generation = self.current();
-        let buckets = generation.config.minute();
+        let buckets = generation.config.long();
         let begins = buckets.bucket_start(now).as_nanos().checked_add(buckets.bucket_nanos())?;
         let begins = Timestamp::from_nanos(begins);
         // The short window that ends with the next bucket starts here.
-        let interval = generation.config.second().interval();
+        let interval = generation.config.short().interval();
         let start = begins.saturating_add(buckets.bucket_len()).saturating_sub(interval);
         let passed = if start < begins {
             self.sum_between(&Span::until_now(start, now), MetricEvent::Pass)
@@ -89,9 +89,13 @@ impl<C: Clock + Clone> ResourceNode<C> {
         let others = self.generations().filter(|other| !std::ptr::eq(*other, generation));
         let others = others.fold(0_u64, |sum, other| sum.saturating_add(other.reserved_next(now)));
         let later = generation.reserved_next(begins);
-        let free = limit.checked_sub(passed)?.checked_sub(others)?.checked_sub(later)?;
+        let remaining = limit.checked_sub(passed)?.checked_sub(others)?.checked_sub(later)?;
         let wait = begins.saturating_since(now);
-        generation.reserve(begins, permits, free).then_some(Reservation { begins, wait, permits })
+        generation.reserve(begins, permits, remaining).then_some(Reservation {
+            begins,
+            wait,
+            permits,
+        })
     }
 
     /// The number of permits of the next bucket that are reserved.

@@ -8,12 +8,12 @@ use crate::sync::{AtomicU64, Ordering};
 pub(crate) struct Reserved(AtomicU64);
 
 impl Reserved {
-    /// Reserves `count` permits, if the bucket then has at most `free` reserved ones.
-    pub(crate) fn take(&self, count: u64, free: u64) -> bool {
+    /// Reserves `count` permits, if the bucket then has at most `remaining` reserved ones.
+    pub(crate) fn take(&self, count: u64, remaining: u64) -> bool {
         // One read-modify-write decides: of the threads that race for the last permit, one sees that it was there.
         // Relaxed: as in `MetricBucket::writer`.
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-            taken.checked_add(count).filter(|&taken| taken <= free)
+            taken.checked_add(count).filter(|&taken| taken <= remaining)
         });
         taken.is_ok()
     }

@@ -26,7 +26,7 @@ use crate::window::per_second;
 /// let snapshot = node.snapshot();
 /// assert_eq!((snapshot.pass_qps(), snapshot.success_qps()), (2.0, 1.0));
 /// assert_eq!(snapshot.avg_rt(), Some(Duration::from_millis(3)));
-/// assert_eq!((snapshot.concurrency, snapshot.second.totals.max_concurrency()), (1, Some(2)));
+/// assert_eq!((snapshot.concurrency, snapshot.short.totals.max_concurrency()), (1, Some(2)));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -39,9 +39,9 @@ pub struct NodeSnapshot {
     /// The number of permits of the next bucket that are reserved.
     pub reserved: u64,
     /// The short window.
-    pub second: WindowSnapshot,
+    pub short: WindowSnapshot,
     /// The long window.
-    pub minute: WindowSnapshot,
+    pub long: WindowSnapshot,
     /// The last complete bucket of the short window; `None` if the long window is too short to keep it.
     pub previous: Option<WindowSnapshot>,
     /// The highest rate of success in one bucket of the short window, per second.
@@ -52,7 +52,7 @@ impl NodeSnapshot {
     /// The rate of `event` per second in the short window.
     #[must_use]
     pub fn qps(&self, event: MetricEvent) -> f64 {
-        self.second.qps(event)
+        self.short.qps(event)
     }
 
     /// The rate of passes per second.
@@ -106,7 +106,7 @@ impl NodeSnapshot {
     /// The mean response time of the short window; `None` if nothing ended in it.
     #[must_use]
     pub fn avg_rt(&self) -> Option<Duration> {
-        self.second.totals.avg_rt()
+        self.short.totals.avg_rt()
     }
 }
 
@@ -143,25 +143,25 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// The readings of this node at `now`. Allocates nothing.
     pub fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
-        let (second, minute) = self.windows();
+        let (short, long) = self.windows();
         let window = |window: &crate::window::SlidingWindow<C>| WindowSnapshot {
             length: Duration::from_secs_f64(window.observed_secs(now)),
             totals: self.totals_between(&window.span(now)),
         };
-        let len = second.config().bucket_len();
+        let len = short.config().bucket_len();
         let previous = || WindowSnapshot {
             length: len,
-            totals: second.sample(now, 1).map(|it| self.totals_between(&it)).unwrap_or_default(),
+            totals: short.sample(now, 1).map(|it| self.totals_between(&it)).unwrap_or_default(),
         };
-        let is_kept = len.saturating_mul(2) <= minute.config().interval();
+        let is_kept = len.saturating_mul(2) <= long.config().interval();
         NodeSnapshot {
             timestamp: now,
             concurrency: self.concurrency(),
             reserved: self.reserved_at(now),
-            second: window(second),
-            minute: window(minute),
+            short: window(short),
+            long: window(long),
             previous: is_kept.then(previous),
-            max_success_qps: self.max_qps_of(second, now, MetricEvent::Success),
+            max_success_qps: self.max_qps_of(short, now, MetricEvent::Success),
         }
     }
 }

@@ -12,8 +12,8 @@ impl NodeSnapshot {
             timestamp: now,
             concurrency: 0,
             reserved: 0,
-            second: WindowSnapshot::default(),
-            minute: WindowSnapshot::default(),
+            short: WindowSnapshot::default(),
+            long: WindowSnapshot::default(),
             previous: None,
             max_success_qps: 0.0,
         }
@@ -47,17 +47,17 @@ impl AddAssign<&Self> for NodeSnapshot {
     /// let mut both = web.snapshot();
     /// both += &batch.snapshot();
     /// assert_eq!((both.pass_qps(), both.block_qps(), both.success_qps()), (3.0, 1.0, 1.0));
-    /// assert_eq!((both.concurrency, both.second.totals.max_concurrency()), (2, Some(1)));
+    /// assert_eq!((both.concurrency, both.short.totals.max_concurrency()), (2, Some(1)));
     /// ```
     fn add_assign(&mut self, other: &Self) {
         // Named one by one: a field that is added later is not forgotten here.
-        let Self { timestamp, concurrency, reserved, second, minute, previous, max_success_qps } =
+        let Self { timestamp, concurrency, reserved, short, long, previous, max_success_qps } =
             other;
         self.timestamp = self.timestamp.max(*timestamp);
         self.concurrency = self.concurrency.saturating_add(*concurrency);
         self.reserved = self.reserved.saturating_add(*reserved);
-        self.second += second;
-        self.minute += minute;
+        self.short += short;
+        self.long += long;
         match (&mut self.previous, previous) {
             (Some(sum), Some(previous)) => *sum += previous,
             (sum, previous) => *sum = sum.take().or_else(|| previous.clone()),
@@ -74,10 +74,10 @@ impl AddAssign<&Self> for WindowSnapshot {
     /// use std::time::Duration;
     ///
     /// let mut sum = WindowSnapshot::default();
-    /// let mut second = WindowSnapshot::default();
+    /// let mut short = WindowSnapshot::default();
     /// second.length = Duration::from_secs(1);
     /// sum += &second;
-    /// assert_eq!(sum, second);
+    /// assert_eq!(sum, short);
     /// ```
     fn add_assign(&mut self, other: &Self) {
         let Self { length, totals } = other;

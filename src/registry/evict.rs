@@ -55,15 +55,15 @@ impl<C: Clock + Clone> Registry<C> {
     fn evict(&self, listed: &Arc<Listed<C>>, now: Timestamp, idle: Duration) -> bool {
         // Under the lock, one thread at a time watches a resource, and no thread adds up totals until those of this resource
         // are settled.
-        let mut departed = self.departed();
+        let mut delisted = self.delisted();
         let holders = listed.holders();
         // Checked again while the resource is watched: `watch` has acquired what was recorded before, and a thread that
         // takes a handle later ends the watch, so that `evict` fails.
         if !(holders.watch() && listed.is_idle(now, idle) && holders.evict()) {
             return false;
         }
-        departed.settle(listed);
-        drop(departed);
+        delisted.reclaim(listed);
+        drop(delisted);
         self.unlist(listed);
         true
     }
@@ -85,20 +85,20 @@ impl<C: Clock + Clone> Registry<C> {
     /// orders.enter().success();
     ///
     /// let anew = registry.resource("GET /orders")?;
-    /// assert_eq!(anew.minute_sum(MetricEvent::Success), 0);
+    /// assert_eq!(anew.long_sum(MetricEvent::Success), 0);
     /// assert_eq!(registry.lifetime().sum(MetricEvent::Success), 2);
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn remove(&self, name: &str) -> bool {
         loop {
             let Some(listed) = self.names.with(name, Arc::clone) else { return false };
-            let mut departed = self.departed();
+            let mut delisted = self.delisted();
             let is_ours = listed.holders().remove();
             if is_ours {
-                departed.keep(Arc::clone(&listed));
-                departed.settle_held();
+                delisted.keep(Arc::clone(&listed));
+                delisted.reclaim_released();
             }
-            drop(departed);
+            drop(delisted);
             self.unlist(&listed);
             if is_ours {
                 return true;

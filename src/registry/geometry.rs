@@ -61,14 +61,14 @@ impl Geometry {
 
     /// Passes each change that began or ended since a node was made, or was in progress then, to that node, which was just
     /// listed. Returns the count of changes after that.
-    pub(crate) fn settle(&self, made: AsOf, tell: impl Fn(NodeConfig)) -> AsOf {
-        let mut settled = Some(made.0).filter(|turns| turns.is_multiple_of(2));
+    pub(crate) fn catch_up(&self, made: AsOf, tell: impl Fn(NodeConfig)) -> AsOf {
+        let mut seen = Some(made.0).filter(|turns| turns.is_multiple_of(2));
         loop {
             let turns = self.take_turn();
-            if settled == Some(turns) {
+            if seen == Some(turns) {
                 return AsOf(turns);
             }
-            settled = Some(turns);
+            seen = Some(turns);
             tell(self.get());
         }
     }

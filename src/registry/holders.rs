@@ -55,15 +55,15 @@ impl Holders {
 
     /// Removes a holder.
     #[inline]
-    pub(crate) fn let_go(&self) {
-        // Release: pairs with the Acquire in `watch` and in `has_settled`. The totals that are read after those have the
+    pub(crate) fn release(&self) {
+        // Release: pairs with the Acquire in `watch` and in `is_released`. The totals that are read after those have the
         // records of this holder.
         self.0.fetch_sub(1, Ordering::Release);
     }
 
     /// Begins a watch; `false` if there is a holder. One thread at a time calls this.
     pub(crate) fn watch(&self) -> bool {
-        // Acquire: pairs with the Release in `let_go`.
+        // Acquire: pairs with the Release in `release`.
         let begun = self.0.compare_exchange(0, WATCHED, Ordering::Acquire, Ordering::Relaxed);
         // If the resource is still watched since an earlier call, no thread has taken it since. If a thread takes it now,
         // `evict` fails.
@@ -86,8 +86,8 @@ impl Holders {
     }
 
     /// Whether a resource that is gone has no holders. From then on it never has one again.
-    pub(crate) fn has_settled(&self) -> bool {
-        // Acquire: pairs with the Release in `let_go`.
+    pub(crate) fn is_released(&self) -> bool {
+        // Acquire: pairs with the Release in `release`.
         self.0.load(Ordering::Acquire) & COUNT == 0
     }
 }
@@ -98,7 +98,7 @@ mod tests {
 
     fn free() -> Holders {
         let holders = Holders::one();
-        holders.let_go();
+        holders.release();
         holders
     }
 
@@ -112,7 +112,7 @@ mod tests {
         let holders = free();
         assert!(holders.watch() && holders.watch());
         assert!(holders.evict() && holders.is_gone());
-        assert!(!holders.take() && holders.has_settled());
+        assert!(!holders.take() && holders.is_released());
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         let holders = free();
         assert!(holders.watch() && holders.take());
         assert!(!holders.evict() && !holders.is_gone());
-        holders.let_go();
+        holders.release();
         assert!(!holders.evict(), "a new watch has not begun");
         assert!(holders.watch() && holders.evict());
     }

@@ -1,15 +1,15 @@
 //! Resources by name: at most one node for each, a cap, removal and eviction.
 
+mod capacity;
 mod config;
 mod context;
-mod departed;
+mod delisted;
 mod error;
 mod evict;
 mod geometry;
 mod holders;
 mod iter;
 mod listed;
-mod places;
 mod resource;
 mod totals;
 
@@ -24,10 +24,10 @@ use crate::node::NodeConfig;
 use crate::sync::stall::{self, Point};
 use crate::sync::{Arc, AtomicU64, Mutex, Name, Names, Ordering};
 use crate::time::{Clock, MonotonicClock};
-use departed::Departed;
+use capacity::Capacity;
+use delisted::Delisted;
 use geometry::Geometry;
 use listed::Listed;
-use places::Places;
 
 /// Resources by name. The first look-up of a name makes its node.
 ///
@@ -47,7 +47,7 @@ use places::Places;
 ///
 /// // Elsewhere: the same node.
 /// registry.resource("GET /orders")?.enter().success();
-/// assert_eq!(orders.minute_sum(MetricEvent::Success), 2);
+/// assert_eq!(orders.long_sum(MetricEvent::Success), 2);
 ///
 /// // In the monitor:
 /// for resource in registry.iter() {
@@ -59,11 +59,11 @@ use places::Places;
 pub struct Registry<C = MonotonicClock> {
     clock: C,
     names: Names<Listed<C>>,
-    places: Places,
+    capacity: Capacity,
     common: Arc<Common>,
     /// The resources that are not listed any more. A thread that evicts, removes or reconfigures has this lock; a thread
     /// that lists, looks up or records never takes it.
-    departed: Mutex<Departed<C>>,
+    delisted: Mutex<Delisted<C>>,
 }
 
 /// The state that all resources of a registry share.
@@ -132,13 +132,13 @@ impl<C: Clock + Clone> Registry<C> {
         Self {
             clock,
             names: Names::new(),
-            places: Places::new(config.max_resources),
+            capacity: Capacity::new(config.max_resources),
             common: Arc::new(Common {
                 geometry: Geometry::new(config.node),
                 max_contexts: config.max_contexts,
                 refused: AtomicU64::new(0),
             }),
-            departed: Mutex::new(Departed::new()),
+            delisted: Mutex::new(Delisted::new()),
         }
     }
 
@@ -234,14 +234,14 @@ impl<C: Clock + Clone> Registry<C> {
     #[cold]
     fn list(&self, name: &str, config: ResourceConfig) -> Result<Resource<C>, RegistryError> {
         loop {
-            let Some(place) = self.places.take() else {
+            let Some(claim) = self.capacity.claim() else {
                 match self.clear(name) {
                     Cleared::Listed(resource) => return Ok(resource),
                     // Its place is free, or about to be.
                     Cleared::Gone => continue,
                     Cleared::Nothing => {}
                 }
-                let full = RegistryError::Full { max: self.places.max(), name: name.into() };
+                let full = RegistryError::Full { max: self.capacity.max(), name: name.into() };
                 return Err(self.common.refuse(full));
             };
             let as_of = self.common.geometry.as_of();
@@ -249,11 +249,13 @@ impl<C: Clock + Clone> Registry<C> {
             let listed = Listed::new(Name::from(name), config.traffic, node, self);
             let resource = Resource::of(Arc::new(listed));
             if self.names.insert(resource.listed().name(), Arc::clone(resource.listed())) {
-                place.keep();
-                self.common.geometry.settle(as_of, |config| resource.listed().reconfigure(config));
+                claim.keep();
+                self.common
+                    .geometry
+                    .catch_up(as_of, |config| resource.listed().reconfigure(config));
                 return Ok(resource);
             }
-            drop(place);
+            drop(claim);
             if let Cleared::Listed(resource) = self.clear(name) {
                 return Ok(resource);
             }
@@ -264,7 +266,7 @@ impl<C: Clock + Clone> Registry<C> {
     fn unlist(&self, listed: &Arc<Listed<C>>) {
         stall::at(Point::Gone);
         if self.names.remove(listed.name(), listed) {
-            self.places.give_back();
+            self.capacity.release();
         }
     }
 
@@ -289,12 +291,12 @@ impl<C: Clock + Clone> Registry<C> {
     /// registry.reconfigure(finer);
     /// assert_eq!(orders.config(), &finer);
     /// assert_eq!(registry.resource("GET /users")?.config(), &finer);
-    /// assert_eq!(orders.minute_sum(MetricEvent::Success), 1);
+    /// assert_eq!(orders.long_sum(MetricEvent::Success), 1);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconfigure(&self, config: NodeConfig) {
         // Under the lock: of two changes, the same one is the last for all nodes.
-        let _departed = self.departed();
+        let _departed = self.delisted();
         self.common.geometry.change(config, || {
             self.names.for_each(|listed| listed.nodes().for_each(|node| node.reconfigure(config)));
         });
@@ -318,7 +320,7 @@ impl<C> Registry<C> {
     /// have just been removed may be counted. Never more than [`max_resources`](Self::max_resources).
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.taken()
+        self.capacity.claimed()
     }
 
     /// Whether no resource is listed.
@@ -330,7 +332,7 @@ impl<C> Registry<C> {
     /// The maximum number of listed resources.
     #[must_use]
     pub const fn max_resources(&self) -> usize {
-        self.places.max()
+        self.capacity.max()
     }
 
     /// The number of times that a resource or a context was refused because the maximum was reached.

@@ -116,9 +116,9 @@ impl<C: Clock + Clone> Resource<C> {
     /// web.enter().success();
     /// web.enter().success();
     /// batch.enter().exception();
-    /// assert_eq!(web.minute_sum(MetricEvent::Pass), 2);
-    /// assert_eq!(orders.minute_sum(MetricEvent::Pass), 0);
-    /// assert_eq!(orders.total_snapshot().minute.totals.sum(MetricEvent::Pass), 3);
+    /// assert_eq!(web.long_sum(MetricEvent::Pass), 2);
+    /// assert_eq!(orders.long_sum(MetricEvent::Pass), 0);
+    /// assert_eq!(orders.total_snapshot().long.totals.sum(MetricEvent::Pass), 3);
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn in_context(&self, name: &str) -> Result<Self, RegistryError> {
@@ -131,7 +131,7 @@ impl<C: Clock + Clone> Resource<C> {
         let context = self.listed.context(name, inherited)?;
         let resource = self.with_context(Some(context));
         loop {
-            as_of = geometry.settle(as_of, |config| resource.reconfigure(config));
+            as_of = geometry.catch_up(as_of, |config| resource.reconfigure(config));
             // The thread that lists the resource may pass it an earlier change only now.
             let current = *self.listed.node().config();
             if current == inherited || *resource.config() != inherited {
@@ -206,7 +206,7 @@ impl<C> Clone for Resource<C> {
 impl<C> Drop for Resource<C> {
     #[inline]
     fn drop(&mut self) {
-        self.listed.holders().let_go();
+        self.listed.holders().release();
     }
 }
 

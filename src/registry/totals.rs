@@ -32,10 +32,10 @@ impl<C: Clock + Clone> Registry<C> {
     /// The same for the resources of one direction.
     pub fn lifetime_of(&self, traffic: TrafficType) -> MetricTotals {
         // Under the lock, no listed resource is evicted or removed before it has been added up.
-        let mut departed = self.departed();
-        departed.settle_held();
-        let mut sum = departed.settled(traffic).clone();
-        for listed in departed.held().filter(|listed| listed.traffic_type() == traffic) {
+        let mut delisted = self.delisted();
+        delisted.reclaim_released();
+        let mut sum = delisted.reclaimed(traffic).clone();
+        for listed in delisted.held().filter(|listed| listed.traffic_type() == traffic) {
             sum += &listed.lifetime();
         }
         self.names.for_each(|listed| {

@@ -36,7 +36,7 @@ fn list_beside(act: impl FnOnce(&Model) + Send + 'static) {
         assert!(other.get("orders").is_none());
         assert_eq!(other.len(), 1, "a thread that looks a name up takes nothing out of the map");
         let anew = other.resource("orders").unwrap();
-        assert_eq!(anew.minute_sum(Pass), 0, "it is another resource");
+        assert_eq!(anew.long_sum(Pass), 0, "it is another resource");
         anew
     });
     let anew = anew.result();
@@ -61,7 +61,7 @@ fn name_of_a_removed_resource_is_listed_anew_beside_the_thread_that_removes() {
 }
 
 #[test]
-fn removed_resource_is_settled_after_a_look_up_has_found_it_gone() {
+fn removed_resource_is_complete_after_a_look_up_has_found_it_gone() {
     let registry = registry();
     let held = registry.resource("orders").unwrap();
     let mut stopped = Led::start({
@@ -75,7 +75,7 @@ fn removed_resource_is_settled_after_a_look_up_has_found_it_gone() {
     stopped.lead_to(Point::Gone);
     assert!(registry.get("orders").is_none(), "it is still in the map, and gone");
     stopped.finish();
-    let kept = || registry.departed().held().count();
+    let kept = || registry.delisted().held().count();
     assert_eq!(kept(), 1);
     drop(held);
     assert_eq!(registry.lifetime().sum(Pass), 1);

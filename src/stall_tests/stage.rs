@@ -31,9 +31,9 @@ pub(super) enum Scene {
     Values,
     Ledger,
     /// A read that finds a publication whose steps are not completed.
-    Unsettled,
+    Incomplete,
     /// An add by a thread that finds such a publication when it seals its own cell.
-    UnsettledAdd,
+    IncompleteAdd,
 }
 
 impl Scene {
@@ -42,11 +42,11 @@ impl Scene {
             Self::First | Self::Rotate | Self::Orphan | Self::Refused | Self::Join | Self::Late => {
                 Act::Add
             }
-            Self::Next | Self::UnsettledAdd => Act::AddNext,
+            Self::Next | Self::IncompleteAdd => Act::AddNext,
             Self::Again => Act::AddAgain,
             Self::Sum => Act::Sum,
             Self::Values => Act::Values,
-            Self::Ledger | Self::Unsettled => Act::Ledger,
+            Self::Ledger | Self::Incomplete => Act::Ledger,
         }
     }
 }
@@ -73,7 +73,7 @@ impl<S: Subject> Stage<S> {
                 stage.world.expected.advance();
             }
             Scene::Refused => return stage.refused(),
-            Scene::Unsettled | Scene::UnsettledAdd => stage.leave_unsettled(),
+            Scene::Incomplete | Scene::IncompleteAdd => stage.leave_incomplete(),
             _ => {}
         }
         let behind = if scene == Scene::Late { samples } else { 0 };
@@ -94,7 +94,7 @@ impl<S: Subject> Stage<S> {
     }
 
     /// A thread seals its cell, and stops before it completes the first step of the publication.
-    fn leave_unsettled(&mut self) {
+    fn leave_incomplete(&mut self) {
         self.world.expected.advance();
         self.begin(Act::Add, 0);
         self.stopped[0].lead_to(Point::Published);

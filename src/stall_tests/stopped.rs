@@ -73,7 +73,7 @@ pub(super) struct Stopped {
 
 /// The place of a count in a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Part {
     InWindow,
     Expired,
     Late,
@@ -124,26 +124,26 @@ impl Stopped {
     pub(super) fn finish<S: Subject>(
         self,
         recorded_by_now: u64,
-        before: Option<Place>,
-    ) -> Option<Place> {
+        before: Option<Part>,
+    ) -> Option<Part> {
         // No more than was ever in that window, even if its buckets were recycled.
         let in_window = 0..=self.in_window + self.beside;
         // All adds of before the thread began, each of them once. Later seconds may be counted.
         let recorded_before = self.recorded..=self.recorded + self.beside;
         let (outcome, trace) = self.thread.finish();
         match outcome {
-            Outcome::Added if self.is_late => return Some(Place::Late),
+            Outcome::Added if self.is_late => return Some(Part::Late),
             Outcome::Added => {
-                let Some(left_behind) = self.left_behind else { return Some(Place::InWindow) };
+                let Some(left_behind) = self.left_behind else { return Some(Part::InWindow) };
                 let came_after =
                     |point| trace.iter().position(|&it| it == point).map(|at| at >= left_behind);
                 return Some(match came_after(S::PLACED) {
-                    Some(true) => Place::Late,
+                    Some(true) => Part::Late,
                     // It has adopted a cell that is bound to the bucket. By then, only a thread that
                     // was stopped as well can have bound it.
                     None if came_after(Point::CellTaken) == Some(true) => before.unwrap(),
                     // It had a cell that was bound to the bucket.
-                    Some(false) | None => Place::Expired,
+                    Some(false) | None => Part::Expired,
                 });
             }
             Outcome::Window(found) => assert!(in_window.contains(&split(found).1), "{found}"),

@@ -74,8 +74,8 @@ impl Subject for SlidingWindow<ManualClock> {
         Scene::Sum,
         Scene::Values,
         Scene::Ledger,
-        Scene::Unsettled,
-        Scene::UnsettledAdd,
+        Scene::Incomplete,
+        Scene::IncompleteAdd,
     ];
 
     const SCENES_OF_TWO: &'static [Scene] =
@@ -215,7 +215,7 @@ impl Subject for LeapArray<Sum> {
         Point::HeadRead,
         Point::Filled,
         Point::Published,
-        Point::UnsettledSeen,
+        Point::IncompleteSeen,
         Point::StepsRead,
         Point::SlotChanged,
         Point::CellSealed,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::expected::{Expected, split};
-use super::stopped::Place;
+use super::stopped::Part;
 use super::subject::Subject;
 use super::threads::{Watched, watched};
 
@@ -154,10 +154,10 @@ impl<S: Subject> World<S> {
 
     /// Checks, after all stopped threads have ended, that each of their adds is in its place and in no
     /// other, and that all memory is where it belongs.
-    pub(super) fn end(&mut self, adds: Vec<Place>) {
+    pub(super) fn end(&mut self, adds: Vec<Part>) {
         self.one("a reader at the end", move |subject, expected| {
             let ledger = subject.ledger(expected.now);
-            let placed = [Place::InWindow, Place::Expired, Place::Late]
+            let placed = [Part::InWindow, Part::Expired, Part::Late]
                 .map(|place| adds.iter().filter(|&&other| other == place).count() as u64);
             let found = [ledger.in_window, ledger.expired, ledger.late];
             assert_eq!(found.map(|part| split(part).0), placed, "in their places: {ledger}");

@@ -15,16 +15,17 @@ pub(crate) mod stall;
 
 #[cfg(loom)]
 pub(crate) use model::{
-    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Lazy, Mutex, MutexGuard, Name,
-    Names, OnceRef, Ordering, Payload, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence, into_inner,
-    lazy_array, payload, process_static, seen_payload, thread_local, unique, word_beside,
+    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Mutex, MutexGuard, Name, Names,
+    OnceRef, Ordering, Payload, RacyOnce, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence,
+    into_inner, lazy_array, payload, process_static, seen_payload, thread_local, unique,
+    word_beside,
 };
 #[cfg(loom)]
 pub use model::{shadow_all_words, show_all_words};
 #[cfg(not(loom))]
 pub(crate) use real::{
-    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Lazy, Mutex, MutexGuard, Name,
-    OnceRef, Ordering, Payload, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence, into_inner,
+    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Mutex, MutexGuard, Name, OnceRef,
+    Ordering, Payload, RacyOnce, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence, into_inner,
     lazy_array, payload, process_static, seen_payload, thread_local, unique, word_beside,
 };
 

@@ -55,10 +55,10 @@ macro_rules! process_static {
 }
 pub(crate) use process_static;
 
-/// An array of [`Lazy`]s in which nothing is made.
+/// An array of [`RacyOnce`]s in which nothing is made.
 macro_rules! lazy_array {
     ($len:expr) => {
-        [const { Lazy::new() }; $len]
+        [const { RacyOnce::new() }; $len]
     };
 }
 pub(crate) use lazy_array;
@@ -108,9 +108,9 @@ impl<T> Slot<T> {
 /// A value that is made when it is first needed. Threads that need it at the same time do not wait for each other: each
 /// makes a value, and all use the one that was first in its place.
 #[derive(Debug)]
-pub(crate) struct Lazy<T>(OnceBox<T>);
+pub(crate) struct RacyOnce<T>(OnceBox<T>);
 
-impl<T> Lazy<T> {
+impl<T> RacyOnce<T> {
     pub(crate) const fn new() -> Self {
         Self(OnceBox::new())
     }
@@ -120,7 +120,7 @@ impl<T> Lazy<T> {
         self.0.get()
     }
 
-    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(|| {
             let value = Box::new(make());
             stall::at(Point::Made);

@@ -74,19 +74,19 @@ points! {
     IdleSeen,
     /// The top of the free descriptors was read, and not taken yet.
     FreeDescriptorSeen,
-    /// A settled head was read, and nothing was filled yet.
+    /// A complete head was read, and nothing was filled yet.
     HeadRead,
     /// A row and a descriptor are filled, and not published yet.
     Filled,
     /// They are published, and no step is completed.
     Published,
     /// A head was seen whose steps are not completed.
-    UnsettledSeen,
+    IncompleteSeen,
     /// The steps of a publication are known, and this thread has done none.
     StepsRead,
     /// The row is in its slot, and the cell not sealed yet.
     SlotChanged,
-    /// The cell is sealed, and the head not settled yet.
+    /// The cell is sealed, and the head not complete yet.
     CellSealed,
     /// A reader has the head, and has added nothing up.
     MomentTaken,

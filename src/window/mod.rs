@@ -125,14 +125,14 @@ impl<C: Clock> SlidingWindow<C> {
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(100));
-    /// let minute = WindowConfig::new(120, Duration::from_secs(60))?;
-    /// let minute = SlidingWindow::with_clock(minute, clock.clone());
-    /// let second = minute.view(WindowConfig::new(2, Duration::from_secs(1))?)?;
+    /// let long = WindowConfig::new(120, Duration::from_secs(60))?;
+    /// let long = SlidingWindow::with_clock(long, clock.clone());
+    /// let short = long.view(WindowConfig::new(2, Duration::from_secs(1))?)?;
     /// minute.add(MetricEvent::Pass, 5);
     /// clock.advance(Duration::from_secs(30));
     /// second.add(MetricEvent::Pass, 1);
-    /// assert_eq!(minute.sum(MetricEvent::Pass), 6);
-    /// assert_eq!(second.sum(MetricEvent::Pass), 1);
+    /// assert_eq!(long.sum(MetricEvent::Pass), 6);
+    /// assert_eq!(short.sum(MetricEvent::Pass), 1);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn view(&self, config: WindowConfig) -> Result<Self, ViewError>

@@ -61,17 +61,17 @@ fn error_says_what_is_wrong() {
 fn breaker_names_what_is_wrong_with_its_settings() {
     let default = BreakerConfig::default();
     for (error, text) in [
-        (default.with_k(f64::INFINITY), "a k of inf is no finite number"),
-        (default.with_k(f64::NAN), "a k of NaN is no finite number"),
-        (default.with_k(0.99), "a k of 0.99 is below 1"),
-        (default.with_probe_interval(Duration::ZERO), "a probe interval is above 0 ns"),
+        (default.k(f64::INFINITY), "a k of inf is no finite number"),
+        (default.k(f64::NAN), "a k of NaN is no finite number"),
+        (default.k(0.99), "a k of 0.99 is below 1"),
+        (default.probe_interval(Duration::ZERO), "a probe interval is above 0 ns"),
     ] {
         assert_eq!(error.unwrap_err().to_string(), text);
     }
-    assert_eq!(default.with_k(-1.0), Err(BreakerConfigError::KBelowOne { k: -1.0 }));
-    let other = default.with_k(2.5).unwrap().with_protection(7).with_probe_interval(ms(1)).unwrap();
-    assert_eq!((other.k(), other.protection(), other.probe_interval()), (2.5, 7, ms(1)));
-    assert!(default.with_k(1.0).is_ok() && default.with_probe_interval(Duration::MAX).is_ok());
+    assert_eq!(default.k(-1.0), Err(BreakerConfigError::KBelowOne { k: -1.0 }));
+    let other = default.k(2.5).unwrap().min_requests(7).probe_interval(ms(1)).unwrap();
+    assert_eq!(other.drop_probability(9, 0), 0.2);
+    assert!(default.k(1.0).is_ok() && default.probe_interval(Duration::MAX).is_ok());
 }
 
 #[test]

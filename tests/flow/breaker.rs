@@ -31,9 +31,9 @@ fn breaker<R: RandomSource>(config: BreakerConfig, random: R) -> (Breaker<R>, Ma
     (AdaptiveBreaker::with_source(config, clock.clone(), random), clock)
 }
 
-/// One with no protection, which drops whoever it can.
+/// A breaker that drops a request whenever the formula allows it.
 fn strict() -> (Breaker<Strict>, ManualClock) {
-    breaker(BreakerConfig::default().with_protection(0), Strict)
+    breaker(BreakerConfig::default().min_requests(0), Strict)
 }
 
 /// What was accepted, rejected and dropped.
@@ -83,7 +83,7 @@ fn nothing_is_dropped_while_all_is_accepted() {
 
 #[test]
 fn nothing_is_dropped_while_one_in_k_is_accepted() {
-    let (breaker, clock) = breaker(BreakerConfig::default().with_k(2.0).unwrap(), Strict);
+    let (breaker, clock) = breaker(BreakerConfig::default().k(2.0).unwrap(), Strict);
     for number in 0..60_000 {
         assert!(ask(&breaker, number % 2 == 0));
         clock.advance(MILLI);
@@ -92,14 +92,14 @@ fn nothing_is_dropped_while_one_in_k_is_accepted() {
 
 #[test]
 fn first_requests_are_never_dropped() {
-    for protection in [0, 1, 5, 100] {
-        let (breaker, _) = breaker(BreakerConfig::default().with_protection(protection), Strict);
-        for _ in 0..=protection {
+    for min_requests in [0, 1, 5, 100] {
+        let (breaker, _) = breaker(BreakerConfig::default().min_requests(min_requests), Strict);
+        for _ in 0..=min_requests {
             assert!(ask(&breaker, false));
         }
         assert!(ask(&breaker, false), "a probe: none that could be dropped was let through before");
         assert!(!ask(&breaker, false));
-        assert_eq!(counts(&breaker), [0, protection + 2, 1]);
+        assert_eq!(counts(&breaker), [0, min_requests + 2, 1]);
     }
 }
 
@@ -164,7 +164,7 @@ fn drops_count_as_requests_from_the_next_slice_on() {
 
 #[test]
 fn refusal_has_the_time_to_ask_again() {
-    let config = BreakerConfig::default().with_k(1.0).unwrap().with_protection(0);
+    let config = BreakerConfig::default().k(1.0).unwrap().min_requests(0);
     let (breaker, clock) = breaker(config, Strict);
     assert!(ask(&breaker, true) && ask(&breaker, false));
     assert!(breaker.try_acquire().into_result().map(|(probe, _)| probe.ignore()).is_ok());
@@ -211,7 +211,7 @@ fn probe_comes_a_second_after_the_last_that_got_through() {
             if before == 500 { u32::MAX } else { 0 }
         }
     }
-    let config = BreakerConfig::default().with_protection(0);
+    let config = BreakerConfig::default().min_requests(0);
     let (breaker, clock) = breaker(config, Nth(0.into()));
     ask(&breaker, false);
     let passes: Vec<_> = (0..2_000)
@@ -226,7 +226,7 @@ fn probe_comes_a_second_after_the_last_that_got_through() {
 #[test]
 fn permit_counts_once_however_it_ends() {
     let (breaker, _) = breaker(BreakerConfig::default(), Strict);
-    let acquire = || breaker.try_acquire().into_result().expect("protected").0;
+    let acquire = || breaker.try_acquire().into_result().expect("too few requests to drop one").0;
     acquire().accept();
     acquire().reject();
     acquire().ignore();
@@ -259,7 +259,8 @@ fn permit_counts_once_however_it_ends() {
 async fn owned_permit_is_accepted_on_another_task() {
     let clock = ManualClock::new(NOON);
     let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
-    let acquire = || breaker.try_acquire_owned().into_result().expect("protected").0;
+    let acquire =
+        || breaker.try_acquire_owned().into_result().expect("too few requests to drop one").0;
     let permit = acquire();
     tokio::spawn(async move { permit.accept() }).await.expect("it does not panic");
     let permit = acquire();
@@ -283,7 +284,7 @@ fn time_that_stands_still() {
 /// One thread had read its clock in the last moment of a bucket.
 #[test]
 fn rejection_counts_requests_that_end_in_the_bucket_before() {
-    let config = BreakerConfig::default().with_protection(0).with_k(1.0).unwrap();
+    let config = BreakerConfig::default().min_requests(0).k(1.0).unwrap();
     let (breaker, _) = breaker(config, Strict);
     let held_up = Timestamp::from_nanos(NOON.as_nanos() - 1);
     let [first, second, third] =
@@ -302,7 +303,7 @@ fn rejection_counts_requests_that_end_in_the_bucket_before() {
 /// Two that ask in turn, of whom one is as late as a probe interval is long.
 #[test]
 fn stale_timestamp_gets_no_probe_of_its_own() {
-    let config = BreakerConfig::default().with_protection(0).with_probe_interval(MILLI).unwrap();
+    let config = BreakerConfig::default().min_requests(0).probe_interval(MILLI).unwrap();
     let (breaker, _) = breaker(config, Strict);
     let in_time = NOON.saturating_add(MILLI * 3);
     for _ in 0..2 {
@@ -364,7 +365,7 @@ fn windows_of_any_size() {
         WindowConfig::new(2, SECOND * 86_400),
         WindowConfig::new(1, nanos(u64::MAX)),
     ] {
-        let config = BreakerConfig::default().with_window(window.unwrap()).with_protection(0);
+        let config = BreakerConfig::default().window(window.unwrap()).min_requests(0);
         let (breaker, clock) = breaker(config, Strict);
         assert!(ask(&breaker, false) && ask(&breaker, false));
         assert!(!ask(&breaker, false), "{config:?}");

@@ -94,7 +94,7 @@ fn direct_entries_of_a_node_count() {
     let clock = ManualClock::new(at(60_000));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let limiter =
-        SlidingWindowLimiter::with_clock(*node.config().second(), 10, clock.clone()).unwrap();
+        SlidingWindowLimiter::with_clock(*node.config().short(), 10, clock.clone()).unwrap();
     let enter = || limiter.enter(&node).into_result().map(|(entry, _)| entry.success()).is_ok();
     node.enter_many(6).success();
     assert_eq!((0..10).filter(|_| enter()).count(), 4);
@@ -102,8 +102,8 @@ fn direct_entries_of_a_node_count() {
     assert_eq!(refusal.retry_at, Some(at(60_500)), "what came beside may leave");
     let refusal = limiter.enter_many_at(&node, clock.now(), 7).refusal().unwrap();
     assert_eq!(refusal.retry_at, Some(at(61_000)), "some of the four have to");
-    assert_eq!(node.minute_sum(MetricEvent::Pass), 10);
-    assert_eq!(node.minute_sum(MetricEvent::Block), 6 + 5 + 7);
+    assert_eq!(node.long_sum(MetricEvent::Pass), 10);
+    assert_eq!(node.long_sum(MetricEvent::Block), 6 + 5 + 7);
     clock.advance(ms(1_000));
     // Taken of the next bucket before: it passes there.
     let reservation = node.reserve_next(7, 10).unwrap();
@@ -117,7 +117,7 @@ fn direct_entries_of_a_node_count() {
 #[test]
 fn direct_entries_of_a_later_bucket_do_not_count_yet() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
-    let limiter = SlidingWindowLimiter::new(*node.config().second(), 10).unwrap();
+    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap();
     node.enter_many_at(at(60_500), 10).success_at(at(60_500));
     let enter = |now| limiter.enter_at(&node, now).into_result().map(|(entry, _)| drop(entry));
     assert!(enter(at(60_499)).is_ok());
@@ -127,7 +127,7 @@ fn direct_entries_of_a_later_bucket_do_not_count_yet() {
 #[test]
 fn stale_timestamp_sees_the_entries_since() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
-    let limiter = SlidingWindowLimiter::new(*node.config().second(), 10).unwrap();
+    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap();
     node.enter_many_at(at(60_500), 9).success_at(at(60_500));
     let enter =
         |now| limiter.enter_at(&node, now).into_result().map(|(entry, _)| entry.success_at(now));

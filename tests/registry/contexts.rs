@@ -24,13 +24,13 @@ fn contexts_have_nodes_of_their_own_and_one_sum() {
     batch.block();
     let _under_way = [orders.enter(), web.enter()];
 
-    assert_eq!([&orders, &web, &batch].map(|one| one.minute_sum(Pass)), [1, 2, 1]);
+    assert_eq!([&orders, &web, &batch].map(|one| one.long_sum(Pass)), [1, 2, 1]);
     let sum = orders.total_snapshot();
     assert_eq!(sum, batch.total_snapshot(), "whoever of them is asked");
     assert_eq!((sum.pass_qps(), sum.block_qps(), sum.success_qps()), (4.0, 1.0, 1.0));
-    assert_eq!(sum.second.length, SECOND, "of the node that is there for so long");
+    assert_eq!(sum.short.length, SECOND, "of the node that is there for so long");
     assert_eq!(sum.concurrency, 2);
-    let totals = &sum.minute.totals;
+    let totals = &sum.long.totals;
     assert_eq!(totals.avg_rt(), Some(Duration::from_millis(15)));
     assert_eq!(totals.min_rt(), Some(Duration::from_millis(10)));
     assert_eq!(totals.max_rt(), Some(Duration::from_millis(20)));
@@ -83,17 +83,17 @@ fn inbound_sum_is_made_when_it_is_read() {
     }
     users.in_context("web").unwrap().block();
     let inbound = registry.inbound_snapshot();
-    assert_eq!(inbound.minute.totals.sum(Success), 2);
-    assert_eq!(inbound.minute.totals.sum(Block), 1);
+    assert_eq!(inbound.long.totals.sum(Success), 2);
+    assert_eq!(inbound.long.totals.sum(Block), 1);
     assert_eq!(inbound.timestamp, clock.now());
     let later = registry.inbound_snapshot_at(clock.now().saturating_add(SECOND * 60));
-    assert_eq!(later.minute.totals.sum(Success), 0);
+    assert_eq!(later.long.totals.sum(Success), 0);
     let of = |traffic| registry.lifetime_of(traffic).sum(Success);
     assert_eq!((of(TrafficType::Inbound), of(TrafficType::Outbound)), (2, 1));
     drop((orders, database, users));
     assert_eq!(registry.evict_idle(Duration::ZERO), 3);
     assert_eq!((of(TrafficType::Inbound), of(TrafficType::Outbound)), (2, 1));
-    assert_eq!(registry.inbound_snapshot().minute.totals.sum(Success), 0);
+    assert_eq!(registry.inbound_snapshot().long.totals.sum(Success), 0);
 }
 
 #[test]

@@ -140,11 +140,11 @@ fn removed_resource_still_works_for_its_handles() {
     entry.success();
     old.clone().enter().success();
     new.enter().success();
-    assert_eq!((old.minute_sum(Success), new.minute_sum(Success)), (2, 1));
+    assert_eq!((old.long_sum(Success), new.long_sum(Success)), (2, 1));
     assert_eq!(registry.lifetime().sum(Success), 3);
     assert_eq!(registry.lifetime_of(TrafficType::Inbound).sum(Success), 3);
     assert_eq!(registry.lifetime_of(TrafficType::Outbound).sum(Success), 0);
-    assert_eq!(registry.inbound_snapshot().minute.totals.sum(Success), 1);
+    assert_eq!(registry.inbound_snapshot().long.totals.sum(Success), 1);
     assert_eq!(registry.evict_idle(Duration::ZERO), 0, "what is listed is held");
     old.in_context("web").unwrap().block();
     drop((old, new));

@@ -39,7 +39,7 @@ fn at_most_one_node_for_a_name_under_any_race() {
             }
         }
         for resource in &registry {
-            assert_eq!(resource.minute_sum(Success), THREADS as u64);
+            assert_eq!(resource.long_sum(Success), THREADS as u64);
         }
         assert_eq!(
             (registry.len(), names(&registry)),

@@ -39,12 +39,12 @@ fn shorter_geometry_that_is_left_counts_once_in_a_longer_one() {
         clock.advance(millis(500));
     }
     node.reconfigure(NodeConfig::default());
-    assert_eq!(node.minute_sum(Pass), 3);
-    assert_eq!(node.snapshot().minute.totals.sum(Pass), 3);
+    assert_eq!(node.long_sum(Pass), 3);
+    assert_eq!(node.snapshot().long.totals.sum(Pass), 3);
     clock.advance(Duration::from_secs(57));
-    assert_eq!(node.minute_sum(Pass), 3);
+    assert_eq!(node.long_sum(Pass), 3);
     clock.advance(Duration::from_secs(3));
-    assert_eq!(node.minute_sum(Pass), 0);
+    assert_eq!(node.long_sum(Pass), 0);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn counts_stay_when_the_geometry_changes_and_when_it_changes_back() {
         node.reconfigure(geometry);
         assert_eq!(*node.config(), geometry);
         node.enter().success();
-        (node.qps(Pass), node.minute_sum(Pass), node.lifetime().sum(Pass))
+        (node.qps(Pass), node.long_sum(Pass), node.lifetime().sum(Pass))
     };
     assert_eq!(passes(NodeConfig::default()), (1.0, 1, 1));
     assert_eq!(passes(config(10, 600)), (2.0, 2, 2));
@@ -69,7 +69,7 @@ fn counts_stay_when_the_geometry_changes_and_when_it_changes_back() {
     assert_eq!(node.max_qps(Success), 2.0);
     assert_eq!(node.concurrency(), 0);
     clock.advance(Duration::from_secs(61));
-    assert_eq!((node.minute_sum(Pass), node.lifetime().sum(Pass)), (0, 5));
+    assert_eq!((node.long_sum(Pass), node.lifetime().sum(Pass)), (0, 5));
     assert_eq!(node.ledger().recorded(), node.lifetime());
 }
 
@@ -78,12 +78,12 @@ fn ring_that_is_left_keeps_its_counts_for_a_longer_window() {
     let (node, clock) = node();
     clock.advance(Duration::from_secs(100));
     let ten_seconds = WindowConfig::new(20, Duration::from_secs(10)).unwrap();
-    node.reconfigure(NodeConfig::new(*config(2, 120).second(), ten_seconds).unwrap());
+    node.reconfigure(NodeConfig::new(*config(2, 120).short(), ten_seconds).unwrap());
     node.enter_many(7).success();
     node.reconfigure(NodeConfig::default());
     for secs in [9, 11, 59, 60] {
         clock.set(NOON.saturating_add(Duration::from_secs(100 + secs)));
-        assert_eq!(node.minute_sum(Pass), if secs < 60 { 7 } else { 0 }, "{secs} s later");
+        assert_eq!(node.long_sum(Pass), if secs < 60 { 7 } else { 0 }, "{secs} s later");
     }
     // And where it begins with time itself.
     clock.set(Timestamp::MIN);
@@ -95,7 +95,7 @@ fn ring_that_is_left_keeps_its_counts_for_a_longer_window() {
     node.block();
     node.reconfigure(config(1, 60));
     clock.advance(Duration::from_secs(9));
-    assert_eq!(node.minute_sum(Block), 1, "the other one has left its ring");
+    assert_eq!(node.long_sum(Block), 1, "the other one has left its ring");
 }
 
 #[test]

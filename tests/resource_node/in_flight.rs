@@ -198,7 +198,7 @@ fn books_balance_when_threads_enter_and_end_each_others() {
             while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
                 // 16 wait, each of the three threads has one more in hand.
                 assert!(reader.concurrency() <= 16 + 3 + 2 * ROUNDS, "never negative");
-                let totals = reader.snapshot().second.totals;
+                let totals = reader.snapshot().short.totals;
                 assert!(totals.rt_count() <= totals.sum(Success) + totals.sum(Exception));
             }
         });

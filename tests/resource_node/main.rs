@@ -31,7 +31,7 @@ fn config(second: usize, minute: usize) -> NodeConfig {
 }
 
 fn minute(node: &ResourceNode<ManualClock>) -> [u64; 4] {
-    [Pass, Block, Success, Exception].map(|event| node.minute_sum(event))
+    [Pass, Block, Success, Exception].map(|event| node.long_sum(event))
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn entry_ends_once_however_it_ends() {
     clock.advance(millis(1));
     assert_eq!(minute(&node), [5, 0, 1, 4]);
     assert_eq!((node.concurrency(), node.max_concurrency()), (0, Some(1)));
-    assert_eq!(node.snapshot().second.totals.rt_count(), 5);
+    assert_eq!(node.snapshot().short.totals.rt_count(), 5);
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ fn entry_may_end_on_another_thread_and_later() {
     assert_eq!([node.avg_rt(), node.min_rt(), node.max_rt()], [Some(millis(2_300)); 3]);
     // It entered three buckets ago.
     assert_eq!(node.max_concurrency(), None);
-    assert_eq!(node.snapshot().minute.totals.max_concurrency(), Some(5));
+    assert_eq!(node.snapshot().long.totals.max_concurrency(), Some(5));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn several_permits_are_one_request() {
     entry.success_at(NOON.saturating_add(millis(10)));
     node.block_many(3);
     assert_eq!(minute(&node), [7, 3, 7, 0]);
-    assert_eq!(node.snapshot().second.totals.rt_count(), 1);
+    assert_eq!(node.snapshot().short.totals.rt_count(), 1);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn permits_of_the_next_bucket() {
     }
     assert_eq!((node.qps(Pass), node.qps(Success), node.concurrency()), (6.0, 6.0, 0));
     clock.advance(Duration::from_secs(5));
-    assert_eq!((node.qps(Pass), node.minute_sum(Pass)), (0.0, 12));
+    assert_eq!((node.qps(Pass), node.long_sum(Pass)), (0.0, 12));
     clock.advance(Duration::from_secs(60));
     let lifetime = node.lifetime();
     assert_eq!([Pass, ReservedPass].map(|event| lifetime.sum(event)), [12, 4]);
@@ -158,19 +158,19 @@ fn permits_of_the_next_bucket() {
 fn permits_of_an_old_bucket_do_not_count_in_a_later_bucket_of_the_same_slot() {
     let (node, clock) = node();
     // The ring of permits has a slot more than the long window has buckets.
-    let slots = u32::try_from(node.config().minute().sample_count() + 1).unwrap();
+    let slots = u32::try_from(node.config().long().sample_count() + 1).unwrap();
     for _ in 0..3 {
         assert!(node.reserve_next(5, 5).is_some());
         assert!(node.reserve_next(1, 5).is_none());
         assert_eq!(node.reserved(), 5);
-        clock.advance(node.config().minute().bucket_len() * slots);
+        clock.advance(node.config().long().bucket_len() * slots);
     }
 }
 
 #[test]
 fn permits_of_the_last_bucket_of_all_are_counted() {
     let (node, clock) = node();
-    let bucket = node.config().minute().bucket_len();
+    let bucket = node.config().long().bucket_len();
     clock.set(Timestamp::MAX.saturating_sub(bucket));
     assert!(node.reserve_next(2, 5).is_some());
     assert_eq!(node.reserved(), 2);
@@ -220,7 +220,7 @@ fn time_does_not_end_in_the_middle_of_an_entry() {
         let reservation = node.reserve_next(1, 10);
         assert_eq!(reservation.is_some(), now == Timestamp::MIN);
         node.reconfigure(config(1, 60));
-        assert_eq!(node.minute_sum(Block), 1);
+        assert_eq!(node.long_sum(Block), 1);
     }
     // Ended before it began.
     let entry = node.enter_at(NOON);

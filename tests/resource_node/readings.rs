@@ -54,7 +54,7 @@ fn rates() {
 #[test]
 fn sums() {
     check(&[
-        ((|node| node.minute_sum(Block), |node, now| node.minute_sum_at(now, Block)), 3),
+        ((|node| node.long_sum(Block), |node, now| node.long_sum_at(now, Block)), 3),
         ((Node::reserved, Node::reserved_at), 2),
     ]);
     check(&[((Node::max_concurrency, Node::max_concurrency_at), Some(1))]);
@@ -86,7 +86,7 @@ fn snapshots() {
     let now = record(&node, &clock);
     let snapshot = node.snapshot();
     assert_eq!((snapshot.timestamp, snapshot.reserved, snapshot.concurrency), (now, 2, 0));
-    assert_eq!((snapshot.avg_rt(), snapshot.minute.totals.sum(Block)), (Some(millis(5)), 3));
+    assert_eq!((snapshot.avg_rt(), snapshot.long.totals.sum(Block)), (Some(millis(5)), 3));
     assert_eq!(
         (snapshot.previous_pass_qps(), snapshot.previous_block_qps()),
         (Some(6.0), Some(2.0))

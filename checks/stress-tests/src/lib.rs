@@ -20,7 +20,7 @@ mod team;
 mod time;
 
 pub use rounds::{Round, rounds};
-pub use stamped::{Look, Marks, Stamped};
+pub use stamped::{Marks, Observation, Stamped};
 pub use tally::{Bounds, Tally, WriterTally};
 pub use team::{Reader, one_after_the_other, stall, work};
 pub use time::{BUCKET, Given, Real, Time, number_of, start_of};

@@ -35,7 +35,7 @@ static LIVE: AtomicU64 = AtomicU64::new(0);
 
 /// What one look at a bucket found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct Observation {
     number: u64,
     begun: u64,
     marks: u64,
@@ -77,20 +77,20 @@ impl Stamped {
         self.through.fetch_add(units, Ordering::Release);
     }
 
-    /// What is in it. Whether that makes sense is for [`Look::units_of`] to say: who holds nothing
+    /// What is in it. Whether that makes sense is for [`Observation::units_of`] to say: who holds nothing
     /// may have to throw it away.
     ///
     /// # Panics
     ///
     /// If it is no bucket any more.
     #[must_use]
-    pub fn look(&self) -> Look {
+    pub fn look(&self) -> Observation {
         self.check_intact();
         let through = self.through.load(Ordering::Acquire);
         let marks = self.marks.load(Ordering::Acquire);
         stall();
         let begun = self.begun.load(Ordering::Relaxed);
-        Look { number: self.number.load(Ordering::Relaxed), begun, marks, through }
+        Observation { number: self.number.load(Ordering::Relaxed), begun, marks, through }
     }
 
     /// How many there are now.
@@ -105,13 +105,13 @@ impl Stamped {
 
     /// Nobody is adding to it any more: what has begun is through.
     fn check_at_rest(&self) {
-        let Look { number, begun, marks, through } = self.look();
+        let Observation { number, begun, marks, through } = self.look();
         let expected = if begun == 0 { (0, 0) } else { (begun * number, begun) };
         assert_eq!((marks, through), expected, "emptied while {begun} units of {number} are added");
     }
 }
 
-impl Look {
+impl Observation {
     /// What is in the bucket of that number: at least, as others may be adding to it.
     ///
     /// # Panics
@@ -157,7 +157,7 @@ impl Bucket for Stamped {
     type Total = Marks;
 
     fn total(&self) -> Marks {
-        let Look { marks, through: units, .. } = self.look();
+        let Observation { marks, through: units, .. } = self.look();
         Marks { units, marks }
     }
 

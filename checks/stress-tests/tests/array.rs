@@ -4,7 +4,7 @@
 
 use leaparray::{CurrentBucket, LeapArray, Ledger};
 use leaparray_stress_tests::{
-    BUCKET, Bounds, Given, Look, Marks, Round, Stamped, Tally, Time, WriterTally, number_of,
+    BUCKET, Bounds, Given, Marks, Observation, Round, Stamped, Tally, Time, WriterTally, number_of,
     rounds, start_of, work,
 };
 
@@ -74,7 +74,7 @@ impl Stress {
         });
         let newest = self.newest();
         // What lost the race for a slot is seen as well, empty.
-        let units = |look: Look| look.number().map(|number| (number, look.units_of(number)));
+        let units = |look: Observation| look.number().map(|number| (number, look.units_of(number)));
         bounds.check(found.into_iter().filter_map(units), newest);
     }
 

@@ -29,7 +29,7 @@ struct Stress {
 impl Stress {
     fn new(round: Round) -> Self {
         let clock = ManualClock::new(Timestamp::from_secs(1));
-        let config = BreakerConfig::default().with_window(round.config()).with_protection(0);
+        let config = BreakerConfig::default().window(round.config()).min_requests(0);
         let breaker = AdaptiveBreaker::with_clock(config, clock.clone());
         Self { round, clock, breaker, books: Books::default() }
     }

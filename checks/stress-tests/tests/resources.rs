@@ -126,7 +126,7 @@ impl Stress {
             let (concurrency, entered) =
                 (snapshot.concurrency, self.books.entered.load(Ordering::Relaxed));
             assert!(concurrency <= entered, "{concurrency} in flight, {entered} have entered");
-            for window in [&snapshot.second, &snapshot.minute] {
+            for window in [&snapshot.short, &snapshot.long] {
                 let totals = &window.totals;
                 assert!(totals.rt_count() <= totals.sum(Success) + totals.sum(Exception));
                 assert!(totals.avg_rt() <= totals.max_rt());

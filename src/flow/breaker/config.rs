@@ -13,28 +13,27 @@ use crate::time::WindowConfig;
 /// use std::time::Duration;
 ///
 /// let default = BreakerConfig::default();
-/// assert_eq!(default.window().to_string(), "40 × 250ms");
-/// assert_eq!((default.k(), default.protection()), (1.5, 5));
-/// assert_eq!(default.probe_interval(), Duration::from_secs(1));
-///
 /// let milder = BreakerConfig::default()
-///     .with_window(WindowConfig::new(60, Duration::from_secs(30))?)
-///     .with_k(2.0)?;
-/// assert_eq!(milder.k(), 2.0);
+///     .window(WindowConfig::new(60, Duration::from_secs(30))?)
+///     .k(2.0)?;
+///
+/// // Of 99 requests, the backend has accepted 47.
+/// assert!(default.drop_probability(99, 47) > 0.2);
+/// assert_eq!(milder.drop_probability(99, 47), 0.0);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct BreakerConfig {
-    window: WindowConfig,
+    pub(super) window: WindowConfig,
     k: f64,
-    protection: u64,
-    probe_interval: Duration,
+    min_requests: u64,
+    pub(super) probe_interval: Duration,
 }
 
 impl BreakerConfig {
     /// The window in which requests are counted; by default, 40 buckets of 250 ms.
-    pub const fn with_window(self, window: WindowConfig) -> Self {
+    pub const fn window(self, window: WindowConfig) -> Self {
         Self { window, ..self }
     }
 
@@ -46,7 +45,7 @@ impl BreakerConfig {
     /// # Errors
     ///
     /// If `k` is not finite, or below 1: then requests would be dropped although the backend accepts all.
-    pub const fn with_k(self, k: f64) -> Result<Self, BreakerConfigError> {
+    pub const fn k(self, k: f64) -> Result<Self, BreakerConfigError> {
         if !k.is_finite() {
             return Err(BreakerConfigError::KNotFinite { k });
         }
@@ -56,9 +55,9 @@ impl BreakerConfig {
         Ok(Self { k, ..self })
     }
 
-    /// The number of requests of a window, the first ones, that are never dropped; by default, 5.
-    pub const fn with_protection(self, protection: u64) -> Self {
-        Self { protection, ..self }
+    /// While the window has at most this many other requests, none is dropped; by default, 5.
+    pub const fn min_requests(self, min_requests: u64) -> Self {
+        Self { min_requests, ..self }
     }
 
     /// The time after which a request is let through, if no request that might have been dropped got through in that time; by
@@ -67,7 +66,7 @@ impl BreakerConfig {
     /// # Errors
     ///
     /// If it is zero: then no request would be dropped.
-    pub const fn with_probe_interval(
+    pub const fn probe_interval(
         self,
         probe_interval: Duration,
     ) -> Result<Self, BreakerConfigError> {
@@ -77,35 +76,11 @@ impl BreakerConfig {
         Ok(Self { probe_interval, ..self })
     }
 
-    /// The window in which requests are counted.
-    #[must_use]
-    pub const fn window(&self) -> &WindowConfig {
-        &self.window
-    }
-
-    /// The number of requests for each accepted one, up to which no request is dropped: finite, and at least 1.
-    #[must_use]
-    pub const fn k(&self) -> f64 {
-        self.k
-    }
-
-    /// The number of requests of a window that are never dropped.
-    #[must_use]
-    pub const fn protection(&self) -> u64 {
-        self.protection
-    }
-
-    /// The time without a request that got through, after which one is let through: more than zero.
-    #[must_use]
-    pub const fn probe_interval(&self) -> Duration {
-        self.probe_interval
-    }
-
     /// The probability with which a request is dropped after `total` others, of which the backend has accepted `accepts`: at
     /// least 0 and below 1, or 1 if the numbers are so large that an `f64` cannot tell it from 1.
     ///
-    /// max(0, (total − protection − k · accepts) / (total + 1)), after the chapter *Handling Overload* of Google's *Site
-    /// Reliability Engineering*. The protection is that of go-zero.
+    /// max(0, (total − min_requests − k · accepts) / (total + 1)), after the chapter *Handling Overload* of Google's *Site
+    /// Reliability Engineering*. `min_requests` is the `protection` of go-zero.
     ///
     /// ```
     /// use leaparray::flow::BreakerConfig;
@@ -119,9 +94,9 @@ impl BreakerConfig {
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
     pub const fn drop_probability(&self, total: u64, accepts: u64) -> f64 {
-        // The protected requests are subtracted as an integer. A negative result means that none is dropped.
-        let unprotected = total.saturating_sub(self.protection) as f64;
-        let too_many = (unprotected - self.k * accepts as f64).max(0.0);
+        // `min_requests` is subtracted as an integer. A negative result means that none is dropped.
+        let beyond = total.saturating_sub(self.min_requests) as f64;
+        let too_many = (beyond - self.k * accepts as f64).max(0.0);
         too_many / (total as f64 + 1.0)
     }
 }
@@ -132,7 +107,7 @@ impl Default for BreakerConfig {
             Ok(window) => window,
             Err(_) => panic!("a quarter of a second divides it"),
         };
-        Self { window: WINDOW, k: 1.5, protection: 5, probe_interval: Duration::from_secs(1) }
+        Self { window: WINDOW, k: 1.5, min_requests: 5, probe_interval: Duration::from_secs(1) }
     }
 }
 
@@ -158,9 +133,9 @@ mod tests {
             let found = config.drop_probability(total, accepts);
             assert!((found - expected).abs() < 1e-12, "{total}, {accepts}: {found}");
         }
-        let huge = config.with_k(f64::MAX).unwrap();
+        let huge = config.k(f64::MAX).unwrap();
         assert!(huge.drop_probability(u64::MAX, u64::MAX).abs() < 1e-12);
-        let all = config.with_protection(u64::MAX);
+        let all = config.min_requests(u64::MAX);
         assert!(all.drop_probability(u64::MAX, 0).abs() < 1e-12);
     }
 }

@@ -110,13 +110,13 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     #[must_use]
     pub fn with_source(config: BreakerConfig, clock: C, random: R) -> Self {
         Self {
-            chance: Chance::new(*config.window()),
+            chance: Chance::new(config.window),
             last_pass: AtomicU64::new(0),
-            probe_nanos: saturating_nanos(config.probe_interval()),
-            back_nanos: saturating_nanos(config.probe_interval().max(config.window().interval())),
+            probe_nanos: saturating_nanos(config.probe_interval),
+            back_nanos: saturating_nanos(config.probe_interval.max(config.window.interval())),
             random,
             config,
-            window: SlidingWindow::with_clock(*config.window(), clock),
+            window: SlidingWindow::with_clock(config.window, clock),
         }
     }
 

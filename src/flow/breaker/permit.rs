@@ -44,7 +44,7 @@ where
     C: Clock,
 {
     breaker: B,
-    is_kept: bool,
+    is_ended: bool,
 }
 
 impl<B, C, R> BreakerPermit<B, C, R>
@@ -78,51 +78,51 @@ where
     /// The permit of a request that was let through.
     #[inline(always)]
     pub(super) const fn of(breaker: B) -> Self {
-        Self { breaker, is_kept: false }
+        Self { breaker, is_ended: false }
     }
 
     /// Reports now that the backend has accepted the request.
     #[inline(always)]
     pub fn accept(mut self) {
-        self.keep(C::now, MetricEvent::Success);
+        self.end(C::now, MetricEvent::Success);
     }
 
     /// The same at `now`.
     #[inline(always)]
     pub fn accept_at(mut self, now: Timestamp) {
-        self.keep(|_| now, MetricEvent::Success);
+        self.end(|_| now, MetricEvent::Success);
     }
 
     /// Reports now that the backend has rejected the request, or failed.
     #[inline(always)]
     pub fn reject(mut self) {
-        self.keep(C::now, MetricEvent::Exception);
+        self.end(C::now, MetricEvent::Exception);
     }
 
     /// The same at `now`.
     #[inline(always)]
     pub fn reject_at(mut self, now: Timestamp) {
-        self.keep(|_| now, MetricEvent::Exception);
+        self.end(|_| now, MetricEvent::Exception);
     }
 
     /// Reports that the request says nothing about the backend: the client has gone away, or the request was never sent. It
     /// is not counted.
     #[inline(always)]
     pub fn ignore(mut self) {
-        self.is_kept = true;
+        self.is_ended = true;
     }
 
     #[inline(always)]
-    fn keep(&mut self, now: impl FnOnce(&C) -> Timestamp, event: MetricEvent) {
+    fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, event: MetricEvent) {
         // Set first: if the clock panics here, it would panic again in `drop`, which aborts the process.
-        self.is_kept = true;
+        self.is_ended = true;
         let now = now(self.breaker.clock());
         self.breaker.count(now, event);
     }
 
     #[cold]
     fn abandon(&mut self) {
-        self.keep(C::now, MetricEvent::Exception);
+        self.end(C::now, MetricEvent::Exception);
     }
 }
 
@@ -133,7 +133,7 @@ where
 {
     #[inline(always)]
     fn drop(&mut self) {
-        if !self.is_kept {
+        if !self.is_ended {
             self.abandon();
         }
     }

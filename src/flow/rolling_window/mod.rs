@@ -19,7 +19,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// use std::time::Duration;
 ///
 /// /// A word, of which only the length is recorded.
-/// struct Word<'a>(&'a str);
+/// struct PackedBucket<'a>(&'a str);
 ///
 /// #[derive(Default)]
 /// struct Longest(AtomicU64);
@@ -45,7 +45,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///     }
 /// }
 ///
-/// impl Rolling for Word<'_> {
+/// impl Rolling for PackedBucket<'_> {
 ///     type Bucket = Longest;
 ///
 ///     fn add_to(self, bucket: &Longest) {
@@ -53,10 +53,10 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///     }
 /// }
 ///
-/// let window = RollingWindow::<Word>::new(WindowConfig::new(3, Duration::from_millis(150))?);
+/// let window = RollingWindow::<PackedBucket>::new(WindowConfig::new(3, Duration::from_millis(150))?);
 /// let now = Timestamp::from_millis(60_000);
-/// window.add_at(now, Word("window"));
-/// window.add_at(now, Word("roll"));
+/// window.add_at(now, PackedBucket("window"));
+/// window.add_at(now, PackedBucket("roll"));
 /// assert_eq!(window.reduce_at(now, 0, |longest, bucket| bucket.total.0.max(longest)), 6);
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```

@@ -9,7 +9,7 @@ use crate::array::Bucket;
 use crate::sync::{AtomicU64, Ordering};
 
 /// A number that a [`SumBucket`] can sum: `u64`, `i64` and `f64`.
-pub trait Number: Copy + Debug + Default + Send + Sync + sealed::Word {}
+pub trait Number: Copy + Debug + Default + Send + Sync + sealed::PackedBucket {}
 
 impl Number for u64 {}
 impl Number for i64 {}
@@ -17,14 +17,14 @@ impl Number for f64 {}
 
 mod sealed {
     /// A number of 64 bits. Zero has no bit set.
-    pub trait Word {
+    pub trait PackedBucket {
         fn to_word(self) -> u64;
         fn from_word(word: u64) -> Self;
         #[must_use]
         fn plus(self, other: Self) -> Self;
     }
 
-    impl Word for u64 {
+    impl PackedBucket for u64 {
         fn to_word(self) -> u64 {
             self
         }
@@ -38,7 +38,7 @@ mod sealed {
         }
     }
 
-    impl Word for i64 {
+    impl PackedBucket for i64 {
         fn to_word(self) -> u64 {
             self.cast_unsigned()
         }
@@ -52,7 +52,7 @@ mod sealed {
         }
     }
 
-    impl Word for f64 {
+    impl PackedBucket for f64 {
         fn to_word(self) -> u64 {
             self.to_bits()
         }

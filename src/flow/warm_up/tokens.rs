@@ -1,8 +1,8 @@
 //! The tokens that tell how cold a service is.
 
 use super::WarmUpConfig;
+use crate::flow::packed_bucket::Layout;
 use crate::flow::permit_window::{Full, PermitWindow, Quota};
-use crate::flow::word::Layout;
 use crate::flow::{Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::WindowConfig;
@@ -139,7 +139,7 @@ impl Tokens {
 
 impl Quota for Tokens {
     #[inline]
-    fn free(&self, number: u64, taken: u64) -> Option<u64> {
+    fn remaining(&self, number: u64, taken: u64) -> Option<u64> {
         // A request for more than a cold service admits is admitted if it is alone.
         let limit = if taken == 0 { self.limit } else { self.limit_in(number) };
         Some(limit.saturating_sub(taken))

@@ -3,7 +3,7 @@
 use super::mask::{Mask, for_each_bit, is_empty, try_for_each_bit};
 use super::slab::slab;
 use super::thread_cell::{State, ThreadCell};
-use crate::sync::{AtomicU32, Lazy, OnceRef, Ordering};
+use crate::sync::{AtomicU32, OnceRef, Ordering, RacyOnce};
 
 /// How many places share one word of a mask.
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 32 };
@@ -29,8 +29,8 @@ pub(crate) struct CellTable {
     /// The depths of the levels in which a group has active places.
     active_levels: Mask,
     /// Apart from the others, since most windows have no more: a read gets by with one pointer.
-    first: Lazy<Group>,
-    more: Lazy<[Lazy<Level>; LEVELS]>,
+    first: RacyOnce<Group>,
+    more: RacyOnce<[RacyOnce<Level>; LEVELS]>,
 }
 
 /// Groups that are made together. The level at depth d has 2^d of them, from the index 2^d on.
@@ -55,8 +55,8 @@ impl CellTable {
             len: AtomicU32::new(0),
             turn: AtomicU32::new(0),
             active_levels: Mask::new(),
-            first: Lazy::new(),
-            more: Lazy::new(),
+            first: RacyOnce::new(),
+            more: RacyOnce::new(),
         }
     }
 
@@ -115,10 +115,10 @@ impl CellTable {
 
     fn make_group(&self, index: usize) -> Option<&Group> {
         let Some(last) = index.checked_ilog2() else {
-            return Some(self.first.get_or_make(Group::new));
+            return Some(self.first.get_or_init(Group::new));
         };
-        let levels = self.more.get_or_make(|| std::array::from_fn(|_| Lazy::new()));
-        let level = levels.get(last as usize)?.get_or_make(|| Level::new(last));
+        let levels = self.more.get_or_init(|| std::array::from_fn(|_| RacyOnce::new()));
+        let level = levels.get(last as usize)?.get_or_init(|| Level::new(last));
         level.groups.get(index - (1 << last))
     }
 
@@ -135,7 +135,7 @@ impl CellTable {
     }
 
     fn levels(&self) -> impl Iterator<Item = &Level> {
-        self.more.get().into_iter().flatten().filter_map(Lazy::get)
+        self.more.get().into_iter().flatten().filter_map(RacyOnce::get)
     }
 
     /// The level of a place, its depth, and the index of the place's group in it; `None` for a place of the

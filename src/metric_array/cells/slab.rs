@@ -3,7 +3,7 @@
 use super::thread_cell::ThreadCell;
 use crate::sync::stall::{self, Point};
 use crate::sync::{
-    AtomicU32, AtomicU64, Lazy, Ordering, SLAB_CHUNK_LEN, lazy_array, process_static,
+    AtomicU32, AtomicU64, Ordering, RacyOnce, SLAB_CHUNK_LEN, lazy_array, process_static,
 };
 
 process_static! {
@@ -27,10 +27,10 @@ process_static! {
 /// and every write of the next one comes after it.
 #[derive(Debug)]
 pub(crate) struct Slab {
-    chunks: [Lazy<Box<[ThreadCell]>>; CHUNKS],
+    chunks: [RacyOnce<Box<[ThreadCell]>>; CHUNKS],
     /// A word for each cell of a chunk, made when a request that entered in a cell of this chunk first ends in another
     /// cell.
-    ended_elsewhere: [Lazy<Box<[EndedElsewhere]>>; CHUNKS],
+    ended_elsewhere: [RacyOnce<Box<[EndedElsewhere]>>; CHUNKS],
     /// How many cells were ever handed out for the first time.
     made: AtomicU32,
     /// `{ tag: 32, index + 1: 32 }`: the top of the stack, or index 0. The tag grows with each
@@ -97,7 +97,7 @@ impl Slab {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| made.checked_add(1))
             .ok()?;
         let (chunk, offset) = place(index)?;
-        let cells = self.chunks.get(chunk)?.get_or_make(|| {
+        let cells = self.chunks.get(chunk)?.get_or_init(|| {
             let (first, len) = span(chunk);
             (first..first + len).map(ThreadCell::new).collect()
         });
@@ -129,7 +129,7 @@ impl Slab {
 
     pub(super) fn make_ended_elsewhere(&self, cell: &ThreadCell) -> Option<&EndedElsewhere> {
         let (chunk, offset) = place(cell.index())?;
-        let words = self.ended_elsewhere.get(chunk)?.get_or_make(|| {
+        let words = self.ended_elsewhere.get(chunk)?.get_or_init(|| {
             let (_, len) = span(chunk);
             (0..len).map(|_| EndedElsewhere::new()).collect()
         });
@@ -144,8 +144,9 @@ impl Slab {
     pub(super) fn memory(&self) -> SlabMemory {
         let made = self.made.load(Ordering::Relaxed) as usize;
         let free = (self.free_len.load(Ordering::Relaxed) as usize).min(made);
-        let cells: usize = self.chunks.iter().filter_map(Lazy::get).map(|chunk| chunk.len()).sum();
-        let words = self.ended_elsewhere.iter().filter_map(Lazy::get);
+        let cells: usize =
+            self.chunks.iter().filter_map(RacyOnce::get).map(|chunk| chunk.len()).sum();
+        let words = self.ended_elsewhere.iter().filter_map(RacyOnce::get);
         let word_bytes: usize = words.map(|chunk| size_of_val::<[_]>(chunk)).sum();
         let bytes = cells * size_of::<ThreadCell>() + word_bytes;
         SlabMemory { in_use: made - free, free, bytes }
@@ -198,8 +199,8 @@ mod tests {
     #[test]
     fn given_cell_is_taken_again() {
         static SLAB: Slab = Slab {
-            chunks: [const { Lazy::new() }; CHUNKS],
-            ended_elsewhere: [const { Lazy::new() }; CHUNKS],
+            chunks: [const { RacyOnce::new() }; CHUNKS],
+            ended_elsewhere: [const { RacyOnce::new() }; CHUNKS],
             made: AtomicU32::new(0),
             free: AtomicU64::new(0),
             free_len: AtomicU32::new(0),

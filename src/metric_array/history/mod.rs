@@ -61,20 +61,20 @@ pub(crate) struct Sealed {
 /// A sealer fills a descriptor and a row that are its own, from the current ones and a cell's counts, and
 /// publishes both by one compare-exchange on `head`: the linearization point. A published descriptor says
 /// which steps complete the publication: the row takes its slot, the cell becomes sealed, and `head`
-/// says *settled*. Every step is a compare-exchange that can succeed once only, so any thread may
+/// says *complete*. Every step is a compare-exchange that can succeed once only, so any thread may
 /// complete them for a publisher that has stalled (helping), and a helper that stalls itself does no
-/// harm later. The next publication begins from a settled head.
+/// harm later. The next publication begins from a complete head.
 ///
 /// # Reading
 ///
-/// A reader takes a settled head, reads rows, totals and cells, and compares the head again after an
+/// A reader takes a complete head, reads rows, totals and cells, and compares the head again after an
 /// acquire fence. If it has not changed, nothing was published in between: rows and totals are of one
 /// moment, and every cell that was seen as bound has stayed bound.
 ///
 /// # Orderings
 ///
 /// - Publishing releases: a thread that acquires the head sees the descriptor and the row filled.
-/// - Each step is a Release, and `head` is settled after all of them.
+/// - Each step is a Release, and `head` is complete after all of them.
 /// - A release fence stands before a row or a descriptor is filled again. It pairs with the readers'
 ///   acquire fence: a reader that sees what is being filled sees that the head has moved on.
 #[derive(Debug)]
@@ -96,23 +96,23 @@ pub(crate) fn validate_reads() {
     fence(Ordering::Acquire);
 }
 
-/// `{ tag: 39, settled: 1, descriptor: 24 }`: the current descriptor, and whether its steps are completed. As a
+/// `{ tag: 39, complete: 1, descriptor: 24 }`: the current descriptor, and whether its steps are completed. As a
 /// number it only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head(u64);
 
 impl Head {
-    const SETTLED: u64 = 1 << INDEX_BITS;
+    const COMPLETE: u64 = 1 << INDEX_BITS;
     /// With descriptor 0, which is empty.
-    const INITIAL: Self = Self(Self::SETTLED);
+    const INITIAL: Self = Self(Self::COMPLETE);
 
     #[inline]
-    const fn is_settled(self) -> bool {
-        self.0 & Self::SETTLED != 0
+    const fn is_complete(self) -> bool {
+        self.0 & Self::COMPLETE != 0
     }
 
-    const fn settled(self) -> Self {
-        Self(self.0 | Self::SETTLED)
+    const fn completed(self) -> Self {
+        Self(self.0 | Self::COMPLETE)
     }
 
     #[inline]
@@ -120,7 +120,7 @@ impl Head {
         index_of(self.0)
     }
 
-    /// The head after this one, not settled.
+    /// The head after this one, not complete.
     const fn next(self, descriptor: u32) -> Self {
         Self(((self.0 >> (INDEX_BITS + 1)) + 1) << (INDEX_BITS + 1) | descriptor as u64)
     }
@@ -150,28 +150,28 @@ impl History {
 
     /// The head, once its steps are completed: by this thread if necessary.
     #[inline]
-    pub(crate) fn settled(&self, cells: &CellTable) -> Head {
+    pub(crate) fn complete_head(&self, cells: &CellTable) -> Head {
         // Acquire: pairs with the Release in `publish` and `take_steps`.
         let head = Head(self.head.load(Ordering::Acquire));
-        if head.is_settled() { head } else { self.settle(cells) }
+        if head.is_complete() { head } else { self.help(cells) }
     }
 
-    /// The head if it is settled.
+    /// The head if it is complete.
     #[inline]
-    pub(crate) fn if_settled(&self) -> Option<Head> {
-        // Acquire: as in `settled`.
+    pub(crate) fn if_complete(&self) -> Option<Head> {
+        // Acquire: as in `complete_head`.
         let head = Head(self.head.load(Ordering::Acquire));
-        head.is_settled().then_some(head)
+        head.is_complete().then_some(head)
     }
 
     #[cold]
-    fn settle(&self, cells: &CellTable) -> Head {
+    fn help(&self, cells: &CellTable) -> Head {
         loop {
             let head = Head(self.head.load(Ordering::Acquire));
-            if head.is_settled() {
+            if head.is_complete() {
                 return head;
             }
-            stall::at(Point::UnsettledSeen);
+            stall::at(Point::IncompleteSeen);
             self.complete(head, cells);
         }
     }
@@ -183,7 +183,7 @@ impl History {
         self.head.load(Ordering::Relaxed) == head.0
     }
 
-    /// The head as a number, settled or not; after [`validate_reads`].
+    /// The head as a number, complete or not; after [`validate_reads`].
     pub(crate) fn stamp(&self) -> u64 {
         self.head.load(Ordering::Relaxed)
     }
@@ -221,7 +221,7 @@ impl History {
         // here on sees that the head has moved on since it was read in its former place.
         fence(Ordering::Release);
         let (head, current) = loop {
-            let head = self.settled(cells);
+            let head = self.complete_head(cells);
             stall::at(Point::HeadRead);
             let current = self.descriptor(head);
             let slot = self.fill(draft, config, current, sealed, &mut spare);
@@ -365,11 +365,12 @@ impl History {
             }
         }
         stall::at(Point::CellSealed);
-        let settled = head.settled();
-        // Release: pairs with the Acquire in `settled`. All steps come first: this thread has taken them, or has found
-        // them taken, and a thread that finds the head settled finds no earlier word in the slot or the cell than this
+        let completed = head.completed();
+        // Release: pairs with the Acquire in `complete_head`. All steps come first: this thread has taken them, or has found
+        // them taken, and a thread that finds the head complete finds no earlier word in the slot or the cell than this
         // thread has found.
-        let _ = self.head.compare_exchange(head.0, settled.0, Ordering::Release, Ordering::Relaxed);
+        let _ =
+            self.head.compare_exchange(head.0, completed.0, Ordering::Release, Ordering::Relaxed);
     }
 
     fn make_row(&self) -> u32 {

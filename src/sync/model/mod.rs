@@ -5,20 +5,20 @@
 //! its place: simpler, and a cross-check, but its lock orders what a real slot does not.
 
 mod indexed_slot;
-mod lazy;
 mod locked_slot;
 mod names;
 mod once_ref;
 mod payload;
+mod racy_once;
 mod shadowed;
 mod slot;
 
 pub(crate) use slot::Slot;
 
-pub(crate) use lazy::Lazy;
 pub(crate) use names::Names;
 pub(crate) use once_ref::OnceRef;
 pub(crate) use payload::{Payload, payload, seen_payload};
+pub(crate) use racy_once::RacyOnce;
 pub(crate) use shadowed::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
 pub use shadowed::{shadow_all_words, show_all_words};
 
@@ -59,10 +59,10 @@ macro_rules! process_static {
 }
 pub(crate) use process_static;
 
-/// An array of [`Lazy`]s in which nothing is made.
+/// An array of [`RacyOnce`]s in which nothing is made.
 macro_rules! lazy_array {
     ($len:expr) => {
-        std::array::from_fn::<_, { $len }, _>(|_| Lazy::new())
+        std::array::from_fn::<_, { $len }, _>(|_| RacyOnce::new())
     };
 }
 pub(crate) use lazy_array;

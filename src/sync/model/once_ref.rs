@@ -2,15 +2,15 @@
 
 use std::ptr;
 
-use super::Lazy;
+use super::RacyOnce;
 
 /// It makes the edges of a releasing store and an acquiring load, as `once_cell`'s does.
 #[derive(Debug)]
-pub(crate) struct OnceRef<'a, T>(Lazy<&'a T>);
+pub(crate) struct OnceRef<'a, T>(RacyOnce<&'a T>);
 
 impl<'a, T> OnceRef<'a, T> {
     pub(crate) fn new() -> Self {
-        Self(Lazy::new())
+        Self(RacyOnce::new())
     }
 
     pub(crate) fn get(&self) -> Option<&'a T> {
@@ -18,6 +18,6 @@ impl<'a, T> OnceRef<'a, T> {
     }
 
     pub(crate) fn set(&self, value: &'a T) -> Result<(), ()> {
-        if ptr::eq(*self.0.get_or_make(|| value), value) { Ok(()) } else { Err(()) }
+        if ptr::eq(*self.0.get_or_init(|| value), value) { Ok(()) } else { Err(()) }
     }
 }

@@ -119,8 +119,8 @@ fn concurrency(suite: &mut Suite, threads: usize) {
 
 fn breaker(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
     let window = config(40, HOUR);
-    let config = BreakerConfig::default().with_window(window).with_protection(0);
-    let config = config.with_probe_interval(THIRTY_YEARS).expect("more than zero");
+    let config = BreakerConfig::default().window(window).min_requests(0);
+    let config = config.probe_interval(THIRTY_YEARS).expect("more than zero");
     // Low draws are dropped, and high ones are not. One that was rejected makes it a matter of chance, and
     // a first one that would be dropped is let through.
     let [healthy, lucky, unlucky] = [0, u32::MAX, 0].map(|draw| {
@@ -153,7 +153,7 @@ impl RandomSource for Always {
 fn limited_entry(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
     // The geometry that is recommended, and more of it than passes in a second; and one in which nothing
     // comes free.
-    let second = *NodeConfig::default().second();
+    let second = *NodeConfig::default().short();
     let most = SlidingWindowLimiter::max_limit(&second);
     let [plenty, used_up] = [(second, most), (config(10, HOUR), 1)].map(|(window, limit)| {
         let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());

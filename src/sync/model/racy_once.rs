@@ -14,14 +14,14 @@ const RACERS: usize = 5;
 /// An index into what the threads have made, swapped in once: it makes the edges of `OnceBox`, whose
 /// pointer it stands for. What was made in vain is kept to the end.
 #[derive(Debug)]
-pub(crate) struct Lazy<T> {
+pub(crate) struct RacyOnce<T> {
     /// One more than the index; 0 for nothing.
     made: AtomicUsize,
     values: Box<[OnceLock<T>; RACERS]>,
     racers: Invisible,
 }
 
-impl<T> Lazy<T> {
+impl<T> RacyOnce<T> {
     pub(crate) fn new() -> Self {
         let values = Box::new([const { OnceLock::new() }; RACERS]);
         Self { made: AtomicUsize::new(0), values, racers: Invisible::new(0) }
@@ -32,7 +32,7 @@ impl<T> Lazy<T> {
         self.values.get(made.checked_sub(1)?)?.get()
     }
 
-    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         if let Some(value) = self.get() {
             return value;
         }

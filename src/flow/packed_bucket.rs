@@ -4,7 +4,7 @@ use crate::time::{Timestamp, WindowConfig};
 
 /// The contents of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct PackedBucket {
     /// The number of the bucket.
     pub(super) number: u64,
     /// A flag of the bucket.
@@ -50,10 +50,10 @@ impl Layout {
     }
 
     #[inline]
-    pub(super) const fn read(self, word: u64) -> Word {
+    pub(super) const fn read(self, word: u64) -> PackedBucket {
         let number = word >> (self.count_bits + 1);
         let flag = word >> self.count_bits & 1 == 1;
-        Word { number, flag, count: word & self.max_count() }
+        PackedBucket { number, flag, count: word & self.max_count() }
     }
 }
 
@@ -70,9 +70,9 @@ mod tests {
             let layout = Layout::of(&config);
             let last = config.bucket_number(Timestamp::MAX);
             let word = layout.word(last, layout.max_count());
-            let read = Word { number: last, flag: false, count: layout.max_count() };
+            let read = PackedBucket { number: last, flag: false, count: layout.max_count() };
             assert_eq!(layout.read(word), read, "{nanos} ns");
-            assert_eq!(layout.read(layout.flagged(word)), Word { flag: true, ..read });
+            assert_eq!(layout.read(layout.flagged(word)), PackedBucket { flag: true, ..read });
             assert!(layout.flagged(word) > word);
             assert!(layout.is_same_bucket(word, layout.word(last, 0)));
             assert!(!layout.is_same_bucket(word, layout.flagged(word)));

@@ -11,14 +11,14 @@ use crate::time::Clock;
 
 /// The totals of resources that are gone.
 #[derive(Debug)]
-pub(crate) struct Departed<C> {
+pub(crate) struct Delisted<C> {
     inbound: MetricTotals,
     outbound: MetricTotals,
     /// Removed resources of which there are still handles: threads may still record in them.
     held: Vec<Arc<Listed<C>>>,
 }
 
-impl<C> Departed<C> {
+impl<C> Delisted<C> {
     pub(crate) fn new() -> Self {
         Self {
             inbound: MetricTotals::default(),
@@ -37,7 +37,7 @@ impl<C> Departed<C> {
     }
 
     /// The totals of the resources of which there are no handles any more.
-    pub(crate) const fn settled(&self, traffic: TrafficType) -> &MetricTotals {
+    pub(crate) const fn reclaimed(&self, traffic: TrafficType) -> &MetricTotals {
         match traffic {
             TrafficType::Inbound => &self.inbound,
             TrafficType::Outbound => &self.outbound,
@@ -45,9 +45,9 @@ impl<C> Departed<C> {
     }
 }
 
-impl<C: Clock + Clone> Departed<C> {
+impl<C: Clock + Clone> Delisted<C> {
     /// Adds the totals of a resource in which no thread can record any more.
-    pub(crate) fn settle(&mut self, listed: &Listed<C>) {
+    pub(crate) fn reclaim(&mut self, listed: &Listed<C>) {
         let settled = match listed.traffic_type() {
             TrafficType::Inbound => &mut self.inbound,
             TrafficType::Outbound => &mut self.outbound,
@@ -56,11 +56,11 @@ impl<C: Clock + Clone> Departed<C> {
     }
 
     /// Settles the removed resources of which there are no handles any more.
-    pub(crate) fn settle_held(&mut self) {
+    pub(crate) fn reclaim_released(&mut self) {
         let held = std::mem::take(&mut self.held);
         for listed in held {
-            if listed.holders().has_settled() {
-                self.settle(&listed);
+            if listed.holders().is_released() {
+                self.reclaim(&listed);
             } else {
                 self.held.push(listed);
             }
@@ -70,8 +70,8 @@ impl<C: Clock + Clone> Departed<C> {
 
 impl<C> Registry<C> {
     /// The resources that are gone, locked.
-    pub(crate) fn departed(&self) -> MutexGuard<'_, Departed<C>> {
+    pub(crate) fn delisted(&self) -> MutexGuard<'_, Delisted<C>> {
         // A panic under this lock leaves no invariant broken, so a poisoned lock is used as it is.
-        self.departed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.delisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,0 +1,59 @@
+//! The number of listed resources, and its maximum.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// A fixed number of capacity. A place is taken before a resource is listed, and given back once it is not listed any more.
+/// So there are never more listed resources than capacity.
+#[derive(Debug)]
+pub(crate) struct Capacity {
+    taken: AtomicU64,
+    max: usize,
+}
+
+impl Capacity {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { taken: AtomicU64::new(0), max }
+    }
+
+    pub(crate) const fn max(&self) -> usize {
+        self.max
+    }
+
+    pub(crate) fn claimed(&self) -> usize {
+        let taken = self.taken.load(Ordering::Relaxed);
+        usize::try_from(taken).unwrap_or(usize::MAX)
+    }
+
+    /// Claims room for one resource; `None` if there is no room.
+    pub(crate) fn claim(&self) -> Option<Claim<'_>> {
+        let max = self.max as u64;
+        // Relaxed, here and in `release`: the read-modify-write decides which thread gets the last room, and orders
+        // nothing else.
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+            (taken < max).then_some(taken + 1)
+        });
+        taken.is_ok().then(|| Claim(self))
+    }
+
+    /// Releases the room of a resource that is not listed any more.
+    pub(crate) fn release(&self) {
+        self.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Claimed room for one resource, released on drop unless it is kept.
+#[derive(Debug)]
+pub(crate) struct Claim<'a>(&'a Capacity);
+
+impl Claim<'_> {
+    /// Keeps the room for a resource that was listed.
+    pub(crate) fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
