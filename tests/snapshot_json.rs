@@ -29,13 +29,13 @@ fn snapshot_is_written_with_its_names_and_read_back() {
             "min_rt_nanos": 7_000_000, "max_rt_nanos": 7_000_000, "max_concurrency": 2,
         },
     });
-    assert_eq!(value["second"], second);
+    assert_eq!(value["short"], second);
     let text = serde_json::to_string(&snapshot).unwrap();
     assert_eq!(serde_json::from_str::<NodeSnapshot>(&text).unwrap(), snapshot);
 }
 
 #[test]
-fn second_and_the_books_are_written_and_read_back() {
+fn second_and_ledger_are_written_and_read_back() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let cursor = SecondsCursor::new();
@@ -47,7 +47,7 @@ fn second_and_the_books_are_written_and_read_back() {
     let value = serde_json::to_value(&seconds).unwrap();
     assert_eq!((&value[0]["pass"], &value[0]["avg_rt_nanos"]), (&json!(1), &json!(7_000_000)));
     assert_eq!(serde_json::from_value::<Vec<SecondMetrics>>(value).unwrap(), seconds);
-    let books = node.ledger();
-    let text = serde_json::to_string(&books).unwrap();
-    assert_eq!(serde_json::from_str::<Ledger<MetricTotals>>(&text).unwrap(), books);
+    let ledger = node.ledger();
+    let text = serde_json::to_string(&ledger).unwrap();
+    assert_eq!(serde_json::from_str::<Ledger<MetricTotals>>(&text).unwrap(), ledger);
 }

@@ -194,7 +194,7 @@ fn refused(window: &SlidingWindow<ManualClock>, seconds: u64, count: u64, limit:
         window.add_at(now, event, 1);
     }
     let start = window.config().bucket_start(now);
-    let current = window.buckets_conditional_at(now, |it| it == start);
+    let current = window.buckets_conditional(now, |it| it == start);
     current.map(|bucket| bucket.totals.sum(MetricEvent::Block)).sum()
 }
 

@@ -1,4 +1,4 @@
-//! The counts of a cell, a row or a part of the books, as plain words.
+//! The counts of a cell, a row or a part of a ledger, as plain words.
 
 use super::event::MetricEvent;
 use super::totals::MetricTotals;

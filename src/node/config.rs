@@ -30,8 +30,7 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A short window that is a [view](crate::SlidingWindow::view) over the array of a long one. They need not be a second
-    /// and a minute.
+    /// A short window that is a [view](crate::SlidingWindow::view) over the array of a long one.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use crate::time::{Clock, Span, Timestamp};
 use crate::window::{SlidingWindow, per_second};
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// The rate of `event` per second over the last second.
+    /// The rate of `event` per second over the short window, by default the last second.
     #[inline]
     pub fn qps(&self, event: MetricEvent) -> f64 {
         self.qps_at(self.clock().now(), event)
@@ -82,7 +82,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         per_second(max, short.config().bucket_len().as_secs_f64())
     }
 
-    /// The sum of `event` over the last minute.
+    /// The sum of `event` over the long window, by default the last minute.
     pub fn long_sum(&self, event: MetricEvent) -> u64 {
         self.long_sum_at(self.clock().now(), event)
     }
@@ -99,7 +99,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// The mean response time over the short window at `now`; `None` if nothing ended in it.
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        self.second_totals(now).avg_rt()
+        self.short_totals(now).avg_rt()
     }
 
     /// The shortest response time of the last second; `None` if nothing ended in it.
@@ -109,7 +109,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// The shortest response time of the short window at `now`; `None` if nothing ended in it.
     pub fn min_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        self.second_totals(now).min_rt()
+        self.short_totals(now).min_rt()
     }
 
     /// The longest response time of the last second; `None` if nothing ended in it.
@@ -119,7 +119,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// The longest response time of the short window at `now`; `None` if nothing ended in it.
     pub fn max_rt_at(&self, now: Timestamp) -> Option<Duration> {
-        self.second_totals(now).max_rt()
+        self.short_totals(now).max_rt()
     }
 
     /// The number of requests in flight: those that have entered and have not ended.
@@ -149,7 +149,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// bucket ago, if as many requests are still in flight then. The result is never higher than the highest concurrency
     /// there was.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
-        self.second_totals(now).max_concurrency()
+        self.short_totals(now).max_concurrency()
     }
 
     /// The totals since the node was made. They only grow.
@@ -178,7 +178,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     }
 
     /// The totals of the short window at `now`.
-    pub(super) fn second_totals(&self, now: Timestamp) -> MetricTotals {
+    pub(super) fn short_totals(&self, now: Timestamp) -> MetricTotals {
         self.totals_between(&self.current().short.span(now))
     }
 

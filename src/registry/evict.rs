@@ -71,7 +71,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// Removes the resource of that name, also if there are handles to it, and returns whether it was listed.
     ///
     /// Existing handles still record in the resource and read it, but look-ups do not find it: the next one lists a new
-    /// resource. The place of the removed one is free at once. Earlier and later records in the removed resource are in the
+    /// resource. The room of the removed one is free at once. Earlier and later records in the removed resource are in the
     /// [lifetime totals](Self::lifetime) of the registry. Its memory is kept until the last handle is dropped and then
     /// the lifetime totals are read or another resource is removed.
     ///

@@ -150,10 +150,9 @@ impl<C: Clock + Clone> Registry<C> {
     ///
     /// # Errors
     ///
-    /// [`RegistryError::Full`] if it is not listed and there is no place for it. While threads race to
-    /// list one name, each of them takes a place until it knows that it has lost: the last place may be
-    /// taken by a thread that is about to list this very name, or to lose that race, or that is taking a resource off
-    /// the list, which may be an earlier one of this name.
+    /// [`RegistryError::Full`] if it is not listed and there is no room for it. While threads race to list one name, each
+    /// of them claims room until it has lost the race. So the last room may belong to a thread that is about to list this
+    /// name, or to lose that race, or that is removing a resource from the list, perhaps an earlier one of this name.
     #[inline]
     pub fn resource(&self, name: &str) -> Result<Resource<C>, RegistryError> {
         match self.get(name) {
@@ -237,7 +236,7 @@ impl<C: Clock + Clone> Registry<C> {
             let Some(claim) = self.capacity.claim() else {
                 match self.clear(name) {
                     Cleared::Listed(resource) => return Ok(resource),
-                    // Its place is free, or about to be.
+                    // Its room is released, or is about to be.
                     Cleared::Gone => continue,
                     Cleared::Nothing => {}
                 }
@@ -262,7 +261,7 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Takes this resource out of the map, unless another thread has done so, and gives its place back.
+    /// Takes this resource out of the map, unless another thread has done so, and releases its room.
     fn unlist(&self, listed: &Arc<Listed<C>>) {
         stall::at(Point::Gone);
         if self.names.remove(listed.name(), listed) {

@@ -160,7 +160,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// The buckets of the window at `now`, from the oldest to the newest, including empty ones. There are fewer than the
     /// sample count only at the beginning of time.
     pub fn buckets_at(&self, now: Timestamp) -> impl Iterator<Item = BucketTotals> {
-        self.buckets_conditional_at(now, |_| true)
+        self.buckets_conditional(now, |_| true)
     }
 
     /// The buckets of [`buckets_at`](Self::buckets_at) whose start `predicate` accepts: Sentinel's `valuesConditional`.
@@ -176,12 +176,12 @@ impl<C: Clock> SlidingWindow<C> {
     /// for second in 60..64 {
     ///     window.add_at(t(second), MetricEvent::Pass, second);
     /// }
-    /// let complete = window.buckets_conditional_at(t(63), |start| start < t(63));
+    /// let complete = window.buckets_conditional(t(63), |start| start < t(63));
     /// let passes = complete.map(|bucket| bucket.totals.sum(MetricEvent::Pass));
     /// assert!(passes.eq([60, 61, 62]));
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
-    pub fn buckets_conditional_at(
+    pub fn buckets_conditional(
         &self,
         now: Timestamp,
         mut predicate: impl FnMut(Timestamp) -> bool,

@@ -59,7 +59,7 @@ fn permits_of_the_future_are_no_idleness() {
 
 /// Looks up, records and lets go, while another thread takes off the list whatever it can.
 #[test]
-fn books_balance_while_others_evict_and_remove() {
+fn counts_balance_while_others_evict_and_remove() {
     const ROUNDS: u64 = 3_000;
     let (registry, _) = registry();
     let (registry, done, gone) = (&registry, &AtomicBool::new(false), &AtomicU64::new(0));

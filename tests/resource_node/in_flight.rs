@@ -186,7 +186,7 @@ fn request_of_a_thread_that_is_ending_is_in_flight() {
 }
 
 #[test]
-fn books_balance_when_threads_enter_and_end_each_others() {
+fn counts_balance_when_threads_end_requests_of_others() {
     const ROUNDS: u64 = 20_000;
     let node = Arc::new(ResourceNode::new(NodeConfig::default()));
     thread::scope(|scope| {

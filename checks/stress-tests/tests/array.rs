@@ -41,7 +41,7 @@ impl Stress {
                 }),
             ],
         );
-        self.check_books();
+        self.check_counts();
     }
 
     fn write(&self, page: &WriterTally) {
@@ -113,7 +113,7 @@ impl Stress {
     }
 
     /// To the unit, when all are through.
-    fn check_books(&self) {
+    fn check_counts(&self) {
         let newest = self.newest();
         let covered = Bounds::new(&self.tally, newest, self.round.samples).covered().clone();
         let mut expected = Ledger::<Marks>::default();

@@ -9,7 +9,7 @@ use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 
 /// How requests have ended, each counted before it does.
 #[derive(Debug, Default)]
-struct Books {
+struct Counts {
     accepted: AtomicU64,
     rejected: AtomicU64,
     dropped: AtomicU64,
@@ -23,7 +23,7 @@ struct Stress {
     round: Round,
     clock: ManualClock,
     breaker: AdaptiveBreaker<ManualClock>,
-    books: Books,
+    counts: Counts,
 }
 
 impl Stress {
@@ -31,7 +31,7 @@ impl Stress {
         let clock = ManualClock::new(Timestamp::from_secs(1));
         let config = BreakerConfig::default().window(round.config()).min_requests(0);
         let breaker = AdaptiveBreaker::with_clock(config, clock.clone());
-        Self { round, clock, breaker, books: Books::default() }
+        Self { round, clock, breaker, counts: Counts::default() }
     }
 
     fn run(&self) {
@@ -41,7 +41,7 @@ impl Stress {
         });
         work(self.round.writers, |writer| self.ask(writer), vec![reader]);
         let ledger = self.breaker.window().ledger().recorded();
-        let Books { accepted, rejected, dropped } = &self.books;
+        let Counts { accepted, rejected, dropped } = &self.counts;
         for (event, booked) in [(Success, accepted), (Exception, rejected), (Block, dropped)] {
             assert_eq!(ledger.sum(event), booked.load(Ordering::Relaxed), "{event:?}");
         }
@@ -52,22 +52,22 @@ impl Stress {
         for turn in writer..writer + self.round.turns as usize / self.round.writers {
             self.clock.advance(BUCKET / self.round.turns_per_bucket);
             let Ok((permit, _)) = self.breaker.try_acquire().into_result() else {
-                count(&self.books.dropped);
+                count(&self.counts.dropped);
                 continue;
             };
             stall();
             match turn % 7 {
                 0 | 1 => {
-                    count(&self.books.accepted);
+                    count(&self.counts.accepted);
                     permit.accept();
                 }
                 2 => permit.ignore(),
                 3 => {
-                    count(&self.books.rejected);
+                    count(&self.counts.rejected);
                     drop(permit);
                 }
                 _ => {
-                    count(&self.books.rejected);
+                    count(&self.counts.rejected);
                     permit.reject();
                 }
             }

@@ -18,7 +18,7 @@ const NAMES: [&str; 3] = ["orders", "users", "search"];
 
 /// What the writers have done, each added before it is done; and done, when it was.
 #[derive(Debug, Default)]
-struct Books {
+struct Counts {
     entered: AtomicU64,
     ended: AtomicU64,
     succeeded: AtomicU64,
@@ -30,7 +30,7 @@ struct Stress {
     round: Round,
     clock: ManualClock,
     registry: Registry<ManualClock>,
-    books: Books,
+    counts: Counts,
     /// Entries that are to end on another thread than the one that let them in.
     under_way: Mutex<Vec<Held>>,
 }
@@ -49,7 +49,7 @@ impl Stress {
         let clock = ManualClock::new(Timestamp::from_secs(1));
         let config = RegistryConfig::default().node(geometry(round.samples));
         let registry = Registry::with_clock(config, clock.clone());
-        Self { round, clock, registry, books: Books::default(), under_way: Mutex::default() }
+        Self { round, clock, registry, counts: Counts::default(), under_way: Mutex::default() }
     }
 
     fn run(&self) {
@@ -67,22 +67,22 @@ impl Stress {
             ],
         );
         self.under_way.lock().unwrap().drain(..).for_each(|entry| self.end(entry, 0));
-        self.check_books();
+        self.check_counts();
     }
 
     fn write(&self, writer: usize) {
         for turn in writer..writer + self.round.turns as usize / self.round.writers / 4 {
             self.clock.advance(BUCKET / 4);
             let resource = self.registry.resource(NAMES[turn % 3]).expect("three are listed");
-            count(&self.books.entered, 1);
+            count(&self.counts.entered, 1);
             let entry = resource.enter_owned();
             stall();
             if turn % 5 == 0 {
                 resource.block();
-                count(&self.books.blocked, 1);
+                count(&self.counts.blocked, 1);
             }
             if turn % 7 == 0 && resource.reserve_next(1, u64::MAX).is_some() {
-                count(&self.books.reserved, 1);
+                count(&self.counts.reserved, 1);
             }
             let other = {
                 let mut under_way = self.under_way.lock().unwrap();
@@ -99,12 +99,12 @@ impl Stress {
         match turn % 3 {
             0 => {
                 entry.success();
-                count(&self.books.succeeded, 1);
+                count(&self.counts.succeeded, 1);
             }
             1 => entry.exception(),
             _ => drop(entry),
         }
-        count(&self.books.ended, 1);
+        count(&self.counts.ended, 1);
     }
 
     fn disturb(&self, turn: u32) {
@@ -117,14 +117,14 @@ impl Stress {
 
     /// What was recorded when it was looked at.
     fn read(&self, cursor: &SecondsCursor, at_least: u64) -> u64 {
-        let ended = self.books.ended.load(Ordering::Relaxed);
+        let ended = self.counts.ended.load(Ordering::Relaxed);
         let lifetime = self.registry.lifetime();
         let recorded = lifetime.sum(Success) + lifetime.sum(Exception);
         assert!(recorded >= ended.max(at_least), "{recorded} of {ended}, {at_least} before");
         for resource in &self.registry {
             let snapshot = resource.snapshot();
             let (concurrency, entered) =
-                (snapshot.concurrency, self.books.entered.load(Ordering::Relaxed));
+                (snapshot.concurrency, self.counts.entered.load(Ordering::Relaxed));
             assert!(concurrency <= entered, "{concurrency} in flight, {entered} have entered");
             for window in [&snapshot.short, &snapshot.long] {
                 let totals = &window.totals;
@@ -137,19 +137,19 @@ impl Stress {
         recorded
     }
 
-    fn check_books(&self) {
+    fn check_counts(&self) {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let lifetime = self.registry.lifetime();
-        let (entered, reserved) = (of(&self.books.entered), of(&self.books.reserved));
-        let exceptions = entered - of(&self.books.succeeded);
-        assert_eq!(of(&self.books.ended), entered);
+        let (entered, reserved) = (of(&self.counts.entered), of(&self.counts.reserved));
+        let exceptions = entered - of(&self.counts.succeeded);
+        assert_eq!(of(&self.counts.ended), entered);
         assert_eq!(
             [Pass, Success, Exception, Block, ReservedPass].map(|event| lifetime.sum(event)),
             [
                 entered + reserved,
-                of(&self.books.succeeded),
+                of(&self.counts.succeeded),
                 exceptions,
-                of(&self.books.blocked),
+                of(&self.counts.blocked),
                 reserved
             ]
         );
@@ -159,7 +159,7 @@ impl Stress {
 }
 
 #[test]
-fn books_of_a_registry_balance() {
+fn counts_of_a_registry_balance() {
     for round in rounds() {
         Stress::new(round).run();
     }

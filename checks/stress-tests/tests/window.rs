@@ -46,7 +46,7 @@ impl<T: Time> Stress<T> {
                 }),
             ],
         );
-        self.check_books();
+        self.check_counts();
     }
 
     /// Each of the lives has its share of the turns.
@@ -137,7 +137,7 @@ impl<T: Time> Stress<T> {
     }
 
     /// To the unit, when all are through.
-    fn check_books(&self) {
+    fn check_counts(&self) {
         let now = self.time.now();
         let ledger = self.window.ledger_at(now);
         let marks = |(number, units)| (number - self.first) * units;

@@ -17,7 +17,7 @@ const REPLACED_EVERY: u64 = 100;
 /// How often it looks which one that is.
 const LOOKED_UP_EVERY: u64 = 30;
 
-/// A window that checks its books at its end.
+/// A window that checks its ledger when it is dropped.
 struct Checked {
     window: SlidingWindow<ManualClock>,
     recorded: AtomicU64,

@@ -113,7 +113,7 @@ impl Comparison<'_> {
         }
 
         let now = Timestamp::from_nanos(self.now);
-        let older: Vec<_> = window.buckets_conditional_at(now, |start| start < now).collect();
+        let older: Vec<_> = window.buckets_conditional(now, |start| start < now).collect();
         let expected = found.into_iter().filter(|bucket| bucket.start < now).collect();
         self.eq(name, "older", "buckets", older, expected);
     }
