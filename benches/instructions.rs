@@ -1,14 +1,15 @@
-//! How many instructions one operation takes, and how many of them are atomic read-modify-writes:
-//! what `.ci/instructions` runs under callgrind.
+//! The number of instructions of each operation, and how many of them are atomic read-modify-writes. `.ci/instructions`
+//! runs this bench under callgrind.
 //!
-//! It runs each operation alone, 2,000 and then 4,000 times. The second run does all that the first
-//! does, setting up and warming up too, and 2,000 operations more: the difference is theirs. No other
-//! thread and no real clock take part in them, so that nothing in it depends on when it runs.
+//! The script runs each operation in a process of its own, 2,000 and then 4,000 times. The second run includes
+//! everything that the first one does, the set-up and the warm-up too, and 2,000 operations more: the difference is the
+//! cost of these. No operation reads a real clock, and only `enter_and_succeed_elsewhere` uses a second thread. So the
+//! numbers of the others do not depend on timing.
 //!
-//! Not counted is the precise clock: how often a reading makes a correction, and how long `quanta`
-//! calibrates, goes by the time that passes. `--bench record` times it.
+//! The precise clock is not counted: the number of its corrections, and the duration of the calibration of `quanta`,
+//! depend on the time that passes. `--bench record` measures it.
 //!
-//! Called in any other way, as by `cargo test` and `cargo bench`, it does each operation twice.
+//! With other arguments, as from `cargo test` and `cargo bench`, each operation runs twice.
 //!
 //! ```console
 //! $ .ci/instructions
@@ -62,7 +63,7 @@ fn repeat<R>(times: u64, op: impl Fn(u64) -> R) {
     }
 }
 
-/// The loop itself, which each of the others includes.
+/// The loop itself, which every other operation includes.
 fn empty_loop(times: u64) {
     repeat(times, |i| i);
 }
@@ -82,8 +83,8 @@ fn enter_and_succeed_at(times: u64) {
     repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
 }
 
-/// Requests that enter on this thread and end on another one. A thousand at a time, so that the threads' waiting
-/// for each other is spread over as many; what it takes to pass an entry on is included.
+/// Requests that enter on this thread and end on another one. They are passed on in batches of 1,000, so that the cost
+/// of waiting for the other thread is spread over as many. The cost of passing an entry on is included.
 fn enter_and_succeed_elsewhere(times: u64) {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW));
     let (to_elsewhere, entries) = mpsc::channel::<Vec<Entry<&ResourceNode<_>, _>>>();
@@ -92,14 +93,14 @@ fn enter_and_succeed_elsewhere(times: u64) {
         scope.spawn(move || {
             for mut batch in entries {
                 batch.drain(..).for_each(|entry| entry.success_at(black_box(NOW)));
-                to_here.send(batch).expect("it is waited for");
+                to_here.send(batch).expect("the first thread waits");
             }
         });
         let mut batch = Vec::with_capacity(1_000);
         for _ in 0..times.div_ceil(1_000) {
             batch.extend((0..1_000).map(|_| node.enter_at(black_box(NOW))));
-            to_elsewhere.send(batch).expect("the thread waits for it");
-            batch = ended.recv().expect("the thread answers");
+            to_elsewhere.send(batch).expect("the other thread waits");
+            batch = ended.recv().expect("the other thread answers");
         }
         drop(to_elsewhere);
     });
@@ -140,7 +141,7 @@ fn ledger_at_2(times: u64) {
     repeat(times, |_| window.ledger_at(black_box(NOW)));
 }
 
-/// A bucket whose counters all threads share: pinned, added to by a read-modify-write, and unpinned.
+/// An add to a bucket whose counters all threads share: it pins the bucket, adds by a read-modify-write, and unpins it.
 fn array_current_bucket(times: u64) {
     let array = LeapArray::<MetricBucket>::new(config(2));
     repeat(times, |_| array.current_bucket(black_box(NOW)).add(Pass, black_box(1)));
@@ -149,9 +150,9 @@ fn array_current_bucket(times: u64) {
 fn token_admitted_at(times: u64) {
     let rate = Rate::new(1, Duration::from_nanos(1)).expect("one a nanosecond");
     let bucket = TokenBucket::with_clock(rate, 1, ManualClock::new(NOW));
-    // The time passes, by as much as a token takes.
+    // The time advances by the time of one token.
     repeat(times, |i| bucket.try_acquire_at(Timestamp::from_nanos(i), 1));
-    assert_eq!(bucket.available_at(Timestamp::from_nanos(times - 1)), 0, "the last was admitted");
+    assert_eq!(bucket.available_at(Timestamp::from_nanos(times - 1)), 0, "the last is admitted");
 }
 
 fn leaky_refused_at(times: u64) {
@@ -164,7 +165,7 @@ fn leaky_refused_at(times: u64) {
 fn sliding_admitted_at(times: u64) {
     let limiter = sliding(times);
     repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
-    assert_eq!(limiter.available_at(NOW), 0, "all were admitted");
+    assert_eq!(limiter.available_at(NOW), 0, "all are admitted");
 }
 
 fn sliding_refused_at(times: u64) {
@@ -178,13 +179,13 @@ fn breaker_refused_at(times: u64) {
     let breaker = AdaptiveBreaker::with_source(config, ManualClock::new(NOW), Lowest);
     for _ in 0..2 {
         let admitted = breaker.try_acquire_at(NOW).map(BreakerPermit::reject);
-        assert!(admitted.is_admitted(), "the first, and a probe");
+        assert!(admitted.is_admitted(), "the first request, and a probe");
     }
     repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(BreakerPermit::ignore));
-    assert_eq!(breaker.window().sum_at(NOW, Block), times, "all were dropped");
+    assert_eq!(breaker.window().sum_at(NOW, Block), times, "all are dropped");
 }
 
-/// Draws the lowest number, which a breaker drops if it drops any.
+/// A source that draws the lowest number, with which a request is dropped if any can be dropped.
 struct Lowest;
 
 impl RandomSource for Lowest {
@@ -205,12 +206,12 @@ fn window(sample_count: u32) -> SlidingWindow<ManualClock> {
     SlidingWindow::with_clock(config(sample_count), ManualClock::new(NOW))
 }
 
-/// A window with a clock that nothing refreshes. To read it is the same work.
+/// A window with a cached clock that no thread refreshes. A read of the clock takes the same instructions.
 fn cached_window() -> SlidingWindow<impl Clock> {
     SlidingWindow::with_clock(config(2), CachedClock::new(ManualClock::new(NOW)))
 }
 
-/// A window that is full as of `NOW`, and has been for one more lap.
+/// A window with counts in every bucket at `NOW`, and in every bucket of the lap before.
 fn filled(sample_count: u32) -> SlidingWindow<ManualClock> {
     let window = window(sample_count);
     for age in (0..2 * sample_count).rev() {

@@ -1,12 +1,12 @@
-//! What a read costs, of a window on its own and beside one thread that keeps recording in it.
+//! The cost of a read of a window, without a writer and beside one thread that records in the window all the time.
 //!
-//! Measured: the sum, the rate, the mean response time and the ledger of 2 × 500 ms; the sum of a
-//! view of 2 × 500 ms over an array of 120; and sum and ledger over all of the 120. The time is
-//! given, except for `qps`, which reads the precise or the cached clock. Beside them: one
-//! `ArcSwapOption::load`, which a read would need for each bucket behind such a pointer.
+//! Measured are the sum, the rate, the mean response time and the ledger of a window of 2 × 500 ms; the sum of a view
+//! of 2 × 500 ms over an array of 120 buckets; and the sum and the ledger of all 120. The caller passes the time,
+//! except to `qps`, which reads the precise or the cached clock. For comparison: one `ArcSwapOption::load`, which a
+//! read would need for each bucket if buckets were behind such pointers.
 //!
-//! The writer records requests, one after the other without a pause, all in the newest bucket: the
-//! worst neighbour there can be for the cache line that the reader needs, and no rollover.
+//! The writer records requests without a pause, all in the newest bucket. For the cache line that the reader needs,
+//! this is the worst case. Where the time is passed, there is no rollover.
 //!
 //! ```console
 //! $ cargo bench --bench read
@@ -36,13 +36,13 @@ fn request_at_now(window: &SlidingWindow) {
     window.record_success_at(NOW, RT);
 }
 
-/// Records one request, by the window's clock.
+/// Records one request, at the time of the window's clock.
 fn request(window: &SlidingWindow<impl Clock>) {
     window.add(Pass, 1);
     window.record_success(RT);
 }
 
-/// A window each of whose buckets as of `NOW` has something in it.
+/// A window with counts in every bucket at `NOW`.
 fn filled(sample_count: u32) -> SlidingWindow {
     let window = common::window(sample_count);
     for age in (0..sample_count).rev() {
@@ -53,7 +53,7 @@ fn filled(sample_count: u32) -> SlidingWindow {
     window
 }
 
-/// Ends the writer when the reader is done, or panics.
+/// Stops the writer when the reader ends or panics.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -62,7 +62,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Does `work` beside a thread that does `write` all the time.
+/// Runs `work` beside a thread that calls `write` all the time.
 fn beside_writer<R>(write: impl Fn() + Sync, work: impl FnOnce() -> R) -> R {
     let (stop, started) = (AtomicBool::new(false), Barrier::new(2));
     thread::scope(|scope| {
@@ -82,7 +82,7 @@ fn row<R>(group: &mut Group<'_>, name: &str, write: impl Fn() + Sync, read: impl
     let reads = |iters| common::on_threads(1, iters, |_| read());
     group.bench_function(BenchmarkId::new(name, "idle"), |bencher| {
         bencher.iter_custom(|iters| {
-            // A window that goes by the clock would be empty after a second of reading.
+            // After a second without a record, a window that reads the clock would be empty.
             write();
             reads(iters)
         });
@@ -103,7 +103,7 @@ fn one_second(group: &mut Group<'_>) {
     let live = common::window(2);
     row(group, "qps, precise", || request(&live), || live.qps(Pass));
     let clock = CachedClock::start(MonotonicClock::new(), Duration::from_millis(1))
-        .expect("one more thread");
+        .expect("a thread starts");
     let live = SlidingWindow::with_clock(*common::window(2).config(), clock);
     row(group, "qps, cached", || request(&live), || live.qps(Pass));
 }
@@ -118,7 +118,7 @@ fn one_minute(group: &mut Group<'_>) {
 }
 
 fn to_compare_with(group: &mut Group<'_>) {
-    // The writer is at something else: what it costs the reader here is the machine's doing.
+    // The writer records in another window: any cost to the reader comes from the machine.
     let elsewhere = filled(2);
     let slot = ArcSwapOption::new(Some(Arc::new(0_u64)));
     row(group, "ArcSwapOption::load", || request_at_now(&elsewhere), || slot.load());

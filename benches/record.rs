@@ -1,9 +1,9 @@
-//! What recording one event costs, on 1, 2 and 4 threads that share one window of 2 × 500 ms.
+//! The cost of recording one event, on 1, 2 and 4 threads that share one window of 2 × 500 ms.
 //!
-//! Measured: `add_at` and `record_success_at` with the time given, `add` and `record_success` with
-//! the precise clock, and `add` with a [`CachedClock`] that is refreshed every millisecond. Beside
-//! them, in the same process, what these are made of: the raw counter of `quanta`, the clocks on
-//! their own, `Instant::now`, a `fetch_add` on one shared counter, and an `ArcSwapOption::load`.
+//! Measured are `add_at` and `record_success_at`, to which the caller passes the time, `add` and `record_success` with
+//! the precise clock, and `add` with a [`CachedClock`] that is refreshed every millisecond. For comparison, in the same
+//! process: the raw counter of `quanta`, the clocks alone, `Instant::now`, a `fetch_add` on one shared counter, and an
+//! `ArcSwapOption::load`.
 //!
 //! The last part of each name is the number of threads. The time is for one operation on one thread,
 //! while the other threads do the same. With more threads than cores, it includes waiting for a core: 4
@@ -61,7 +61,7 @@ fn precise(group: &mut Group<'_>, threads: u32) {
 
 fn cached(group: &mut Group<'_>, threads: u32) {
     let clock = CachedClock::start(MonotonicClock::new(), Duration::from_millis(1))
-        .expect("one more thread");
+        .expect("a thread starts");
     let window = SlidingWindow::with_clock(*common::window(2).config(), clock);
     row(group, "add, cached", threads, || window.add(Pass, black_box(1)));
     row(group, "CachedClock::now", threads, || window.clock().now());
@@ -72,7 +72,7 @@ fn to_compare_with(group: &mut Group<'_>, threads: u32) {
     row(group, "quanta raw", threads, || quanta.raw());
     row(group, "Instant::now", threads, Instant::now);
 
-    // Padded, so that it shares its line with nothing else, as the window's counters do not.
+    // Padded, so that it shares its cache line with nothing else, like the counters of a window.
     let counter = CachePadded::new(AtomicI64::new(0));
     row(group, "fetch_add", threads, || counter.fetch_add(black_box(1), Ordering::Relaxed));
     let slot = ArcSwapOption::new(Some(Arc::new(0_u64)));
@@ -95,25 +95,25 @@ fn requests(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A thread that has used the node, and lives for as long as the sender does.
+/// Starts a thread that uses the node once and then lives until the sender is dropped.
 fn idle_thread(node: &Arc<ResourceNode>) -> Sender<()> {
     let node = Arc::clone(node);
     let (entered, has_entered) = mpsc::channel();
     let (end, ended) = mpsc::channel();
     thread::spawn(move || {
         node.enter().success();
-        entered.send(()).expect("the bench waits for it");
+        entered.send(()).expect("the bench waits");
         let _ = ended.recv();
     });
     has_entered.recv().expect("the thread enters");
     end
 }
 
-/// The time that requests take on the thread on which they enter and on the one on which they end.
+/// Returns the time that the requests take on the thread on which they enter and on the thread on which they end.
 ///
-/// They are handed to another thread, 64 at a time, which ends them, or moves them elsewhere in memory and hands them
-/// back. So in both cases the threads wait for as long, and the thread that ends a request fetches it from the other
-/// one's cache.
+/// The requests are handed to another thread in batches of 64. That thread ends them, or moves them elsewhere in memory
+/// and hands them back. So in both cases the threads wait equally long, and the thread that ends a request fetches it
+/// from the cache of the other thread.
 fn time_requests(node: &ResourceNode, iters: u64, ends_elsewhere: bool) -> Duration {
     type Batch<'a> = Vec<Entry<&'a ResourceNode>>;
     fn end(batch: Batch<'_>) -> Duration {
@@ -138,7 +138,7 @@ fn time_requests(node: &ResourceNode, iters: u64, ends_elsewhere: bool) -> Durat
                 } else {
                     (moved(batch), Duration::ZERO)
                 };
-                sender_back.send(back).expect("the bench waits for it");
+                sender_back.send(back).expect("the bench waits");
             }
         });
         let (mut taken, mut left) = (Duration::ZERO, iters);
@@ -148,7 +148,7 @@ fn time_requests(node: &ResourceNode, iters: u64, ends_elsewhere: bool) -> Durat
             let started = Instant::now();
             let batch = (0..count).map(|_| node.enter()).collect();
             taken += started.elapsed();
-            sender.send(batch).expect("the thread waits for it");
+            sender.send(batch).expect("the thread waits");
             let (batch, taken_elsewhere) = receiver_back.recv().expect("the thread answers");
             taken += taken_elsewhere + end(batch);
         }

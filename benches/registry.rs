@@ -1,12 +1,11 @@
-//! What it costs to look up a known name among 100,000, beside a `std` `HashMap` that is asked for the
-//! same names in turn with it.
+//! The cost of a look-up of a known name among 100,000, compared with a look-up of the same names in a `std` `HashMap`.
 //!
-//! The names are asked for in an order without any order, so that each look-up comes upon memory that
-//! was not used lately: what is compared is how far each has to go for it. The map's values are
-//! `Arc`s of nodes. It is asked for a reference, as `HashMap::get` gives one out, and for a clone of the
-//! `Arc`, which is what can be kept as a `Resource` can.
+//! The names are looked up in a random order, so that each look-up accesses memory that was not used recently, and the
+//! cache misses are compared. The values of the map are `Arc`s of nodes. The map is measured with `HashMap::get`, which
+//! returns a reference, and with a clone of the `Arc`, which can be kept as a `Resource` can.
 //!
-//! Not by criterion: the rounds of the four take turns, and the ratio is of medians of them.
+//! This bench does not use criterion: the rounds of the four ways alternate, and the ratios are ratios of their
+//! medians.
 //!
 //! ```console
 //! $ cargo bench --bench registry
@@ -22,8 +21,8 @@ use leaparray::{ManualClock, NodeConfig, Registry, RegistryConfig, ResourceNode,
 const NAMES: usize = 100_000;
 const NANOS_PER_SEC: f64 = 1e9;
 
-/// How many rounds there are, and how often each goes through all names: once does where nothing is
-/// measured.
+/// The number of rounds, and of passes over all names in a round. Without `--bench`, nothing is measured, and one of
+/// each is enough.
 fn rounds_and_laps() -> (usize, usize) {
     let measures = std::env::args().any(|argument| argument == "--bench");
     if measures { (16, 3) } else { (1, 1) }
@@ -31,7 +30,7 @@ fn rounds_and_laps() -> (usize, usize) {
 
 fn names() -> Vec<String> {
     let mut names: Vec<_> = (0..NAMES).map(|i| format!("GET /service/resource/{i}")).collect();
-    // Fisher and Yates, with numbers of xorshift: the same order each time.
+    // A Fisher-Yates shuffle by xorshift numbers: the same order each time.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     for i in (1..names.len()).rev() {
         state ^= state << 13;
@@ -43,7 +42,7 @@ fn names() -> Vec<String> {
     names
 }
 
-/// Nanoseconds for each name.
+/// The time of one look-up, in nanoseconds.
 fn time<R>(laps: usize, names: &[String], look_up: impl Fn(&str) -> R) -> f64 {
     let start = Instant::now();
     for _ in 0..laps {
@@ -67,15 +66,15 @@ fn main() {
     let mut map = HashMap::new();
     let names = names();
     for name in &names {
-        registry.resource(name).expect("there is a place for each");
+        registry.resource(name).expect("there is room for each");
         let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
         map.insert(name.clone(), Arc::new(node));
     }
 
-    println!("a known name of {NAMES}, in ns, medians, and times `HashMap::get`:");
-    compare("each in turn", &names, &map, &registry);
-    // What all requests ask for, if they do not keep it: nothing has to be fetched.
-    compare("the same again", &vec![names[0].clone(); NAMES], &map, &registry);
+    println!("a known name of {NAMES}: median in ns, and as a multiple of `HashMap::get`:");
+    compare("random order", &names, &map, &registry);
+    // One name, as if all requests look it up and do not keep the resource: all accesses hit the cache.
+    compare("the same name", &vec![names[0].clone(); NAMES], &map, &registry);
 }
 
 fn compare(
@@ -93,7 +92,7 @@ fn compare(
     ];
     let mut rounds = ways.map(|_| Vec::new());
     for round in 0..round_count {
-        // To and fro: each finds in the caches what the one before has left there.
+        // In alternating order, since each way finds the caches as the way before it has left them.
         for turn in 0..ways.len() {
             let way = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
             rounds[way].push(ways[way]());

@@ -1,15 +1,14 @@
-//! What a rollover costs: every operation is the first in its bucket, so that each one seals the
-//! thread's cell into the window's history and binds it to the new bucket.
+//! The cost of a rollover: every operation is the first of its thread in its bucket, so it seals the thread's cell into
+//! the window's history and binds the cell to the new bucket.
 //!
-//! Measured: `add_at` with a time that moves on by one bucket with each operation, at 2 and at 120
-//! buckets, on one thread; and on two threads that meet before every operation and then record in
-//! the same new bucket, so that both cross each rollover. The same for `LeapArray<MetricBucket>`, whose
-//! threads share the counters of a bucket: its rollover replaces the stale wrap. Beside them: an
-//! `add_at` without a rollover, a fresh bucket allocated and stored in an `ArcSwapOption`, and for two
-//! threads the meeting alone.
+//! Measured is `add_at` with a time that advances by one bucket with each operation, with 2 and with 120 buckets: on
+//! one thread, and on two threads that meet before every operation and then record in the same new bucket, so that both
+//! cross each rollover. The same is measured for `LeapArray<MetricBucket>`, where the threads share the counters of a
+//! bucket, and a rollover replaces the stale wrap. For comparison: an `add_at` without a rollover, a fresh bucket that
+//! is allocated and stored in an `ArcSwapOption`, and, for two threads, the meeting alone.
 //!
-//! The last part of each name is the number of threads. Two threads need two idle cores: where
-//! they have to share one, a meeting takes as long as the scheduler lets it.
+//! The last part of each name is the number of threads. Two threads need two idle cores: if they share one core, the
+//! duration of a meeting depends on the scheduler.
 //!
 //! ```console
 //! $ cargo bench --bench rotate
@@ -29,7 +28,7 @@ use leaparray::{LeapArray, MetricBucket, Timestamp};
 
 use common::Group;
 
-/// A place where all threads of a bench meet, round after round.
+/// A barrier at which all threads of a bench meet in each round. They spin at first, and later yield.
 struct Meeting {
     threads: u32,
     arrivals: CachePadded<AtomicU64>,
@@ -40,7 +39,7 @@ impl Meeting {
         Self { threads, arrivals: CachePadded::default() }
     }
 
-    /// Returns when every thread has come to `round`. Rounds are counted from 0; none is left out.
+    /// Returns once every thread has come to `round`. Rounds are counted from 0, and none may be skipped.
     fn meet(&self, round: u64) {
         let all = (round + 1) * u64::from(self.threads);
         let backoff = Backoff::new();
@@ -52,7 +51,7 @@ impl Meeting {
     }
 }
 
-/// Measures `op`, which gets a number that is never the same twice on a thread: the round.
+/// Measures `op`, which gets the number of the round. No thread gets a number twice.
 fn row<R>(group: &mut Group<'_>, name: &str, threads: u32, op: impl Fn(u64) -> R + Sync) {
     let mut rounds = 0;
     group.bench_function(BenchmarkId::new(name, threads), |bencher| {
@@ -65,7 +64,7 @@ fn row<R>(group: &mut Group<'_>, name: &str, threads: u32, op: impl Fn(u64) -> R
 }
 
 fn start_of(round: u64) -> Timestamp {
-    // The end of time is 3.7 · 10¹⁰ rounds away: hours of measuring.
+    // The end of time is 3.7 · 10¹⁰ rounds away, which takes hours.
     Timestamp::from_millis(round * 500)
 }
 

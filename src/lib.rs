@@ -1,8 +1,11 @@
-//! Lock-free sliding-window metrics: what happened in the last second, exactly.
+//! Lock-free sliding-window metrics: exact counts, rates and response times of the last second.
 //!
-//! Request threads record in a [`SlidingWindow`]. Monitors, limiters and breakers read rates, counts and response times of
-//! the last second, or of any other interval, from it. Both are lock-free. Every add is counted in the bucket of its time
-//! and in no other, even if threads rotate buckets or stall at the same time.
+//! Request threads record events in a [`SlidingWindow`]. Monitors, limiters and breakers read counts, rates and
+//! response times from it, over the last second or any other interval. Recording and reading are lock-free. Each event
+//! is counted once, in the bucket of its time, even if threads race or stall while a bucket is replaced.
+//!
+//! The crate is the statistics core of a flow-control library such as [Sentinel](https://github.com/alibaba/Sentinel).
+//! The documentation of an item names its counterpart in Sentinel, if there is one.
 //!
 //! ```
 //! use leaparray::{MetricEvent, SlidingWindow, WindowConfig};
@@ -16,23 +19,25 @@
 //! # Ok::<_, leaparray::ConfigError>(())
 //! ```
 //!
-//! | to | there is |
+//! | to | use |
 //! |---|---|
-//! | count events and response times | [`SlidingWindow`], over a [`WindowConfig`] |
-//! | read another length of the same counts | [`SlidingWindow::view`] |
-//! | know where every count has gone | [`SlidingWindow::ledger`] |
-//! | choose where `now` comes from | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
-//! | know one resource: rates, response times, requests in flight | [`ResourceNode`], entered by [`Entry`] |
-//! | find a resource by its name | [`Registry`], which gives out [`Resource`]s |
-//! | limit, pace and protect on all of that | [`flow`] |
+//! | count events and response times | [`SlidingWindow`], with a [`WindowConfig`] |
+//! | read the same counts over a shorter interval | [`SlidingWindow::view`] |
+//! | account for every count: in the window, expired or late | [`SlidingWindow::ledger`] |
+//! | choose the clock | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
+//! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
+//! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
+//! | limit, pace or drop requests | the controllers in [`flow`] |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
-//! | count something of your own | [`LeapArray`], over any [`Bucket`] |
-//! | know how much memory the threads' counters take | [`CellMemory::current`] |
+//! | count values of your own | [`LeapArray`], over any [`Bucket`] |
+//! | measure the memory of the threads' counters | [`CellMemory::current`] |
 //!
-//! The [`guide`] says how to choose a geometry and a clock, and what a reading means; [`design`]
-//! says how it works, [`correctness`] what is proved, and how to see for yourself.
+//! The [`guide`] explains how to choose a geometry and a clock, and what a reading means. [`design`] explains the
+//! algorithms. [`correctness`] lists what is proved, and how to run the proofs.
 
 #![forbid(unsafe_code)]
+// On docs.rs, which compiles with a nightly toolchain: each item says which feature it needs.
+#![cfg_attr(docsrs, feature(doc_cfg), doc(auto_cfg(hide(doc, doctest))))]
 
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("leaparray needs 64-bit atomics, which this target does not have");
@@ -43,13 +48,19 @@ pub mod guide {
     #![doc = include_str!("../docs/guide.md")]
 }
 
-/// The shape, and the interleavings that it is made for.
+/// The calls of Sentinel, governor and metrics, and their counterparts here.
+#[cfg(any(doc, doctest))]
+pub mod migration {
+    #![doc = include_str!("../docs/migration.md")]
+}
+
+/// The data structures and their protocols, and the interleavings that these handle.
 #[cfg(any(doc, doctest))]
 pub mod design {
     #![doc = include_str!("../docs/design.md")]
 }
 
-/// The promises, the memory orderings, and the proofs with their limits.
+/// The promises, the argument for each, the memory orderings, and the limits of the proofs.
 #[cfg(any(doc, doctest))]
 pub mod correctness {
     #![doc = include_str!("../docs/CORRECTNESS.md")]

@@ -1,6 +1,6 @@
-//! A busy window allocates nothing in steady state, whatever rotates.
+//! A busy window, a node and a limiter allocate nothing in steady state, also when the bucket changes.
 //!
-//! A file of its own: the profiler counts what the whole process allocates.
+//! This is a separate file because the profiler counts the allocations of the whole process.
 
 use std::sync::Barrier;
 use std::thread;
@@ -35,8 +35,8 @@ fn rotate(window: &SlidingWindow<ManualClock>, buckets: u64) {
     }
 }
 
-/// A thread that records in every bucket, and after it one that records in every so many: the cell of
-/// the second stays bound to a bucket for so many rotations of the first.
+/// Records in every bucket on this thread, and then in one of `every` buckets on another thread, whose cell stays bound
+/// to its bucket while the first thread goes on by `every` buckets. Returns how much `measure` grows in steady state.
 fn rotate_on_two_threads(
     window: &SlidingWindow<ManualClock>,
     every: u64,
@@ -57,7 +57,7 @@ fn rotate_on_two_threads(
         for round in 0..200 {
             match round {
                 100 => before = measure(),
-                // Not after the last: the other thread ends, and its cell is abandoned.
+                // Not after the last round: the other thread ends then, and abandons its cell.
                 199 => after = measure(),
                 _ => {}
             }
@@ -65,7 +65,7 @@ fn rotate_on_two_threads(
             turn.wait();
             turn.wait();
             if round % every == 0 {
-                // As many as passes: what `rotate` reads next.
+                // As many successes as passes, as the next `rotate` asserts.
                 window.record_success(Duration::ZERO);
             }
         }
@@ -74,7 +74,7 @@ fn rotate_on_two_threads(
     })
 }
 
-/// Requests that enter and end in so many new buckets, and every look that there is.
+/// Enters and ends requests in `buckets` new buckets, and reads a snapshot and the seconds in each.
 fn enter_and_look(node: &ResourceNode<ManualClock>, cursor: &SecondsCursor, buckets: u32) {
     for _ in 0..buckets {
         node.clock().advance(Duration::from_millis(500));
@@ -96,7 +96,7 @@ fn steady_state_allocates_nothing() {
     rotate(&window(2), 20_000);
     for samples in [1, 2, 10, 120] {
         let window = window(samples);
-        // Every slot is filled, and the memory of two rotations is spare.
+        // After this, every slot has a row, and there is memory for two more publications.
         rotate(&window, 2 * u64::from(samples) + 2);
         let before = blocks();
         rotate(&window, 1_000);
@@ -133,7 +133,7 @@ fn limiters() -> [Box<dyn Limiter>; 4] {
     ]
 }
 
-/// Asks each of them for more than there is, in so many buckets.
+/// Asks each limiter for more permits than it has, in `buckets` buckets.
 fn decide(limiters: &[Box<dyn Limiter>], buckets: u64) {
     for bucket in 0..buckets {
         let now = Timestamp::from_millis(60_000 + bucket * 100);

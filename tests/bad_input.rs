@@ -1,4 +1,4 @@
-//! Input that is wrong, or at the edge of what there is: nothing panics, nothing wraps.
+//! Invalid input, and input at the limits of its range: no panic, and no overflow that wraps around.
 
 use std::thread;
 use std::time::Duration;
@@ -101,13 +101,13 @@ fn both_ends_of_time_are_recorded_and_read_like_any_time() {
         window.clock().advance(Duration::MAX);
     }
     assert_eq!(window.lifetime().sum(PASS), 10);
-    // The last bucket is cut short: counts that are recorded next at the beginning are not in it.
+    // The last bucket is cut short: it does not count records that are then made at the beginning of time.
     for now in [Timestamp::MAX, Timestamp::MIN, Timestamp::MAX, Timestamp::MIN] {
         window.add_at(now, MetricEvent::Block, 1);
     }
     assert_eq!(window.sum_at(Timestamp::MAX, MetricEvent::Block), 2);
     assert_eq!(window.sum_at(Timestamp::MIN, MetricEvent::Block), 2);
-    // The end of time is a bucket too: nothing comes after it, and it is in another slot than the beginning.
+    // No bucket comes after the last one, and it is not in the slot of the first one, so both are still there.
     let ledger = window.ledger_at(Timestamp::MAX);
     assert_eq!((window.sum_at(Timestamp::MAX, PASS), ledger.expired.sum(PASS)), (5, 5));
     assert_eq!(window.sum_at(Timestamp::MIN, PASS), 5);
@@ -138,14 +138,14 @@ fn response_times_of_any_length_keep_a_mean() {
         window.record_rt_at(Timestamp::from_millis(millis), century);
     }
     let now = Timestamp::from_millis(999);
-    assert_eq!(window.avg_rt_at(now), Some(century), "buckets are summed without a bound");
-    assert_eq!(window.sum_at(now, MetricEvent::Rt), u64::MAX, "an event's sum is cut");
-    assert_eq!(window.lifetime().sum(MetricEvent::Rt), u64::MAX, "in totals as well");
+    assert_eq!(window.avg_rt_at(now), Some(century), "the sum of buckets does not saturate");
+    assert_eq!(window.sum_at(now, MetricEvent::Rt), u64::MAX, "the sum of an event saturates");
+    assert_eq!(window.lifetime().sum(MetricEvent::Rt), u64::MAX, "also in totals");
     window.record_rt_at(now, Duration::MAX);
     let cut = Duration::from_nanos(MetricBucket::CEILING);
-    assert_eq!(window.max_rt_at(now), Some(cut), "one response time is cut at 146 years");
+    assert_eq!(window.max_rt_at(now), Some(cut), "a response time is clamped at 146 years");
     assert_eq!(window.min_rt_at(now), Some(century));
-    // Two centuries are more than one bucket can sum: the mean is a lower bound from there on.
+    // The sum of one bucket saturates at 146 years. From there on, the mean is a lower bound.
     let bucket = window.buckets_at(now).last().unwrap().totals;
     assert_eq!((bucket.rt_count(), bucket.avg_rt()), (2, Some(cut / 2)));
 }
@@ -154,7 +154,7 @@ fn response_times_of_any_length_keep_a_mean() {
 fn add_to_a_bucket_whose_slot_has_a_later_one_is_late() {
     let window = window();
     window.add_at(Timestamp::from_secs(100), PASS, 1);
-    // One in the slot of the newest bucket, and one in a slot that has no later bucket.
+    // The first time is in the slot of the newest bucket, the second one in a slot without a later bucket.
     for (millis, count, late) in [(90_000, 10, 10), (90_100, 100, 0)] {
         window.clock().set(Timestamp::from_millis(millis));
         assert_eq!(window.sum(PASS), 0, "no later bucket is read at {millis} ms");
@@ -163,7 +163,7 @@ fn add_to_a_bucket_whose_slot_has_a_later_one_is_late() {
         assert_eq!(window.sum(PASS), count - late, "at {millis} ms");
         assert_eq!(window.ledger().late.sum(PASS) - before, late);
     }
-    // The oldest bucket of the window of 100 s, and the one before it, in the slot of 100 s.
+    // The oldest bucket of the window at 100 s, and the bucket before it, which is in the slot of 100 s.
     for (millis, count) in [(99_100, 1_000), (99_000, 10_000)] {
         window.add_at(Timestamp::from_millis(millis), PASS, count);
     }
@@ -177,7 +177,7 @@ fn add_to_a_bucket_whose_slot_has_a_later_one_is_late() {
 fn add_far_ahead_takes_one_slot_and_no_other() {
     let window = window();
     window.add_at(Timestamp::from_secs(10_000), PASS, 7);
-    // Two laps, bucket by bucket: one in ten is in the slot of the bucket far ahead.
+    // Two laps, bucket by bucket. One bucket of each lap is in the slot of the bucket far ahead.
     for bucket in 1_000..1_020 {
         window.add_at(Timestamp::from_millis(bucket * 100), PASS, 1);
     }
@@ -197,9 +197,9 @@ fn add_within_the_interval_before_the_newest_bucket_is_read_at_its_own_time() {
     window.add_at(earlier, PASS, 10);
     assert_eq!(window.sum_at(earlier, PASS), 10);
     assert_eq!(window.sum_at(Timestamp::from_secs(100), PASS), 11);
-    // The bucket of 99.5 s is the first that is gone.
+    // A record at 100.5 s is in the slot of the bucket of 99.5 s, which is then gone.
     window.add_at(Timestamp::from_millis(100_500), PASS, 100);
-    assert_eq!(window.sum_at(earlier, PASS), 0, "gone, also at a time that covered it");
+    assert_eq!(window.sum_at(earlier, PASS), 0, "gone, also at a time whose window covers it");
     assert_eq!(window.sum_at(Timestamp::from_millis(100_500), PASS), 101);
 }
 
@@ -248,7 +248,7 @@ fn huge_bucket_before_the_newest_one_saturates_the_sum() {
 
 #[test]
 fn huge_counts_of_several_threads_saturate_the_sum() {
-    /// On as many threads, none of which ends before the innermost one has read.
+    /// Adds on `threads` nested threads. No thread ends before the innermost one has read the sum.
     fn add_on_threads(window: &SlidingWindow<ManualClock>, threads: u64) {
         let [before, now] = [0, 100].map(Timestamp::from_millis);
         window.add_at(before, PASS, 0);
@@ -271,7 +271,7 @@ fn read_back_in_time_finds_the_cell_of_an_idle_thread() {
     let [earlier, far_ahead] = [0, 1_500].map(Timestamp::from_millis);
     window.add_at(earlier, PASS, 1);
     thread::scope(|scope| {
-        // In another slot, and so far ahead that the first cell is found idle.
+        // In another slot, and so far ahead that the sweep finds the first cell idle.
         scope.spawn(|| window.add_at(far_ahead, PASS, 10)).join().unwrap();
     });
     assert_eq!(window.sum_at(far_ahead, PASS), 10);

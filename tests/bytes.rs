@@ -1,10 +1,9 @@
-//! The memory of a window of a minute, with 120 buckets of half a second, and of a node, which has such
-//! a window.
+//! The memory of a window of a minute, with 120 buckets of half a second, and of a node with such a window.
 //!
 //! The chunks of the process-wide slab of cells and the threads' caches are left out, since all windows
 //! share them; the cells that the window has in use are counted instead.
 //!
-//! A file of its own: the profiler counts what the whole process allocates.
+//! This is a separate file because the profiler counts the allocations of the whole process.
 
 use std::sync::Barrier;
 use std::thread;
@@ -23,7 +22,7 @@ const BUCKETS: u32 = 120;
 const KIB: usize = 1_024;
 const CELL: usize = 128;
 
-/// The bytes that are allocated beyond the slab, and the number of cells in use.
+/// The bytes that are allocated outside of the slab and the thread caches, and the number of cells in use.
 #[derive(Clone, Copy)]
 struct Memory {
     bytes: usize,
@@ -44,13 +43,13 @@ impl Memory {
     }
 }
 
-/// A window or a node of a minute.
+/// A window of a minute, or a node with such a window.
 trait Subject: Sync {
     const NAME: &str;
 
     fn new() -> Self;
     fn clock(&self) -> &ManualClock;
-    /// Makes a request that succeeds.
+    /// Records a request that succeeds.
     fn record(&self);
     fn passes(&self) -> u64;
 }
@@ -97,15 +96,15 @@ impl Subject for ResourceNode<ManualClock> {
     }
 }
 
-/// Records in a minute of new buckets, in each of them on all of `threads` at once. Says what is
-/// allocated after it, while the threads run: the threads themselves are left out.
+/// Records in each new bucket of a minute, on `threads` threads at once. Returns the memory at the end, while the
+/// threads still run, without the memory of the threads themselves.
 fn minute_on_threads<S: Subject>(subject: &S, threads: u32) -> Memory {
     let (start, turn) = (Memory::now(), Barrier::new(threads as usize + 1));
     thread::scope(|scope| {
         let recorders: Vec<_> = (0..threads)
             .map(|_| {
                 scope.spawn(|| {
-                    // The first wait is over once all threads are there.
+                    // The first wait ends once all threads run.
                     turn.wait();
                     for _ in 0..BUCKETS {
                         turn.wait();
@@ -125,7 +124,7 @@ fn minute_on_threads<S: Subject>(subject: &S, threads: u32) -> Memory {
         }
         let Memory { bytes, cells } = Memory::now();
         turn.wait();
-        // Unlike the end of the scope, this waits until their thread locals are gone.
+        // Unlike the end of the scope, this waits until their thread-locals have been dropped.
         for recorder in recorders {
             recorder.join().unwrap();
         }
@@ -133,7 +132,7 @@ fn minute_on_threads<S: Subject>(subject: &S, threads: u32) -> Memory {
     })
 }
 
-/// Records in a minute of new buckets on this thread.
+/// Records in each new bucket of a minute, on this thread.
 fn minute_here(subject: &impl Subject) -> Memory {
     for _ in 0..BUCKETS {
         subject.clock().advance(BUCKET);
@@ -143,7 +142,7 @@ fn minute_here(subject: &impl Subject) -> Memory {
 }
 
 fn subject_stays_within_its_budget<S: Subject>() {
-    // Allocated once for all windows.
+    // Some memory is allocated once for all windows.
     let other = S::new();
     minute_here(&other);
     minute_on_threads(&other, 2);
@@ -174,9 +173,9 @@ fn subject_stays_within_its_budget<S: Subject>() {
 
     let name = S::NAME;
     println!(
-        "{name}: (bytes, cells): never {never:?}, once {once:?}, a minute {minute:?}, on a second \
-         thread {two:?}, on others one after the other {come_and_go:?}, on 64 threads {many:?}, \
-         which have ended {ended:?}, and once more {again:?}"
+        "{name}: (bytes, cells): never used {never:?}, once {once:?}, for a minute {minute:?}, on a \
+         second thread {two:?}, on others in turn {come_and_go:?}, on 64 threads {many:?}, after \
+         these have ended {ended:?}, after 64 more {again:?}"
     );
     assert_eq!(never.1, 0, "a {name} that was never used has no cell");
     assert!(never.0 <= 512, "a {name} that was never used: {never:?}");
@@ -184,14 +183,14 @@ fn subject_stays_within_its_budget<S: Subject>() {
     assert!(minute.0 <= 15_200, "a {name} that was used for a minute: {minute:?}");
     assert!(two.0 <= 16_000, "a {name} that was used for a minute by two threads: {two:?}");
     assert_eq!(come_and_go, two, "the cell of an ended thread is adopted by the next one");
-    // The goal. 128 bytes of the 160 are the cell.
+    // The budget has 160 bytes for each thread, of which 128 are its cell.
     assert_eq!(many.1, 65, "each thread has one cell");
     let budget = 24 * KIB + 160 * many.1;
     assert!(many.0 <= budget, "a {name} on 64 threads: {many:?}");
-    // Not less: the cells stay with the window, and so do a row and a descriptor for each thread that
-    // sealed while another one did.
+    // The memory does not shrink: the window keeps the cells, and a row and a descriptor for each thread that has
+    // published at the same time as another one.
     assert!(ended.0 <= budget, "a {name} whose threads have ended: {ended:?}");
-    assert_eq!(again.1, ended.1, "64 threads more take no more cells");
+    assert_eq!(again.1, ended.1, "64 further threads take no further cells");
     assert!(again.0 <= budget, "a {name} whose threads have ended again: {again:?}");
 }
 

@@ -1,6 +1,6 @@
-//! How many cells of the process-wide slab are in use.
+//! The number of cells of the process-wide slab that are in use.
 //!
-//! One test, in a file of its own: all windows of the process share the slab.
+//! This is one test in a separate file because all windows of the process share the slab.
 
 use std::thread;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn window_has_one_cell_for_each_thread_until_it_is_dropped() {
     };
     let caches = || CellMemory::current().cache_bytes / cache;
     assert!((64..66).contains(&(cache / 1_024)), "{cache} bytes");
-    // Three times as many as the thread's cache has places for.
+    // Nearly three times as many as a thread cache has places for.
     let windows: Vec<_> = (0..3_000).map(|_| window()).collect();
     for round in 1..=3 {
         for window in &windows {
@@ -49,7 +49,7 @@ fn window_has_one_cell_for_each_thread_until_it_is_dropped() {
     drop(windows);
     assert_eq!(in_use(), 0);
     assert!(CellMemory::current().free >= 3_000);
-    // A request that ends on another thread has words made for the chunk of its cell.
+    // A request that ends on another thread makes the slab allocate words for the chunk of its cell.
     let before = CellMemory::current().bytes;
     let node = ResourceNode::new(NodeConfig::default());
     let end_elsewhere = || {

@@ -1,4 +1,4 @@
-//! Clocks as a window uses them.
+//! The clocks, through the trait by which a window reads them.
 
 use std::sync::Arc;
 use std::thread;
@@ -14,7 +14,7 @@ fn precise_clock_keeps_up_with_the_operating_systems() {
         thread::sleep(pause);
         let (end, to, after) = (Instant::now(), clock.now(), Instant::now());
         let passed = to.saturating_since(from);
-        // Who is preempted in a correction is behind for one hold, 0.3 ms.
+        // If a thread is preempted during a correction, the clock is behind until the next one, by 0.3 ms at most.
         let tolerance = Duration::from_millis(1);
         assert!(passed + tolerance >= end - start, "{passed:?} in {:?}", end - start);
         assert!(passed <= after - before + tolerance, "{passed:?} in {:?}", after - before);
@@ -41,7 +41,7 @@ fn cached_clock_shows_its_source_as_of_the_last_refresh() {
     assert_eq!(clock.now(), Timestamp::from_secs(2));
 }
 
-/// A clock that takes its time.
+/// A clock whose readings take 20 ms.
 struct Slow {
     _source: Arc<()>,
 }
@@ -57,7 +57,7 @@ impl Clock for Slow {
 fn dropped_cached_clock_has_dropped_its_source() {
     let source = Arc::new(());
     let clock = CachedClock::start(Slow { _source: source.clone() }, Duration::ZERO).unwrap();
-    // Its thread is looking at the source by now, and so nearly always.
+    // By now, the thread of the clock is reading the source, as it is nearly all the time.
     thread::sleep(Duration::from_millis(10));
     drop(clock);
     assert_eq!(Arc::strong_count(&source), 1, "the thread still has the source");

@@ -1,4 +1,4 @@
-//! Sentinel's metric log: lines as Sentinel writes them, and every line reads back as itself.
+//! Lines of Sentinel's metric log: they have Sentinel's format, and each line reads back as itself.
 #![cfg(feature = "sentinel-format")]
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn with(change: impl FnOnce(&mut SecondMetrics)) -> SecondMetrics {
     metrics
 }
 
-/// Each field another, so that none can stand for another.
+/// Metrics with a different value in each field, so that swapped fields are noticed.
 fn each_another() -> SecondMetrics {
     with(|of| {
         (of.pass, of.block, of.success, of.exception) = (14, 9, 3, 5);
@@ -42,9 +42,9 @@ fn every_field_has_its_place_in_both_forms() {
     }
 }
 
-/// By Sentinel, in a zone eight hours ahead of UTC.
+/// The first line has the date that Sentinel writes in a time zone eight hours ahead of UTC.
 #[test]
-fn date_is_not_looked_at_and_is_written_in_utc() {
+fn date_is_ignored_when_read_and_written_in_utc() {
     let local = "1564382218000|2019-07-29 14:36:58|/foo/*|4|9|3|0|25|0|2|1";
     let utc = "1564382218000|2019-07-29 06:36:58|/foo/*|4|9|3|0|25|0|2|1";
     assert_eq!(fat(local), fat(utc));
@@ -111,7 +111,7 @@ fn times_are_rounded_down_to_the_millisecond() {
 }
 
 #[test]
-fn no_response_time_is_one_of_zero_where_a_request_ended() {
+fn response_time_is_read_as_zero_only_where_a_request_ended() {
     let short = Some(Duration::from_micros(999));
     for (success, exception, avg_rt, read) in [
         (0, 0, None, None),
@@ -241,7 +241,7 @@ fn error_names_the_field_and_what_stands_there() {
     assert_eq!(
         MetricLine::from_thin("1|2019-07-29 06:36:58|a|0|0|0|0|0|0|0|0"),
         Err(not("pass", "a", 0, count)),
-        "a fat line is no thin one"
+        "a fat line is not a thin line"
     );
 }
 
@@ -250,12 +250,12 @@ fn any_name() -> impl Strategy<Value = String> {
     prop::collection::vec(char, 0..12).prop_map(String::from_iter)
 }
 
-/// Mostly a number that is in order wherever one stands, or else few lines would be read to their end.
+/// Mostly a number that is valid in each numeric field; otherwise, few lines would be read to their end.
 fn any_field() -> impl Strategy<Value = String> {
     prop_oneof![20 => (0..=i32::MAX).prop_map(|number| number.to_string()), 1 => any_name()]
 }
 
-/// Often small, often next to a bound, and now and then anything.
+/// A small number, a number next to a bound, or any number.
 fn any_count() -> impl Strategy<Value = u64> {
     let bounds = [u64::MAX, 1 << 63, 1 << 31].map(|bound| bound - 2..=bound);
     let [largest, long, int] = bounds;
@@ -286,7 +286,7 @@ proptest! {
         prop_assert_eq!(fat(&line.to_string()), Ok(line.clone()));
         prop_assert_eq!(MetricLine::from_thin(&line.thin().to_string()), Ok(line.clone()));
         let again = MetricLine::new(line.resource(), classification, line.metrics());
-        prop_assert_eq!(again, line, "nothing more is lost");
+        prop_assert_eq!(again, line, "a second conversion loses nothing");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Code of the user that panics, wherever the crate calls it: nothing is lost, and nothing stays half done.
+//! Panics in user code that the crate calls: no count is lost, and no operation stays half done.
 
 use std::cell::Cell;
 use std::ops::AddAssign;
@@ -22,7 +22,7 @@ fn panics<R>(act: impl FnOnce() -> R) -> bool {
     catch_unwind(AssertUnwindSafe(act)).is_err()
 }
 
-/// A clock that panics when it is told to.
+/// A clock that panics while `is_broken` is set.
 #[derive(Clone)]
 struct Fragile {
     clock: ManualClock,
@@ -35,7 +35,7 @@ impl Fragile {
         Self { clock, is_broken: Arc::default() }
     }
 
-    /// Whether `act` panics while the clock does.
+    /// Runs `act` while the clock is broken. Returns whether it panics.
     fn breaks<R>(&self, act: impl FnOnce() -> R) -> bool {
         self.is_broken.store(true, Ordering::Relaxed);
         let panicked = panics(act);
@@ -85,7 +85,7 @@ fn request_whose_clock_panics_at_its_end_ends_as_an_exception() {
     ends_once(clock.breaks(|| entry.exception()));
     let entry = node.enter();
     ends_once(clock.breaks(|| drop(entry)));
-    // At the time at which it entered.
+    // The request ends at the time at which it entered.
     let entry = node.enter();
     clock.clock.advance(Duration::from_secs(5));
     ends_once(clock.breaks(|| entry.success()));
@@ -134,7 +134,7 @@ fn limiters_whose_clock_panics_take_nothing() {
         for _ in 0..9 {
             assert!(clock.breaks(|| limiter.try_acquire()), "limiter {number}");
         }
-        // As many as a limiter that was never asked admits.
+        // A limiter that was never asked admits as many.
         let admitted = (0..9).filter(|_| limiter.try_acquire().is_admitted()).count();
         assert_eq!(admitted, [2, 3, 2, 2, 1][number], "limiter {number}");
     }
@@ -180,7 +180,7 @@ fn breaker_whose_random_numbers_panic_counts_nothing() {
             Err(_) => panicked += 1,
         }
     }
-    assert!(panicked > 0, "no number was asked for");
+    assert!(panicked > 0, "no random number was drawn");
     let counted = breaker.window().lifetime();
     assert!(panics(|| breaker.try_acquire()));
     assert_eq!(breaker.window().lifetime(), counted);
@@ -202,18 +202,18 @@ fn closures_that_panic_change_nothing() {
 }
 
 thread_local! {
-    /// How many more steps of a bucket do not panic; `None` if none does.
+    /// The number of steps of a bucket before the step that panics; `None` if no step panics.
     static STEPS_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// One step of a bucket: panics if it is the one that is to panic, and no later one does.
+/// One step of a bucket. If no step is left before the one that panics, this step panics, and later ones do not.
 fn step() {
     let left = STEPS_LEFT.get();
     STEPS_LEFT.set(left.and_then(|left| left.checked_sub(1)));
     assert!(left != Some(0), "this step panics");
 }
 
-/// A bucket each of whose operations is a step.
+/// A bucket whose operations are steps.
 struct FragileBucket(AtomicU64);
 
 #[derive(Clone, Default)]
@@ -248,8 +248,8 @@ impl AddAssign<&Self> for FragileSum {
     }
 }
 
-/// Adds one in each of twelve seconds, some of which are late, and reads the ledger after each. Returns the number of
-/// adds that returned.
+/// Adds one at each of twelve times, one of them behind the others, and reads the ledger after each add. Returns the
+/// number of adds that returned.
 fn add_in_turn(array: &LeapArray<FragileBucket>) -> u64 {
     let seconds = [1, 2, 3, 3, 5, 6, 1, 7, 8, 9, 12, 13].map(Timestamp::from_secs);
     let mut added = 0;
@@ -274,8 +274,8 @@ fn array_whose_bucket_panics_at_any_step_loses_nothing() {
         let has_panicked = STEPS_LEFT.take().is_none();
         let ledger = array.ledger(Timestamp::from_secs(13));
         let total = ledger.in_window.0 + ledger.expired.0 + ledger.late.0;
-        assert_eq!(total, added, "the step {at} has panicked");
-        // The array goes on.
+        assert_eq!(total, added, "with a panic at step {at}");
+        // The array is still usable.
         array.current_bucket(Timestamp::from_secs(14)).0.fetch_add(1, Ordering::Relaxed);
         if !has_panicked {
             break;
@@ -285,7 +285,7 @@ fn array_whose_bucket_panics_at_any_step_loses_nothing() {
     assert!(at > 100, "only {at} steps");
 }
 
-/// A clock that panics when it is told to, where it is cloned.
+/// A clock that panics when it is cloned while `is_broken` is set.
 struct FragileClone {
     clock: ManualClock,
     is_broken: Arc<AtomicBool>,
@@ -321,7 +321,7 @@ fn change_of_the_geometry_that_panics_ends() {
     is_broken.store(true, Ordering::Relaxed);
     assert!(panics(|| registry.reconfigure(changed)));
     is_broken.store(false, Ordering::Relaxed);
-    // The change is over: a resource that is listed with another geometry keeps that.
+    // The change has ended: a resource that is listed with another geometry keeps that geometry.
     assert_eq!(registry.resource_with("users", own).unwrap().config(), &own);
     registry.reconfigure(changed);
     assert_eq!(orders.config(), &changed);

@@ -1,9 +1,10 @@
-//! What 100,000 resources take that are not in use: never used, used once, and used for a minute.
+//! The memory of idle resources: of 100,000 that were never used, used once, or evicted, and of 500 that were used for
+//! a minute.
 //!
-//! The chunks of the process-wide slab of cells are left out, since all windows share them; the cells
-//! that are in use are counted instead.
+//! The chunks of the process-wide slab of cells and the threads' caches are left out, since all windows share them; the
+//! cells that are in use are counted instead.
 //!
-//! A file of its own: the profiler counts what the whole process allocates.
+//! This is a separate file because the profiler counts the allocations of the whole process.
 
 use std::time::Duration;
 
@@ -43,11 +44,11 @@ fn hundred_thousand_idle_resources_stay_within_their_budget() {
 
     clock.advance(BUCKET * 240);
     assert_eq!(registry.evict_idle(BUCKET * 120), RESOURCES);
-    // The table that the names were in.
+    // The table of names is left.
     let evicted = each(RESOURCES);
     let cells = CellMemory::current();
 
-    // All that a resource takes when it has been busy and is not any more.
+    // The memory of a resource that was busy and no longer is.
     let before = bytes();
     for name in &names[..FEW] {
         let resource = registry.resource(name).unwrap();
@@ -58,10 +59,10 @@ fn hundred_thousand_idle_resources_stay_within_their_budget() {
     }
     let minute_long = (bytes() - before) / FEW;
     println!("never used {never}, once {once}, evicted {evicted}, for a minute {minute_long}");
-    println!("once evicted, the slab has {cells:?}, and then {:?}", CellMemory::current());
+    println!("slab: once evicted {cells:?}, at the end {:?}", CellMemory::current());
     assert!(once <= 1_000, "used once: {once} bytes for each");
-    assert!(evicted <= 60, "evicted: {evicted} bytes for each that there was");
-    // But for those of the few entries that the map of names has not freed yet: it frees in batches.
+    assert!(evicted <= 60, "evicted: {evicted} bytes for each former one");
+    // The map of names frees its entries in batches, so a few evicted resources may still have their cells.
     assert!(cells.in_use <= 64, "cells of evicted resources return to the slab: {cells:?}");
     // Each chunk doubles the slab.
     assert!(cells.bytes <= 2 * RESOURCES * CELL, "{cells:?}");

@@ -1,4 +1,4 @@
-//! Rollovers beside a thread in the middle of an operation. `checks/stress-tests` has many of both at once.
+//! Rollovers while a thread has a wrap pinned. `checks/stress-tests` runs many of both at the same time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a window reads, beyond the sums that the oracle checks.
+//! Readings of a window with the numbers written out, in addition to the comparison with the oracle.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A window of so many buckets of 100 ms, made at 10 s.
+/// A window of `samples` buckets of 100 ms, made at 10 s.
 fn window(samples: usize) -> (SlidingWindow<ManualClock>, ManualClock) {
     let clock = ManualClock::new(t(10_000));
     let config = WindowConfig::new(samples, millis(100) * u32::try_from(samples).unwrap()).unwrap();
@@ -40,7 +40,7 @@ fn rates_divide_by_what_the_window_has_seen() {
 #[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
 fn rate_before_the_window_was_made_divides_by_the_interval() {
     let (window, _) = window(10);
-    // History that is played back.
+    // As when history is played back.
     window.add_at(t(500), PASS, 3);
     assert_eq!(window.qps_at(t(500), PASS), 3.0, "before the window was made");
 }
@@ -54,7 +54,7 @@ fn view_divides_by_its_own_interval() {
     assert_eq!(view.qps(PASS), 100.0, "one bucket old");
     clock.advance(millis(300));
     window.add(PASS, 6);
-    assert_eq!(view.qps(PASS), 30.0, "older than the view is long");
+    assert_eq!(view.qps(PASS), 30.0, "older than the view's interval");
     assert_eq!(window.qps(PASS), 40.0, "four buckets old");
 }
 
@@ -83,12 +83,12 @@ fn response_times_are_optional_exact_and_unclamped() {
     let (window, clock) = window(2);
     assert_eq!((window.avg_rt(), window.min_rt(), window.max_rt()), (None, None, None));
     window.record_rt(Duration::ZERO);
-    assert_eq!(window.min_rt(), Some(Duration::ZERO), "a zero is not nothing");
+    assert_eq!(window.min_rt(), Some(Duration::ZERO), "a zero is a response time");
     assert_eq!(window.max_rt(), Some(Duration::ZERO));
     window.record_success(Duration::from_nanos(3));
     clock.advance(millis(100));
     window.record_exception(millis(10_000_000));
-    assert_eq!(window.max_rt(), Some(millis(10_000_000)), "hours are not cut");
+    assert_eq!(window.max_rt(), Some(millis(10_000_000)), "hours are not clamped");
     let nanos = 10_000_000_000_003;
     assert_eq!(window.avg_rt(), Some(Duration::from_nanos(nanos / 3)));
     assert_eq!(window.sum(MetricEvent::Rt), nanos);
@@ -123,7 +123,7 @@ fn concurrency_is_the_highest_of_the_window() {
 }
 
 #[test]
-fn buckets_are_listed_from_the_oldest_an_untouched_one_as_empty() {
+fn buckets_are_listed_from_the_oldest_and_untouched_ones_are_empty() {
     let (window, clock) = window(4);
     window.add(PASS, 1);
     clock.advance(millis(200));
@@ -137,7 +137,7 @@ fn buckets_are_listed_from_the_oldest_an_untouched_one_as_empty() {
     assert_eq!(list(&view), [(9_900, 1), (10_100, 2)]);
     window.add(PASS, 40);
     clock.advance(millis(100));
-    assert_eq!(list(&view), [(10_000, 1), (10_200, 42)], "counted back from the newest");
+    assert_eq!(list(&view), [(10_000, 1), (10_200, 42)], "the view counts back from the newest");
     assert_eq!(view.max_of_single_bucket(PASS), 42);
 }
 
@@ -196,8 +196,7 @@ fn read_back_in_time_finds_what_is_still_in_the_ring() {
         for age in 0..=samples {
             window.add_at(start(age), PASS, 10_u64.pow(age));
         }
-        // The bucket after the last lap has taken the place of the first, whose memory is not used
-        // again yet.
+        // The last bucket is in the slot of the first one, which is gone although its row is still in the slot.
         let expected = (1..samples).map(|age| 10_u64.pow(age)).sum::<u64>();
         assert_eq!(window.sum_at(start(samples - 1), PASS), expected, "{samples} from {first}");
         clock.set(start(samples - 1));
@@ -205,10 +204,10 @@ fn read_back_in_time_finds_what_is_still_in_the_ring() {
     }
 }
 
-/// A clock that is a bucket later at each look.
-struct Hurrying(ManualClock);
+/// A clock that advances by one bucket each time that it is read.
+struct TickingClock(ManualClock);
 
-impl Clock for Hurrying {
+impl Clock for TickingClock {
     fn now(&self) -> Timestamp {
         let now = self.0.now();
         self.0.advance(millis(100));
@@ -220,18 +219,18 @@ impl Clock for Hurrying {
 fn each_operation_looks_at_the_clock_once() {
     let clock = ManualClock::new(t(10_000));
     let config = WindowConfig::new(4, millis(400)).unwrap();
-    let window = SlidingWindow::with_clock(config, Hurrying(clock.clone()));
-    let looks_once = |what: &str, op: &dyn Fn(&SlidingWindow<Hurrying>)| {
+    let window = SlidingWindow::with_clock(config, TickingClock(clock.clone()));
+    let reads_clock_once = |what: &str, op: &dyn Fn(&SlidingWindow<TickingClock>)| {
         let before = clock.now();
         op(&window);
         assert_eq!(clock.now().saturating_since(before), millis(100), "{what}");
     };
-    looks_once("add", &|it| it.add(PASS, 1));
-    looks_once("record_rt", &|it| it.record_rt(millis(1)));
-    looks_once("record_success", &|it| it.record_success(millis(1)));
-    looks_once("record_exception", &|it| it.record_exception(millis(1)));
-    looks_once("record_concurrency", &|it| it.record_concurrency(1));
-    looks_once("sum", &|it| assert_eq!(it.sum(PASS), 0, "more than a lap ago"));
-    looks_once("qps", &|it| assert!(it.qps(MetricEvent::Success) >= 0.0));
-    looks_once("avg_rt", &|it| assert_eq!(it.avg_rt(), None));
+    reads_clock_once("add", &|it| it.add(PASS, 1));
+    reads_clock_once("record_rt", &|it| it.record_rt(millis(1)));
+    reads_clock_once("record_success", &|it| it.record_success(millis(1)));
+    reads_clock_once("record_exception", &|it| it.record_exception(millis(1)));
+    reads_clock_once("record_concurrency", &|it| it.record_concurrency(1));
+    reads_clock_once("sum", &|it| assert_eq!(it.sum(PASS), 0, "added more than a lap ago"));
+    reads_clock_once("qps", &|it| assert!(it.qps(MetricEvent::Success) >= 0.0));
+    reads_clock_once("avg_rt", &|it| assert_eq!(it.avg_rt(), None));
 }

@@ -1,5 +1,5 @@
-//! Threads that come and go, more of them than there are cores, and more windows than a thread's
-//! cache has places for: each add is counted.
+//! Each add is counted, with more threads than cores, with threads that end, and with more windows than a thread cache
+//! has places for.
 
 use std::cell::RefCell;
 use std::sync::Barrier;
@@ -17,7 +17,7 @@ fn window() -> SlidingWindow<ManualClock> {
 
 #[test]
 fn adds_of_more_threads_than_cores_are_counted() {
-    // More than 32, too, so that a read finds cells in more than one group.
+    // Also more than 32, so that a read finds cells in more than one group.
     let threads = (4 * thread::available_parallelism().unwrap().get() + 3).max(40);
     let adds = 2_000;
     let (window, start) = (window(), Barrier::new(threads));
@@ -27,7 +27,7 @@ fn adds_of_more_threads_than_cores_are_counted() {
             scope.spawn(move || {
                 let record = || window.record_success(Duration::from_nanos(number as u64));
                 record();
-                // All of them have a cell.
+                // After this, each thread has a cell.
                 start.wait();
                 for _ in 1..adds {
                     record();
@@ -82,7 +82,7 @@ fn dropped_window_leaves_no_count_to_the_next_one() {
     }
 }
 
-/// Records when the thread that has it ends.
+/// Records when it is dropped, at the end of its thread.
 struct RecordsAtTheEnd(SlidingWindow<ManualClock>);
 
 impl Drop for RecordsAtTheEnd {
@@ -99,7 +99,7 @@ fn add_of_a_thread_that_is_ending_is_counted() {
     let keep = |window: &SlidingWindow<_>| {
         AT_THE_END.with(|it| *it.borrow_mut() = Some(RecordsAtTheEnd(window.clone())));
     };
-    // Thread locals end in the order in which they began, or in the reverse: try both.
+    // Thread-locals are dropped in the order of their initialization or in reverse, so both orders are tested.
     for cache_first in [false, true] {
         let window = window();
         let recorder = window.clone();

@@ -59,7 +59,7 @@ fn time_in_each_unit() {
     assert_eq!(time.as_micros(), 1_540_629_334_619_723);
     assert_eq!(time.as_millis(), 1_540_629_334_619);
     assert_eq!(time.as_secs(), 1_540_629_334);
-    // The first span that is cut.
+    // The shortest span that does not fit.
     let span = Duration::from_nanos(u64::MAX) + Duration::from_nanos(1);
     assert_eq!(Timestamp::MIN.saturating_add(span), Timestamp::MAX);
 }
@@ -75,7 +75,7 @@ fn five_buckets_of_200_keep_the_last_second() {
     for now in (200..=1_188).step_by(200) {
         array.current_bucket(t(now)).add(PASS, 1);
     }
-    // In the order of time; by slot that is 1000, 200, 400, 600, 800.
+    // In the order of time. In the order of slots, it would be 1000, 200, 400, 600, 800.
     assert_eq!(starts(&array, t(1_188)), [200, 400, 600, 800, 1_000]);
     let slots = [200, 400, 600, 800, 1_000].map(|start| array.config().slot(t(start)));
     assert_eq!(slots, [1, 2, 3, 4, 0]);
@@ -90,13 +90,13 @@ fn two_buckets_of_500_swap_in_a_fresh_wrap_a_lap_later() {
     assert_eq!((array.config().slot(t(700)), first.start()), (1, t(500)));
 
     let same = array.current_bucket(t(750));
-    assert!(std::ptr::eq(first, same.in_time().unwrap()), "one wrap for a bucket");
+    assert!(std::ptr::eq(first, same.in_time().unwrap()), "a bucket has one wrap");
 
     let fresh = array.current_bucket(t(1_600));
     assert_eq!((array.config().slot(t(1_600)), fresh.in_time().unwrap().start()), (1, t(1_500)));
     for now in (0..3_000).step_by(100) {
         let sum: u64 = array.values(t(now)).map(|wrap| wrap.bucket().sum(PASS)).sum();
-        assert_eq!(sum, 0, "the count of 500 is gone from the read at {now}");
+        assert_eq!(sum, 0, "no read at {now} has the count of bucket 500");
     }
 }
 
@@ -112,10 +112,10 @@ fn seven_passes_are_read_for_one_interval_and_not_longer() {
 #[test]
 fn previous_bucket_is_the_one_before_if_it_is_there() {
     let array = array(2, 500);
-    assert!(array.previous_bucket(t(700)).is_none(), "nothing before the first");
+    assert!(array.previous_bucket(t(700)).is_none(), "no bucket before the first");
     array.current_bucket(t(700)).add(PASS, 3);
-    assert!(array.previous_bucket(t(700)).is_none(), "nothing before the first");
-    let previous = array.previous_bucket(t(1_200)).expect("one length later");
+    assert!(array.previous_bucket(t(700)).is_none(), "no bucket before the first");
+    let previous = array.previous_bucket(t(1_200)).expect("one bucket later");
     assert_eq!((previous.start(), previous.bucket().sum(PASS)), (t(500), 3));
     assert!(array.previous_bucket(t(700 + 11 * 500)).is_none(), "after a gap");
     assert!(array.previous_bucket(t(0)).is_none(), "at the beginning of time");
@@ -135,7 +135,7 @@ fn predicate_sees_the_starts_of_the_window_and_picks_buckets() {
         })
         .map(|wrap| (wrap.start().as_millis(), wrap.bucket().sum(PASS)))
         .collect();
-    assert_eq!(asked, [400, 600, 800, 1_000, 1_200], "the untouched bucket of 1200 too");
+    assert_eq!(asked, [400, 600, 800, 1_000, 1_200], "also the untouched bucket of 1200");
     assert_eq!(picked, [(400, 400), (800, 800)]);
 }
 
@@ -143,7 +143,7 @@ fn predicate_sees_the_starts_of_the_window_and_picks_buckets() {
 fn ring_of_one_bucket_has_no_previous_one() {
     let array = array(1, 500);
     array.current_bucket(t(700)).add(PASS, 3);
-    // The bucket of 500 is still in the only slot, and has left the window.
+    // The bucket of 500 is still in the only slot, but has left the window.
     assert!(array.previous_bucket(t(1_200)).is_none());
     let window = window(1, 500);
     window.add_at(t(700), PASS, 3);
@@ -162,7 +162,7 @@ fn views_over_twenty_buckets_of_500() {
     let second = window.view(config(1, 1_000)).unwrap();
     assert_eq!(second.sum_at(now, PASS), 2);
     assert_eq!(second.max_of_single_bucket_at(now, PASS), 2);
-    // A view moves on with every bucket of the array.
+    // The view moves by one bucket of the array at a time.
     assert_eq!(second.sum_at(t(10_499), PASS), 1);
 }
 
@@ -185,8 +185,8 @@ fn view_that_does_not_fit_is_refused_with_both_lengths() {
     assert!(window.view(longer).is_err(), "longer than the array");
 }
 
-/// Asks for `count` permits one after the other, with at most `limit` passes in the window; says
-/// how many were refused.
+/// Asks for `count` permits, one after the other, with at most `limit` passes in the window. Returns how many were
+/// refused.
 fn refused(window: &SlidingWindow<ManualClock>, seconds: u64, count: u64, limit: u64) -> u64 {
     let now = Timestamp::from_secs(seconds);
     for _ in 0..count {
@@ -205,7 +205,7 @@ fn fixed_window_admits_a_double_burst_and_a_sliding_one_does_not() {
         assert_eq!(refused(&fixed, seconds, count, 100), 0, "fixed, at {seconds} s");
         assert_eq!(refused(&sliding, seconds, count, 100), refused_by_sliding, "at {seconds} s");
     }
-    assert_eq!(refused(&fixed, 95, 10, 100), 0, "all 200 admitted by the fixed window");
+    assert_eq!(refused(&fixed, 95, 10, 100), 0, "the fixed window has admitted all 200");
     assert_eq!(sliding.config().bucket_start(t(35_000)), t(30_000));
 }
 

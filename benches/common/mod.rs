@@ -1,4 +1,4 @@
-//! What the benches share: how long they measure, and threads that start together.
+//! Helpers of the benches: the duration of a measurement, and threads that start together.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -13,8 +13,8 @@ pub(crate) type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
 pub(crate) const BUCKET_LEN: Duration = Duration::from_millis(500);
 
-/// A group in which all samples are equally long: of a short sample, most would pass before the
-/// last of its threads has woken up.
+/// A group in which all samples are equally long: most of a short sample would pass before the last of its threads has
+/// woken up.
 pub(crate) fn group<'a>(criterion: &'a mut Criterion, name: &str) -> Group<'a> {
     let mut group = criterion.benchmark_group(name);
     group
@@ -25,19 +25,17 @@ pub(crate) fn group<'a>(criterion: &'a mut Criterion, name: &str) -> Group<'a> {
     group
 }
 
-/// A window of so many buckets of half a second.
+/// A window of `sample_count` buckets of half a second.
 pub(crate) fn window(sample_count: u32) -> SlidingWindow {
     let interval = BUCKET_LEN * sample_count;
     SlidingWindow::new(WindowConfig::new(sample_count as usize, interval).expect("half seconds"))
 }
 
-/// Has each of so many threads do `op` for the numbers `0..iters`, and returns the mean of the
-/// threads' own times.
+/// Calls `op` with the numbers `0..iters` on each of `threads` threads, and returns the mean of the threads' times.
 ///
-/// Each time runs from the common release to that thread's last operation, so that what criterion
-/// makes of it is the time that one operation takes one thread while the others are at it too.
-/// Starting the threads is not in it; waiting for a core is, where there are more threads than
-/// cores.
+/// The time of a thread runs from the common start to the end of its last operation. So criterion reports the time of
+/// one operation on one thread while the other threads do the same. It does not include the start of the threads. If
+/// there are more threads than cores, it includes waiting for a core.
 pub(crate) fn on_threads<R>(threads: u32, iters: u64, op: impl Fn(u64) -> R + Sync) -> Duration {
     let release = Barrier::new(threads as usize);
     let run = || {

@@ -1,4 +1,4 @@
-//! What stands before a route: who may go ahead, when, and who not.
+//! The gate of a route, which decides whether a request goes ahead, and when.
 
 use std::sync::Arc;
 use std::thread;
@@ -14,13 +14,13 @@ use tokio::time::sleep;
 
 use crate::route::Route;
 
-/// How long a request may be held up by `--pace`.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// The longest time that `--pace` makes a request wait.
+const MAX_WAIT: Duration = Duration::from_millis(500);
 
-/// One for each route.
+/// The gates of all routes, in the order of [`Route::ALL`].
 pub(crate) type Gates = [Gate; Route::COUNT];
 
-/// A resource, and what decides on the requests to it. One clock reading both decides and records.
+/// A resource, and the control of the requests to it. The decision and the record use one reading of the clock.
 pub(crate) struct Gate {
     resource: Resource,
     control: Control,
@@ -34,35 +34,36 @@ enum Control {
 }
 
 impl Gate {
-    /// Lets everybody in.
+    /// A gate that admits every request.
     pub(crate) const fn open(resource: Resource) -> Self {
         Self { resource, control: Control::Open }
     }
 
-    /// Refuses what is above so many in any window as long as the resource's short one.
+    /// A gate that admits at most `limit` requests in any window as long as the resource's short window.
     pub(crate) fn limit(resource: Resource, limit: u32) -> Result<Self, LimitError> {
         let (second, clock) = (*resource.config().short(), resource.clock().clone());
         let limiter = SlidingWindowLimiter::with_clock(second, limit.into(), clock)?;
         Ok(Self { resource, control: Control::Limit(limiter) })
     }
 
-    /// Lets so many in a second, evenly spaced, and holds the others up.
+    /// A gate that admits `permits` requests a second, evenly spaced. The others wait, or are refused if they would
+    /// wait longer than [`MAX_WAIT`].
     pub(crate) fn pace(resource: Resource, permits: u32) -> Result<Self, RateError> {
         let rate = Rate::new(permits.into(), Duration::from_secs(1))?;
-        let bucket = LeakyBucket::with_clock(rate, PATIENCE, resource.clock().clone());
+        let bucket = LeakyBucket::with_clock(rate, MAX_WAIT, resource.clock().clone());
         Ok(Self { resource, control: Control::Pace(bucket) })
     }
 
-    /// Refuses requests, by chance, while fewer than one in `k` succeeds.
+    /// A gate that refuses requests, by chance, while fewer than one in `k` succeed.
     pub(crate) fn breaker(resource: Resource, k: f64) -> Result<Self, BreakerConfigError> {
         let config = BreakerConfig::default().k(k)?;
         let breaker = AdaptiveBreaker::with_clock(config, resource.clock().clone());
         Ok(Self { resource, control: Control::Break(Arc::new(breaker)) })
     }
 
-    /// Lets a request in, perhaps after a while, or refuses it with a status.
+    /// Admits a request, perhaps after a wait, or refuses it with a status.
     ///
-    /// Who waits is under way already, and what it waits is part of its response time.
+    /// A request that waits is in flight, and the wait is part of its response time.
     pub(crate) async fn admit(&self) -> Result<Admitted, StatusCode> {
         let (resource, now) = (&self.resource, self.resource.clock().now());
         let decision = match &self.control {
@@ -81,7 +82,7 @@ impl Gate {
     }
 }
 
-/// For those who come too often, and where it is not their fault.
+/// The status of a refusal: 503 if the backend fails, 429 if there are too many requests.
 const fn status(refusal: Refusal) -> StatusCode {
     match refusal.reason {
         Reason::Failing => StatusCode::SERVICE_UNAVAILABLE,
@@ -89,7 +90,7 @@ const fn status(refusal: Refusal) -> StatusCode {
     }
 }
 
-/// A request that was let in. One that goes away is an exception of its resource.
+/// An admitted request. If it is dropped without an outcome, it counts as an exception of its resource.
 pub(crate) struct Admitted {
     entry: Entry<Resource>,
     report: Report,
@@ -121,8 +122,9 @@ impl From<(Entry<Resource>, OwnedPermit)> for Admitted {
 
 type OwnedPermit = BreakerPermit<Arc<AdaptiveBreaker>>;
 
-/// What is owed to the breaker, if there is one: a rejection, if the handler panics, and nothing, if the client
-/// goes away. So a backend that hangs until clients do is not seen: that is for a time-out.
+/// The report to the breaker, if there is one. If it is dropped, it reports a rejection if the handler panics, and
+/// nothing if the client goes away. So the breaker does not notice a backend that hangs until clients go away; that
+/// would need a timeout.
 struct Report(Option<OwnedPermit>);
 
 impl Report {

@@ -1,23 +1,23 @@
-//! A reading as a JSON object, in one line.
+//! A reading as a JSON object, on one line.
 
 use leaparray::{NodeSnapshot, Timestamp};
 use serde::Serialize;
 
 use crate::reading::{Reading, Row};
 
-/// The object, and the end of its line.
+/// The reading as a JSON object, with a line break at the end.
 pub(crate) fn object(reading: &Reading) -> String {
     let object = Object {
         timestamp: reading.total.snapshot.timestamp,
         resources: reading.resources.iter().map(Member::of).collect(),
         total: Member::of(&reading.total),
     };
-    let mut line = serde_json::to_string(&object).expect("names and numbers can be written");
+    let mut line = serde_json::to_string(&object).expect("names and numbers can be serialized");
     line.push('\n');
     line
 }
 
-/// Times are in nanoseconds, as in the snapshots.
+/// The JSON object of a reading. Times are in nanoseconds, as in the snapshots.
 #[derive(Serialize)]
 struct Object<'a> {
     timestamp: Timestamp,
@@ -25,7 +25,7 @@ struct Object<'a> {
     total: Member<'a>,
 }
 
-/// A snapshot, and what follows from it: a reader of the line need not divide.
+/// A snapshot, and the rates and the mean that follow from it, so that a reader of the line need not divide.
 #[derive(Serialize)]
 struct Member<'a> {
     name: &'a str,
@@ -34,7 +34,7 @@ struct Member<'a> {
     snapshot: &'a NodeSnapshot,
 }
 
-/// Per second, over the last second.
+/// Rates per second, over the last second.
 #[derive(Serialize)]
 struct Rates {
     pass: f64,

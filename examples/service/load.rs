@@ -1,4 +1,4 @@
-//! The bundled client: real requests over real connections, and its own count of the answers.
+//! The bundled client: sends requests over loopback connections, and counts the answers.
 
 use std::error::Error;
 use std::iter;
@@ -17,9 +17,8 @@ use tokio::time::timeout;
 use crate::route::Route;
 use crate::tally::{Ending, Tally};
 
-/// How long a request may take. No request is given up but one that a broken service would leave
-/// unanswered for ever.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The timeout of a request. Only a broken service reaches it, by never answering.
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 type Answer = Result<u16, Box<dyn Error + Send + Sync>>;
 
@@ -36,7 +35,7 @@ impl Load {
         Self { stop, connections: (0..connections).map(drive).collect() }
     }
 
-    /// Sends no more, finishes the requests under way, and gives what the client counted.
+    /// Sends no further requests, waits for those in flight, and returns the client's counts.
     pub(crate) async fn stop(self) -> Tally {
         self.stop.send_replace(true);
         let mut sum = Tally::default();
@@ -47,7 +46,7 @@ impl Load {
     }
 }
 
-/// One connection: one request after the other, round the routes.
+/// Sends one request after the other over one connection, to each route in turn.
 async fn drive(address: SocketAddr, first: usize, stopped: watch::Receiver<bool>) -> Tally {
     let client = Client::builder(TokioExecutor::new()).build_http();
     let mut tally = Tally::default();
@@ -55,11 +54,11 @@ async fn drive(address: SocketAddr, first: usize, stopped: watch::Receiver<bool>
         if *stopped.borrow() {
             break;
         }
-        let answer = timeout(PATIENCE, request(&client, address, route)).await;
-        match answer.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}").into())) {
+        let answer = timeout(MAX_WAIT, request(&client, address, route)).await;
+        match answer.unwrap_or_else(|_| Err(format!("no answer within {MAX_WAIT:?}").into())) {
             Ok(status) => tally.count(route, Ending::Status(status)),
             Err(error) => {
-                // Already a difference: once is enough.
+                // A broken request is already a difference, so this connection ends.
                 tally.count(route, Ending::Broken(with_causes(&*error)));
                 break;
             }

@@ -1,13 +1,13 @@
-//! A real HTTP service that records every request through `leaparray`, and at the end compares
-//! what it recorded, count by count, with what was counted without it.
+//! An HTTP service that records every request through `leaparray`. At the end, it compares each count with a count that
+//! was made without the crate.
 //!
 //! ```text
-//! cargo run --release --example service                # ten seconds of the bundled client
+//! cargo run --release --example service                # with the bundled client, for ten seconds
 //! cargo run --release --example service -- --no-load   # for wrk, ab or curl, until Ctrl-C
-//! cargo run --release --features serde --example service -- --json   # for a program to read
+//! cargo run --release --features serde --example service -- --json   # JSON for a program to read
 //! ```
 //!
-//! Exit code 0: every count is equal; 1: not so; 2: it could not start.
+//! Exit codes: 0 if every count is equal; 1 if a count differs, or the service failed; 2 if it could not start.
 
 mod gate;
 mod interrupt;
@@ -42,38 +42,38 @@ use crate::reconcile::reconcile;
 use crate::route::Route;
 use crate::server::Server;
 
-/// An HTTP service on loopback, its metrics once a second, and a reconciliation of every count.
+/// Serves HTTP on loopback, prints metrics once a second, and reconciles every count at the end.
 #[derive(Parser)]
 #[command(name = "service", version)]
 struct Args {
-    /// How long the bundled client sends
+    /// For how many seconds the bundled client sends requests
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// How many connections the bundled client sends over
+    /// How many connections the bundled client uses
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
-    /// How many requests /limited lets pass in any ten buckets of 100 ms; it refuses the others
+    /// How many requests /limited admits in any ten buckets of 100 ms; it refuses the others
     #[arg(long, value_name = "REQUESTS", default_value_t = 300)]
     limit: u32,
-    /// How many requests /fast lets pass in a second, evenly spaced; the others wait
+    /// How many requests /fast admits in a second, evenly spaced; the others wait
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..))]
     pace: Option<u32>,
-    /// Protect what /failing asks, of which a third fails: refuse by chance while fewer than one in K
-    /// succeeds
+    /// Protect the backend of /failing, which fails a third of its requests: refuse requests by chance while
+    /// fewer than one in K succeed
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = "1.2")]
     breaker: Option<f64>,
-    /// The port to listen on; 0 takes any that is free
+    /// The port to listen on; 0 takes any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Wait for load from outside, until Ctrl-C
+    /// Do not start the bundled client, and serve until Ctrl-C
     #[arg(long, conflicts_with_all = ["seconds", "connections"])]
     no_load: bool,
-    /// Print a JSON object a second, and all else on stderr; needs the feature serde
+    /// Print a JSON object a second, and all other output on stderr; needs the feature serde
     #[arg(long)]
     json: bool,
 }
 
-/// Snapshots can be serialized with the feature only.
+/// How readings are printed as JSON; `None` without the feature, which makes snapshots serializable.
 #[cfg(feature = "serde")]
 const JSON: Option<Show> = Some(json::object);
 #[cfg(not(feature = "serde"))]
@@ -118,12 +118,12 @@ async fn main() -> ExitCode {
     }
 }
 
-/// How readings are printed; `None` if this was built without it.
+/// How readings are printed; `None` if the program was built without that format.
 fn show(args: &Args) -> Option<Show> {
     if args.json { JSON } else { Some(table::table) }
 }
 
-/// Whether every count was equal.
+/// Runs the service to its end. Returns whether every count was equal.
 async fn run(
     args: &Args,
     show: Show,
@@ -137,7 +137,7 @@ async fn run(
     let mut printed = say(args, &greeting(args, address));
     let load = (!args.no_load).then(|| Load::start(address, args.connections));
 
-    // The reading comes before the end of the time: the last second is shown too.
+    // The readings are polled before the end of the time, so that the last second is printed too.
     tokio::select! {
         biased;
         error = monitor::print_readings(&metrics.registry, show) => printed = Err(error),
@@ -149,21 +149,21 @@ async fn run(
         Some(load) => Some(load.stop().await),
         None => None,
     };
-    let reckoning = reconcile(metrics, &server.stop().await, client.as_ref());
-    let printed = printed.and_then(|()| say(args, &reckoning.report));
-    for difference in &reckoning.differences {
+    let reconciliation = reconcile(metrics, &server.stop().await, client.as_ref());
+    let printed = printed.and_then(|()| say(args, &reconciliation.report));
+    for difference in &reconciliation.differences {
         complain(format_args!("difference: {difference}"));
     }
     match printed {
-        // Whoever read the output has seen enough.
+        // A broken pipe is no failure: the reader of the output has closed it.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(io::Error::other(format!("cannot write to stdout: {error}")))
         }
-        _ => Ok(reckoning.differences.is_empty()),
+        _ => Ok(reconciliation.differences.is_empty()),
     }
 }
 
-/// What stands before each route.
+/// The gates of all routes.
 fn gates(args: &Args, metrics: &Metrics) -> Result<Gates, Box<dyn Error>> {
     let of = |route| metrics.of(route).clone();
     let fast = match args.pace {
@@ -188,17 +188,17 @@ async fn time_is_up(args: &Args) {
 fn greeting(args: &Args, address: SocketAddr) -> String {
     let urls = Route::ALL.map(|route| format!("  http://{address}{route}\n")).concat();
     let end = if args.no_load {
-        "Ctrl-C ends it".to_owned()
+        "press Ctrl-C to stop".to_owned()
     } else {
         format!("{} connections for {} s", args.connections, args.seconds)
     };
     format!("listening on {address}\n{urls}{end}\n")
 }
 
-/// Help and version as they are; what is wrong with the arguments, in one line.
+/// Prints help and version as they are, and an error in the arguments on one line.
 fn explain(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // Nobody reads it: nothing to be done.
+        // Fails only if stdout is closed, so there is no reader.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
@@ -208,10 +208,10 @@ fn explain(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Prints what is for people: beside the JSON, not in it.
+/// Prints text for people: on stdout, or on stderr if stdout has the JSON.
 fn say(args: &Args, text: &str) -> io::Result<()> {
     if args.json {
-        // As in `complain`.
+        // Ignored, as in `complain`.
         let _ = io::stderr().write_all(text.as_bytes());
         return Ok(());
     }
@@ -219,6 +219,6 @@ fn say(args: &Args, text: &str) -> io::Result<()> {
 }
 
 fn complain(line: impl Display) {
-    // Where stderr is closed, the exit code has to do.
+    // If stderr is closed, only the exit code tells that there was an error.
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! The monitor: once a second, what the registry shows.
+//! The monitor, which prints a reading of the registry once a second.
 
 use std::io::{self, Write};
 use std::time::Duration;

@@ -1,18 +1,18 @@
-//! One look at the registry: what there is to show.
+//! A reading of the registry, to be printed.
 
 use std::time::Duration;
 
 use leaparray::{NodeSnapshot, Registry, Timestamp};
 
-/// All resources as they were at one moment, and their total.
+/// The snapshots of all resources at one time, and their total.
 pub(crate) struct Reading {
     pub(crate) since_start: Duration,
-    /// By name.
+    /// Sorted by name.
     pub(crate) resources: Vec<Row>,
     pub(crate) total: Row,
 }
 
-/// What one name had.
+/// The snapshot of a resource, or of the total, with its name.
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) snapshot: NodeSnapshot,
@@ -22,8 +22,8 @@ pub(crate) struct Row {
 pub(crate) type Show = fn(&Reading) -> String;
 
 impl Reading {
-    /// One `now` for the whole of it: every row is of the same second. Recording goes on meanwhile, so
-    /// that the total, read last, may have some more than the rows.
+    /// Reads all resources, and their total, at `now`, so that every row is of the same second. Requests are recorded
+    /// in the meantime, so the total, which is read last, may have a few more of them than the rows.
     pub(crate) fn of(registry: &Registry, start: Timestamp, now: Timestamp) -> Self {
         let row = |name: &str, snapshot| Row { name: name.to_owned(), snapshot };
         let mut resources: Vec<_> = registry

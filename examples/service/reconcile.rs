@@ -1,4 +1,4 @@
-//! The reckoning: what the nodes recorded against what was counted without them.
+//! The reconciliation: compares the counts of the nodes with counts that were made without them.
 
 use std::fmt::{Display, Write as _};
 
@@ -8,40 +8,44 @@ use crate::metrics::Metrics;
 use crate::route::Route;
 use crate::tally::Tally;
 
-/// What was compared, ready to print, and every difference that was found, a line each.
-pub(crate) struct Reckoning {
+/// The result of the comparison: a report to print, and a line for each difference.
+pub(crate) struct Reconciliation {
     pub(crate) report: String,
     pub(crate) differences: Vec<String>,
 }
 
-/// Compares all counts. The service must have stopped: nothing is recorded meanwhile.
-pub(crate) fn reconcile(metrics: &Metrics, server: &Tally, client: Option<&Tally>) -> Reckoning {
+/// Compares all counts. The service must have stopped, so that no request is recorded at the same time.
+pub(crate) fn reconcile(
+    metrics: &Metrics,
+    server: &Tally,
+    client: Option<&Tally>,
+) -> Reconciliation {
     let now = metrics.registry.clock().now();
-    let mut reckoning = Reckoning { report: String::new(), differences: Vec::new() };
-    reckoning.line(&format!(
+    let mut reconciliation = Reconciliation { report: String::new(), differences: Vec::new() };
+    reconciliation.line(&format!(
         "\n{:9} {:9} {:>9} {:>9} {:>9}",
         "route", "count", "client", "server", "node"
     ));
     for route in Route::ALL {
-        reckoning.compare_outside(route, &metrics.of(route).lifetime(), server, client);
+        reconciliation.compare_outside(route, &metrics.of(route).lifetime(), server, client);
     }
-    reckoning.line("\nwhere every pass is, the window being the last minute");
+    reconciliation.line("\nthe ledger of passes; the window is the last minute");
     for route in Route::ALL {
-        reckoning.compare_inside(route, metrics.of(route), now);
+        reconciliation.compare_inside(route, metrics.of(route), now);
     }
-    reckoning.compare_total(metrics, now);
-    reckoning.refuse_unexpected("server", server);
+    reconciliation.compare_total(metrics, now);
+    reconciliation.refuse_unexpected("server", server);
     if let Some(client) = client {
-        reckoning.refuse_unexpected("client", client);
+        reconciliation.refuse_unexpected("client", client);
     }
-    if reckoning.differences.is_empty() {
-        reckoning.line("\nreconciled: every count is equal");
+    if reconciliation.differences.is_empty() {
+        reconciliation.line("\nreconciled: every count is equal");
     }
-    reckoning
+    reconciliation
 }
 
-impl Reckoning {
-    /// The node's counts against those taken outside of the crate.
+impl Reconciliation {
+    /// Compares the counts of a node with those of the server and the client.
     fn compare_outside(
         &mut self,
         route: Route,
@@ -69,7 +73,7 @@ impl Reckoning {
         }
     }
 
-    /// The node's counts against each other.
+    /// Compares the counts of a node with each other.
     fn compare_inside(&mut self, route: Route, node: &Resource, now: Timestamp) {
         let lifetime = node.lifetime();
         let ended = lifetime.sum(MetricEvent::Success) + lifetime.sum(MetricEvent::Exception);
@@ -77,7 +81,7 @@ impl Reckoning {
         self.expect(route, "passes", pass, ("success + exception", ended));
         let rts = ("response times", lifetime.rt_count());
         self.expect(route, "ends", rts, ("success + exception", ended));
-        self.expect(route, "gauge", ("in flight", node.concurrency()), ("at rest", 0));
+        self.expect(route, "gauge", ("in flight", node.concurrency()), ("expected", 0));
 
         let ledger = node.ledger_at(now);
         let recorded = ledger.recorded();
@@ -90,7 +94,7 @@ impl Reckoning {
         self.line(&format!("{route:9} {}", ledger.map(|totals| totals.sum(MetricEvent::Pass))));
     }
 
-    /// The registry's totals against those of its nodes.
+    /// Compares the totals of the registry with the sums of its nodes.
     fn compare_total(&mut self, metrics: &Metrics, now: Timestamp) {
         let registry = &metrics.registry;
         let mut nodes = Ledger::<MetricTotals>::default();
@@ -106,7 +110,7 @@ impl Reckoning {
             let (minute, in_window) = (inbound.long.totals.sum(event), nodes.in_window.sum(event));
             self.expect("total", name, ("inbound", minute), ("nodes in the window", in_window));
         }
-        self.expect("total", "gauge", ("in flight", inbound.concurrency), ("at rest", 0));
+        self.expect("total", "gauge", ("in flight", inbound.concurrency), ("expected", 0));
         self.expect("total", "resources", ("refused", registry.refused()), ("expected", 0));
         let passes = nodes.map(|totals| totals.sum(MetricEvent::Pass));
         self.line(&format!("{:9} {passes}", "total"));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One route: a resource by its path, with counts of its own.
+/// A route. Its path is the name of its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Route {
     /// Answers at once.
@@ -11,7 +11,7 @@ pub(crate) enum Route {
     Slow,
     /// Fails every third request.
     Failing,
-    /// Answers at once, or refuses what is over the limit.
+    /// Answers at once, and refuses requests above the limit.
     Limited,
 }
 

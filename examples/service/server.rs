@@ -1,4 +1,4 @@
-//! The service: four routes, and the two middlewares that see every request.
+//! The server: four routes, and the two middlewares that count every request.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +23,8 @@ use crate::tally::{Ending, Tally};
 /// How long `/slow` takes.
 const SLOW: Duration = Duration::from_millis(4);
 
-/// How long a connection may take to end. An idle one is closed at once; one that has sent half
-/// a request could otherwise hold up the end for ever.
+/// How long a connection may take to end. An idle connection is closed at once. A connection that has sent half a
+/// request could otherwise delay the end for ever.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A running server.
@@ -40,17 +40,17 @@ impl Server {
         let router = router(gates, Arc::clone(&tally));
         let (stop, stopped) = oneshot::channel();
         let server = axum::serve(listener, router).with_graceful_shutdown(async {
-            // Told to stop, or nobody is left to tell.
+            // Resolves when `stop` is called, or when its sender is dropped.
             let _ = stopped.await;
         });
         Self { stop, running: tokio::spawn(server.into_future()), tally }
     }
 
-    /// Takes no more requests, finishes those under way, and gives what it counted of all.
+    /// Takes no further requests, finishes those in flight, and returns the counts of all.
     pub(crate) async fn stop(self) -> Tally {
-        // Nobody listens if the server has already ended.
+        // Fails if the server has already ended.
         let _ = self.stop.send(());
-        // What is open after the grace period is no request: it has not reached a route.
+        // A connection that is open after the grace period has sent no whole request, so none has reached a route.
         let _ = timeout(GRACE, self.running).await;
         std::mem::take(&mut self.tally.lock().expect("a count does not panic"))
     }
@@ -84,10 +84,9 @@ async fn slow() -> &'static str {
     "done\n"
 }
 
-/// Around one route: records every request through the crate.
+/// The middleware around one route: records every request through the crate.
 ///
-/// What was admitted lives as long as the future that it is in: if the client goes away, both are dropped,
-/// which settles the request as an exception.
+/// If the client goes away, this future is dropped, and the admitted request with it, which ends as an exception.
 async fn record(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let admitted = match gate.admit().await {
         Ok(admitted) => admitted,
@@ -102,7 +101,7 @@ async fn record(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> 
     response
 }
 
-/// Around everything: counts every request to a route without the crate.
+/// The middleware around all routes: counts every request to a route without the crate.
 async fn witness(State(tally): State<Arc<Mutex<Tally>>>, request: Request, next: Next) -> Response {
     let Some(route) = Route::of_path(request.uri().path()) else {
         return next.run(request).await;
@@ -113,7 +112,7 @@ async fn witness(State(tally): State<Arc<Mutex<Tally>>>, request: Request, next:
     response
 }
 
-/// Counts how a request ended when it is dropped: aborted, if nothing else was seen.
+/// Counts the ending of a request when it is dropped: aborted, if there was no answer.
 struct Witness {
     tally: Arc<Mutex<Tally>>,
     route: Route,

@@ -9,14 +9,14 @@ const HEADING: &str = concat!(
     "route      pass/s block/s exception/s success/s      mean       min       max   now   max\n",
 );
 
-/// One row for each route, and one for all together.
+/// The reading as a table: a row for each route, and a row for their total.
 pub(crate) fn table(reading: &Reading) -> String {
     let mut table = format!("\nlast second, after {:.1?}\n{HEADING}", reading.since_start);
     for row in &reading.resources {
         let max_in_flight = or_dash(row.snapshot.short.totals.max_concurrency());
         write_row(&mut table, row, &max_in_flight);
     }
-    // Whether the routes had their highest at once is not known: all together have none.
+    // It is not known whether the routes had their maxima at the same time, so the total has no maximum.
     write_row(&mut table, &reading.total, "");
     table
 }

@@ -1,4 +1,4 @@
-//! Plain counts of how requests ended, made without the crate: what its counts are held against.
+//! Plain counts of how requests ended, made without the crate, with which its counts are compared.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// How many requests of each route ended in which way.
+/// The number of requests of each route for each ending.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(BTreeMap<(Route, Ending), u64>);
 
@@ -53,7 +53,7 @@ impl Tally {
         self.get(route, Ending::Status(429)) + self.get(route, Ending::Status(503))
     }
 
-    /// The endings that the service has no reason for.
+    /// The endings that a correct service does not have.
     pub(crate) fn unexpected(&self) -> impl Iterator<Item = (Route, &Ending, u64)> {
         let all = self.0.iter().map(|((route, ending), &count)| (*route, ending, count));
         all.filter(|(_, ending, _)| {

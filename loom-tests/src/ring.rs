@@ -1,4 +1,4 @@
-//! What the models have in common.
+//! Items that the models share: buckets, an array of buckets, and the functions that explore a model.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 /// The bucket length.
 pub const LEN: Duration = Duration::from_millis(500);
 
-/// The smallest bucket there is: one counter, so that a model explores the ring.
+/// The smallest bucket: one counter, so that loom explores the ring more than the bucket.
 #[derive(Debug, Default)]
 pub struct Tally(AtomicU64);
 
@@ -32,20 +32,20 @@ impl Bucket for Tally {
     }
 }
 
-/// Two tallies that one thread adds to at a time, with a load and a store: a store begins nothing
-/// that a reader could acquire.
+/// Two counters to which one thread at a time adds, by a load and a store. Unlike a read-modify-write, a relaxed store
+/// continues no release sequence, so a reader acquires nothing from it.
 #[derive(Debug, Default)]
 pub struct OwnedPair([AtomicU64; 2]);
 
 impl OwnedPair {
-    /// Adds `count` to both, as the only thread that does.
+    /// Adds `count` to both counters. One thread at a time calls this.
     pub fn add(&self, count: u64) {
         for tally in &self.0 {
             tally.store(tally.load(Ordering::Relaxed) + count, Ordering::Relaxed);
         }
     }
 
-    /// What both have.
+    /// The values of both counters.
     #[must_use]
     pub fn both(&self) -> [u64; 2] {
         self.0.each_ref().map(|tally| tally.load(Ordering::Relaxed))
@@ -66,7 +66,7 @@ impl Bucket for OwnedPair {
     }
 }
 
-/// An array of tallies with what the models ask of it.
+/// An array of tallies, with the operations of the models.
 #[derive(Debug)]
 pub struct Ring(LeapArray<Tally>);
 
@@ -76,12 +76,12 @@ impl Ring {
         self.0.current_bucket(start(number)).add(count);
     }
 
-    /// The sum that a read in bucket `number` finds which holds nothing.
-    pub fn sum_unheld(&self, number: u32) -> u64 {
+    /// The sum over the window at bucket `number`, by a read without pins.
+    pub fn sum_unpinned(&self, number: u32) -> u64 {
         self.0.fold(start(number), 0, Bucket::total, |sum, found| sum + found)
     }
 
-    /// The sum that a read in bucket `number` finds.
+    /// The sum over the window at bucket `number`, by a read that pins each wrap.
     pub fn sum(&self, number: u32) -> u64 {
         self.0.values(start(number)).map(|wrap| wrap.bucket().total()).sum()
     }
@@ -112,25 +112,24 @@ pub fn start(number: u32) -> Timestamp {
     Timestamp::MIN.saturating_add(LEN * number)
 }
 
-/// Runs `model` under the interleavings that loom tells apart, and says how many there were.
+/// Runs `model` in each interleaving that loom distinguishes, and prints the number of executions.
 ///
-/// `preemptions` bounds how often a thread may be interrupted where it could have gone on; `None`
-/// explores without a bound. `LOOM_MAX_PREEMPTIONS` overrides it, and `UNBOUNDED`, set to anything,
-/// takes it away: docs/CORRECTNESS.md says which models then still end.
+/// `preemptions` bounds the number of preemptions of an execution: switches from a thread that could have continued.
+/// `None` explores without a bound. The environment variable `LOOM_MAX_PREEMPTIONS` overrides the bound, and
+/// `UNBOUNDED`, set to any value, removes it. docs/CORRECTNESS.md says which models end without a bound.
 ///
-/// Readers belong on spawned threads, and the main thread should write: loom remembers only the
-/// last access to an atomic, so that a writer which looks before it swaps hides an earlier reader
-/// from it, but not a later one. The main thread runs first.
+/// Put readers on spawned threads, and let the main thread write: the main thread runs first, and loom remembers only
+/// the last access to an atomic. If a writer loads a word before its compare-exchange, this load hides an earlier
+/// reader from loom, but not a later one.
 ///
 /// # Panics
 ///
-/// If the model fails, or if there was one execution only: that explores nothing.
+/// If the model fails, or if it has only one execution, which explores nothing.
 pub fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     check(loom::model::Builder::new(), preemptions, model);
 }
 
-/// The same for a model of which only the first `executions` are run: it has more than can be explored
-/// even with the smallest bound.
+/// Like [`explore`], but runs only the first `executions`: for a model that has more than can be explored.
 ///
 /// # Panics
 ///
@@ -142,7 +141,7 @@ pub fn explore_some(
 ) {
     let mut builder = loom::model::Builder::new();
     builder.max_permutations = Some(executions);
-    // Loom looks at the number of executions at each checkpoint only.
+    // Loom checks the number of executions only at checkpoints.
     builder.checkpoint_interval = executions;
     check(builder, preemptions, model);
 }
@@ -152,7 +151,7 @@ fn check(
     preemptions: Option<usize>,
     model: impl Fn() + Send + Sync + 'static,
 ) {
-    // To seal a cell takes some 200 accesses.
+    // Sealing a cell takes some 200 accesses.
     builder.max_branches = 20_000;
     if std::env::var_os("UNBOUNDED").is_none() {
         builder.preemption_bound = builder.preemption_bound.or(preemptions);

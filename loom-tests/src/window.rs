@@ -1,10 +1,10 @@
-//! A window of the smallest geometry there is.
+//! A window with few buckets.
 
 use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
 
 use crate::ring::{LEN, start};
 
-/// A window whose records have the time given.
+/// A window to which the models pass the time, as the number of a bucket.
 #[derive(Clone, Debug)]
 pub struct Window(SlidingWindow<ManualClock>);
 
@@ -25,20 +25,20 @@ impl Window {
         self.0.add_at(start(number), MetricEvent::Pass, count);
     }
 
-    /// The sum that a read in bucket `number` finds.
+    /// The sum over the window at bucket `number`.
     #[must_use]
     pub fn sum(&self, number: u32) -> u64 {
         self.0.sum_at(start(number), MetricEvent::Pass)
     }
 
-    /// In the window at bucket `number`, expired, and late.
+    /// The counts in the window at bucket `number`, the expired counts, and the late counts.
     #[must_use]
     pub fn ledger(&self, number: u32) -> [u64; 3] {
         let ledger = self.0.ledger_at(start(number)).map(|it| it.sum(MetricEvent::Pass));
         [ledger.in_window, ledger.expired, ledger.late]
     }
 
-    /// What was ever recorded.
+    /// The sum of everything that was ever recorded.
     #[must_use]
     pub fn recorded(&self) -> u64 {
         self.ledger(0).iter().sum()

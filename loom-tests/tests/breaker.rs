@@ -1,5 +1,5 @@
-//! A breaker: of those who race for a probe one gets it, what ends is counted once, and the last word is
-//! made from all that has ended.
+//! A breaker: of the threads that race for a probe, one gets it; each request that ends is counted once; and the last
+//! word is made from the counts of all requests that have ended.
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Block, Exception, Success};
@@ -9,7 +9,7 @@ use leaparray_loom_tests::{LEN, explore, start};
 use loom::sync::Arc;
 use loom::thread;
 
-/// The same draw each time.
+/// A source that returns the same number each time.
 struct Draw(u32);
 
 impl RandomSource for Draw {
@@ -18,19 +18,19 @@ impl RandomSource for Draw {
     }
 }
 
-/// With which whoever can be dropped is.
+/// The lowest number, with which every request is dropped that can be dropped.
 const STRICT: Draw = Draw(0);
 
-/// With which who is dropped by a probability above 5/16 is.
+/// A number with which a request is dropped if the probability is above 5/16.
 const LENIENT: Draw = Draw(5 << 28);
 
 type Breaker = Arc<AdaptiveBreaker<ManualClock, Draw>>;
 type Kept = BreakerPermit<Breaker, ManualClock, Draw>;
 
-/// One of a single bucket, with a probe after a second, which is two buckets.
+/// A breaker whose window has one bucket. The probe interval is a second, which is two buckets.
 fn breaker(min_requests: u64, random: Draw) -> Breaker {
     let window = WindowConfig::new(1, LEN).expect("valid by construction");
-    let config = BreakerConfig::default().k(1.0).expect("1 at least");
+    let config = BreakerConfig::default().k(1.0).expect("at least 1");
     let config = config.window(window).min_requests(min_requests);
     Arc::new(AdaptiveBreaker::with_source(config, ManualClock::new(Timestamp::MIN), random))
 }
@@ -42,9 +42,9 @@ fn ask(breaker: &Breaker, number: u32) -> Option<Kept> {
     }
 }
 
-/// Where nothing has ended yet.
+/// The permit of a request that is admitted because no request has ended yet.
 fn permit(breaker: &Breaker, number: u32) -> Kept {
-    ask(breaker, number).expect("nothing has ended")
+    ask(breaker, number).expect("no request has ended")
 }
 
 fn counts(breaker: &Breaker, number: u32) -> [u64; 3] {
@@ -66,7 +66,8 @@ fn one_thread_of_a_race_gets_the_probe() {
     });
 }
 
-/// One is dropped on another thread, and one kept there, while here another one ends.
+/// One thread drops a permit and accepts with another, while the main thread accepts with a third one. Each request is
+/// counted once, and a dropped permit counts as a rejection.
 #[test]
 fn permit_counts_once_on_whichever_thread() {
     explore(Some(2), || {
@@ -82,7 +83,7 @@ fn permit_counts_once_on_whichever_thread() {
     });
 }
 
-/// Two threads that have the bucket in hand, and so share nothing but the word, reject a request each.
+/// Two threads reject a request each. Their cells are bound before, so they synchronize by nothing but the word.
 fn two_rejections(breaker: &Breaker) {
     let [accepted, rejected] = [(); 2].map(|()| permit(breaker, 1));
     let theirs = [(); 2].map(|()| permit(breaker, 1));
@@ -96,20 +97,22 @@ fn two_rejections(breaker: &Breaker) {
     other.join().unwrap();
 }
 
-/// Of each alone nobody would be dropped, and the word not change.
+/// Two threads reject a request each. After one rejection alone, the word would not change, and no request would be
+/// dropped. The word reflects both.
 #[test]
 fn two_rejections_at_once_are_both_known() {
     show_all_words();
     explore(Some(3), || {
         let breaker = breaker(1, STRICT);
         two_rejections(&breaker);
-        // Of the same slice: it goes by the word.
+        // In the same slice, so the word decides.
         assert!(ask(&breaker, 1).is_none());
         assert_eq!(counts(&breaker, 1), [2, 2, 1]);
     });
 }
 
-/// Each changes the word: to 1/4 alone, and 2/5 together.
+/// Two threads reject a request each. The probability is 1/4 after the first rejection, and 2/5 after both. The word
+/// reflects both, so a request is dropped.
 #[test]
 fn later_of_two_turns_adds_up_both() {
     show_all_words();
@@ -121,7 +124,8 @@ fn later_of_two_turns_adds_up_both() {
     });
 }
 
-/// Who asks first in a slice adds up; the word of who rejects meanwhile is not lost.
+/// One thread is the first that asks in a slice, and so adds up, while another rejects a request. The word that
+/// reflects the rejection is not replaced by an earlier sum.
 #[test]
 fn rejection_beside_a_thread_that_follows_the_time() {
     show_all_words();

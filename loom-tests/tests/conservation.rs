@@ -1,5 +1,5 @@
-//! Conservation: recorded = in the window + expired + late, readable at run time, with writers, a
-//! rotator and a reader; what was recorded only grows.
+//! Conservation: recorded = in the window + expired + late, in every ledger, beside writers and rotators. The recorded
+//! total only grows.
 #![cfg(loom)]
 
 use leaparray_loom_tests::{Ring, explore, ring, start};
@@ -11,8 +11,9 @@ fn recorded(ring: &Ring, number: u32) -> u64 {
     ring.ledger(start(number)).recorded()
 }
 
+/// One thread adds in bucket 0 while another rotates to buckets 1 and 2. The ledger has each add once.
 #[test]
-fn straggler_and_a_rotator_of_two_laps() {
+fn add_that_stalls_for_two_laps_is_counted_once() {
     explore(None, || {
         let ring = ring(1);
         ring.add(0, 1);
@@ -25,7 +26,7 @@ fn straggler_and_a_rotator_of_two_laps() {
         straggler.join().unwrap();
 
         let ledger = ring.ledger(start(2));
-        assert_eq!(ledger.recorded(), 1_111, "every add, once: {ledger}");
+        assert_eq!(ledger.recorded(), 1_111, "each add is counted once: {ledger}");
         assert_eq!(ledger.in_window, 1_000, "{ledger}");
         assert!([0, 10].contains(&ledger.late), "the straggler is late or expired: {ledger}");
     });
@@ -43,16 +44,18 @@ fn reader_beside_a_rotator_counts_each_add_once() {
         ring.add(1, 10);
         ring.add(2, 100);
         let totals = reader.join().unwrap();
-        assert!(totals.is_sorted(), "what was recorded went back: {totals:?}");
+        assert!(totals.is_sorted(), "the recorded total decreased: {totals:?}");
         for total in totals {
-            assert!([1, 11, 111].contains(&total), "an add lost or counted twice: {totals:?}");
+            assert!([1, 11, 111].contains(&total), "an add is lost or counted twice: {totals:?}");
         }
         assert_eq!(recorded(&ring, 2), 111);
     });
 }
 
+/// One thread adds in bucket 0, another rotates to buckets 1 and 2, and a third one takes a ledger. The ledger has each
+/// add that returned before it.
 #[test]
-fn writer_a_rotator_and_a_reader() {
+fn reader_beside_a_writer_and_a_rotator_counts_each_add_once() {
     explore(Some(2), || {
         let ring = ring(1);
         ring.add(0, 1);
@@ -74,7 +77,7 @@ fn writer_a_rotator_and_a_reader() {
         ring.add(1, 100);
         ring.add(2, 1_000);
         let (after, total) = reader.join().unwrap();
-        assert_eq!(total % 10, 1, "bucket 0's first add: {total}");
+        assert_eq!(total % 10, 1, "the first add of bucket 0 is counted once: {total}");
         assert!(!after || total / 10 % 10 == 1, "an add that returned is not counted: {total}");
         writer.join().unwrap();
         let ledger = ring.ledger(start(2));
@@ -116,9 +119,11 @@ fn rotators_of_two_slots_retire_both_wraps() {
     });
 }
 
-/// Who has lost the race for bucket 1 prepares a wrap for it in memory that was bucket 1 meanwhile.
+/// Two threads race for bucket 1, and one of them goes on to bucket 2. The loser takes a wrap to prepare it for bucket
+/// 1, and this wrap may be the wrap that was used for bucket 1 in between. A ledger that has the add of bucket 2 has
+/// the adds before it, and no add is lost.
 #[test]
-fn beside_a_loser_that_renews_for_a_bucket_that_has_gone() {
+fn rotator_that_lost_the_race_does_not_reuse_a_gone_bucket() {
     explore(Some(3), || {
         let ring = ring(1);
         ring.add(0, 1);
@@ -137,7 +142,7 @@ fn beside_a_loser_that_renews_for_a_bucket_that_has_gone() {
         ring.add(2, 1_000);
         let (in_window, recorded) = reader.join().unwrap();
         if in_window == 1_000 {
-            assert!(recorded >= 1_101, "lost: {recorded}");
+            assert!(recorded >= 1_101, "an add is lost: {recorded}");
         }
         loser.join().unwrap();
         assert_eq!(ring.ledger(start(2)).recorded(), 1_111);

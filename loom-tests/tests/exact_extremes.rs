@@ -1,5 +1,6 @@
-//! Exact extremes: min and max are those of the values recorded, under any interleaving, no mean is above
-//! the maximum, and no request ends without its pass. All models of this file see every word of a cell.
+//! Exact extremes: minimum and maximum are the extremes of the recorded values under any interleaving, no mean is above
+//! the maximum, and no reading has a response time without its success, or a success without its pass. In all models of
+//! this file, loom sees every word of a cell.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -58,7 +59,7 @@ fn mean_is_never_above_the_maximum() {
     });
 }
 
-/// The same for the cell of a thread.
+/// One thread records response times in its own cell while another reads the bucket. No mean is above the maximum.
 #[test]
 fn mean_of_a_cell_is_never_above_its_maximum() {
     show_all_words();
@@ -87,7 +88,8 @@ fn response_time_of_a_shared_bucket_is_never_read_without_its_success() {
     });
 }
 
-/// Of one bucket, which is what a snapshot is made of; the recorder's cell is bound to it.
+/// One thread records in its bound cell while another reads the bucket, as a snapshot does. If the reading has the
+/// response time, it has the success.
 #[test]
 fn response_time_is_never_read_without_its_success() {
     show_all_words();
@@ -104,7 +106,8 @@ fn response_time_is_never_read_without_its_success() {
     });
 }
 
-/// Of one bucket, in which the request entered and ended on one thread.
+/// A request enters and ends on one thread in one bucket while another thread takes a snapshot. If the snapshot has the
+/// success, it has the pass.
 #[test]
 fn success_is_never_read_without_its_pass() {
     show_all_words();

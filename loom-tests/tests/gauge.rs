@@ -1,4 +1,4 @@
-//! The balanced gauge: concurrency is never negative, and zero when all requests have ended, on whichever
+//! The balanced gauge: the concurrency is never negative, and it is zero once all requests have ended, on whichever
 //! thread.
 #![cfg(loom)]
 
@@ -8,7 +8,7 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Arc, mpsc};
 use loom::thread;
 
-/// How many executions are run: there are more, of all of them.
+/// The number of executions to run of each model: all of them have too many to explore.
 const SOME: usize = 20_000;
 
 fn small() -> Arc<Node> {
@@ -20,7 +20,8 @@ fn reader(node: &Arc<Node>) -> thread::JoinHandle<u64> {
     thread::spawn(move || node.concurrency())
 }
 
-/// It enters on one thread and ends on another one, each of which has a cell that is bound.
+/// A request enters on one thread and ends on another. Both threads have a bound cell. A reader that sees the end also
+/// sees the entry, so the concurrency is not below zero.
 #[test]
 fn request_that_ends_on_another_thread_is_seen_to_enter() {
     explore_some(SOME, Some(1), || {
@@ -44,7 +45,8 @@ fn request_that_ends_on_another_thread_is_seen_to_enter() {
     });
 }
 
-/// It enters on a thread that has just come, and ends on one that was there.
+/// A request enters on a thread that has no cell yet, and ends on the main thread, which has one. A reader that sees
+/// the end also sees the entry, so the concurrency is not below zero.
 #[test]
 fn request_that_enters_on_another_thread_is_seen_to_enter() {
     explore_some(SOME, Some(1), || {
@@ -98,7 +100,8 @@ fn request_in_flight_throughout_is_counted() {
     });
 }
 
-/// The next thread adopts the cell of the one before.
+/// Two threads enter and end a request, one after the other, and the second adopts the cell of the first. The gauge
+/// counts of the cell are kept.
 #[test]
 fn adopted_cell_keeps_its_gauge() {
     explore_some(SOME, Some(1), || {
@@ -110,13 +113,14 @@ fn adopted_cell_keeps_its_gauge() {
         enter_and_end(&node).join().unwrap();
         enter_and_end(&node).join().unwrap();
         let concurrency = reader.join().unwrap();
-        // Both, if they came after it had read what ended.
+        // Both requests, if they entered after the reader had read the ended counts.
         assert!(concurrency <= 2, "{concurrency}");
         assert_eq!(node.concurrency(), 0);
     });
 }
 
-/// At most two requests are in flight at any time, however many come and go.
+/// One thread enters and ends a request, and another two, one after the other. At most two requests are in flight at
+/// any time, so the highest concurrency is 1 or 2.
 #[test]
 fn highest_concurrency_was_reached() {
     explore_some(SOME, Some(1), || {

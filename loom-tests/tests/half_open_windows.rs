@@ -4,6 +4,8 @@
 use leaparray_loom_tests::{explore, ring, start};
 use loom::thread;
 
+/// One thread reads the windows of buckets 1 and 2 while another rotates to bucket 2. Each read covers its own buckets
+/// only.
 #[test]
 fn read_beside_a_rollover() {
     explore(None, || {
@@ -16,9 +18,9 @@ fn read_beside_a_rollover() {
         };
         ring.add(2, 100);
         let (before, after) = reader.join().unwrap();
-        // Bucket 2 takes the slot of bucket 0: that may be gone from here, and this is not there.
-        assert!([10, 11].contains(&before), "bucket 1, and 0 while it is there: {before}");
-        // Bucket 0 has left, whoever still finds it in its slot.
+        // Bucket 2 takes the slot of bucket 0. Bucket 0 may be gone from this window, and bucket 2 is not in it.
+        assert!([10, 11].contains(&before), "bucket 1, and 0 unless it is gone: {before}");
+        // Bucket 0 is not in this window, even if it is still in its slot.
         assert!([10, 110].contains(&after), "bucket 1, and 2 once it is there: {after}");
         assert_eq!((ring.sum(1), ring.sum(2), ring.sum(3), ring.sum(4)), (10, 110, 100, 0));
         let ledgers = [1, 2, 3, 4].map(|number| ring.ledger(start(number)));
@@ -27,6 +29,7 @@ fn read_beside_a_rollover() {
     });
 }
 
+/// One thread reads with a predicate while another rotates to bucket 3. The reader finds only buckets of the window.
 #[test]
 fn predicate_beside_a_rollover() {
     explore(None, || {
@@ -51,6 +54,8 @@ fn predicate_beside_a_rollover() {
     });
 }
 
+/// One thread asks for the bucket before bucket 2 while another rotates to bucket 3. It gets bucket 1, or none once
+/// that is gone.
 #[test]
 fn previous_bucket_beside_a_rollover() {
     explore(None, || {
@@ -62,7 +67,7 @@ fn previous_bucket_beside_a_rollover() {
         };
         ring.add(3, 100);
         let previous = reader.join().unwrap();
-        assert!(previous.is_none_or(|it| it == start(1)), "1 comes before 2, not {previous:?}");
+        assert!(previous.is_none_or(|it| it == start(1)), "bucket 1 is before 2, not {previous:?}");
         assert!(ring.previous_bucket(start(2)).is_none(), "bucket 1 is gone");
     });
 }

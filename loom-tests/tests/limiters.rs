@@ -1,4 +1,4 @@
-//! The limits: never one too many, and nobody refused while a permit was free all the time.
+//! The limiters: none admits more than its limit, and none refuses a request for which a permit was free all the time.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -24,12 +24,12 @@ fn sliding(samples: u32, limit: u64) -> Arc<Sliding> {
     Arc::new(SlidingWindowLimiter::with_clock(window(samples), limit, clock).unwrap())
 }
 
-/// How many permits are admitted in bucket `number`: all or none.
+/// Asks for permits in bucket `number`. Returns the number of admitted permits: all or none.
 fn ask<L: Limiter>(limiter: &L, number: u32, permits: u64) -> u64 {
     if limiter.try_acquire_at(start(number), permits).is_admitted() { permits } else { 0 }
 }
 
-/// On a thread of its own.
+/// Calls [`ask`] on a thread of its own.
 fn asks<L: Limiter + Send + Sync + 'static>(
     limiter: &Arc<L>,
     number: u32,
@@ -50,7 +50,8 @@ fn last_permit_is_taken_once() {
     });
 }
 
-/// The one is in time, or late and decided on with the other.
+/// Two threads ask for the last permit, in buckets 2 and 3. The request of bucket 2 is in time, or it is late and
+/// decided in bucket 3. One of the two is admitted.
 #[test]
 fn last_permit_is_taken_once_across_a_rollover() {
     explore(None, || {
@@ -59,12 +60,14 @@ fn last_permit_is_taken_once_across_a_rollover() {
         let other = asks(&limiter, 2, 1);
         let admitted = ask(&*limiter, 3, 1) + other.join().unwrap();
         assert_eq!(admitted, 1);
-        assert_eq!(limiter.available_at(start(4)), 1, "the first has left, and no other");
+        assert_eq!(limiter.available_at(start(4)), 1, "only the permit of bucket 1 has left");
     });
 }
 
+/// Three threads ask in three buckets for more than the two permits that are left. One or two are admitted, and each is
+/// counted in the window.
 #[test]
-fn three_across_as_many_buckets() {
+fn limit_holds_for_three_requests_across_three_buckets() {
     explore(Some(2), || {
         let limiter = sliding(5, 3);
         assert_eq!(ask(&*limiter, 1, 1), 1);
@@ -73,12 +76,13 @@ fn three_across_as_many_buckets() {
             + others.map(|other| other.join().unwrap())[..].iter().sum::<u64>();
         assert!((1..=2).contains(&admitted), "{admitted}");
         assert_eq!(limiter.available_at(start(5)), 3 - 1 - admitted);
-        // The first of all leaves.
+        // The permit of bucket 1 leaves.
         assert_eq!(limiter.available_at(start(6)), 3 - admitted);
     });
 }
 
-/// Two that roll a full window on find the same permits free: those that have left, all of them.
+/// Three threads ask in bucket 3, in which the two permits of bucket 1 have left the window. Each of the two is free
+/// again once, whichever thread opens the bucket.
 #[test]
 fn permit_that_has_left_is_free_again_once() {
     explore(Some(3), || {
@@ -92,13 +96,14 @@ fn permit_that_has_left_is_free_again_once() {
     });
 }
 
-/// Nothing was taken in bucket 3. Who is held up over that adds up slots that are in use again, of which one
-/// has gone, and would note a permit there that is then missed in bucket 5.
+/// No permit was taken in bucket 3. A thread that stalls before it notes that adds up slots that other threads have
+/// recycled. It does not find bucket 1 there, and takes its permit for a permit of bucket 3. If it noted that, no
+/// permit would be free in bucket 5.
 #[test]
 fn bucket_without_permits_is_noted_once() {
     explore(Some(3), || {
         let limiter = sliding(3, 1);
-        // Two are more than there ever are: they only open the bucket.
+        // More permits than the limit: the request only opens the bucket.
         assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 3, 2), 1);
         let other = asks(&limiter, 4, 2);
         assert_eq!(ask(&*limiter, 4, 2) + ask(&*limiter, 5, 1), 1);
@@ -107,7 +112,7 @@ fn bucket_without_permits_is_noted_once() {
     });
 }
 
-/// There is a permit free from the first to the last: nobody is refused it.
+/// Two threads ask in buckets 2 and 3. A permit is free for each of them from first to last, so both are admitted.
 #[test]
 fn no_request_is_refused_while_a_permit_is_left() {
     explore(None, || {
@@ -129,14 +134,15 @@ fn reading_beside_a_rollover_is_of_one_moment() {
             let limiter = limiter.clone();
             thread::spawn(move || limiter.available_at(start(3)))
         };
-        // Of the window that ends with bucket 3, one is taken from the beginning.
+        // One permit of the window that ends with bucket 3 is taken before: in bucket 2.
         assert_eq!(ask(&*limiter, 3, 2), 2);
         let available = reader.join().unwrap();
         assert!([3, 1].contains(&available), "{available}");
     });
 }
 
-/// The slot of bucket 1 is used again meanwhile.
+/// One thread reads the window that ends with bucket 3 while another opens buckets 4 and 5, and so recycles the slot of
+/// bucket 1. The reading is of one moment.
 #[test]
 fn reading_beside_a_lap_is_of_one_moment() {
     explore(None, || {
@@ -154,13 +160,14 @@ fn reading_beside_a_lap_is_of_one_moment() {
     });
 }
 
-/// Another goes on to the bucket in which one comes back, and to a hint of what leaves after that.
+/// Another thread opens bucket 4, in which a permit is free again, and stores the oldest bucket with permits of that
+/// window. A refusal in bucket 3 names the start of bucket 4 nevertheless.
 #[test]
-fn time_to_ask_again_is_that_of_the_window_that_was_full() {
+fn retry_time_is_of_the_window_that_was_full() {
     explore(None, || {
         let limiter = sliding(3, 2);
         assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 3, 1), 2);
-        // More than there ever is: it only goes on.
+        // More permits than the limit: the request only opens the bucket.
         let other = asks(&limiter, 4, 3);
         if let Some(refusal) = limiter.try_acquire_at(start(3), 1).refusal() {
             assert_eq!(refusal.retry_at, Some(start(4)));
@@ -169,12 +176,13 @@ fn time_to_ask_again_is_that_of_the_window_that_was_full() {
     });
 }
 
-/// One takes the only permit in bucket `taken`, while another opens bucket `opened`, where it takes nothing:
-/// before or after, and perhaps it is about to note the oldest with any.
-fn one_takes_and_one_opens(taken: u32, opened: u32) {
+/// One thread takes the only permit, in bucket `taken`. Another opens bucket `opened` and takes nothing in it, before
+/// or after that, or it stalls before it stores the oldest bucket with permits. A refusal names the time at which the
+/// permit is free again.
+fn permit_is_taken_beside_a_thread_that_opens_a_bucket(taken: u32, opened: u32) {
     explore(Some(3), move || {
         let limiter = sliding(3, 1);
-        // More than there ever is.
+        // More permits than the limit.
         let other = asks(&limiter, opened, 2);
         assert_eq!(ask(&*limiter, taken, 1), 1);
         let refusal = limiter.try_acquire_at(start(3), 1).refusal().unwrap();
@@ -187,17 +195,17 @@ fn one_takes_and_one_opens(taken: u32, opened: u32) {
 
 #[test]
 fn bucket_without_permits_is_not_waited_for() {
-    one_takes_and_one_opens(3, 2);
-    one_takes_and_one_opens(3, 3);
+    permit_is_taken_beside_a_thread_that_opens_a_bucket(3, 2);
+    permit_is_taken_beside_a_thread_that_opens_a_bucket(3, 3);
 }
 
 #[test]
 fn bucket_with_permits_is_waited_for() {
-    one_takes_and_one_opens(2, 3);
+    permit_is_taken_beside_a_thread_that_opens_a_bucket(2, 3);
 }
 
-/// Another opens the bucket at whose beginning the first permit comes back, and is about to note which is the
-/// oldest from then on.
+/// Another thread opens bucket 4, in which the permit of bucket 1 is free again, and may stall before it stores the
+/// oldest bucket with permits. A refusal names the time at which the permit of bucket 4 is free again.
 #[test]
 fn permit_that_has_left_is_not_waited_for() {
     explore(None, || {
@@ -211,9 +219,10 @@ fn permit_that_has_left_is_not_waited_for() {
     });
 }
 
-/// Two have to leave, and the slot of those that do first is used again meanwhile.
+/// Two permits have to leave. Another thread opens buckets 3 and 4, and so recycles the slot of the permits that leave
+/// first. A refusal in bucket 2 names the start of bucket 3 nevertheless.
 #[test]
-fn time_to_ask_again_for_two_is_that_of_the_window_that_was_full() {
+fn retry_time_for_two_permits_is_of_the_window_that_was_full() {
     explore(Some(3), || {
         let limiter = sliding(2, 4);
         assert_eq!(ask(&*limiter, 1, 2) + ask(&*limiter, 2, 2), 4);
@@ -228,7 +237,7 @@ fn time_to_ask_again_for_two_is_that_of_the_window_that_was_full() {
     });
 }
 
-/// How many of two are let into a resource into which one was before, by a limiter.
+/// Two threads enter a node through a limiter, after a first request. Returns how many of the two are admitted.
 fn two_enter(limit: u64) -> u64 {
     let node = node(node_config(2, 2));
     let limiter = sliding(2, limit);
@@ -245,18 +254,19 @@ fn two_enter(limit: u64) -> u64 {
 }
 
 #[test]
-fn last_entry_is_let_in_once() {
+fn last_entry_is_admitted_once() {
     explore(Some(2), || assert_eq!(two_enter(2), 1));
 }
 
-/// What the other one takes, and has recorded, does not count twice.
+/// The permit of the other thread does not count once more when its pass is recorded.
 #[test]
 fn no_entry_is_refused_while_a_permit_is_left() {
     explore(Some(2), || assert_eq!(two_enter(3), 2));
 }
 
+/// Three requests ask a leaky bucket, two of them at the same time. One goes ahead, one waits, and the last is refused.
 #[test]
-fn each_waits_for_the_one_before() {
+fn each_request_waits_for_the_one_before() {
     explore(None, || {
         let clock = ManualClock::new(Timestamp::MIN);
         let rate = Rate::new(1, LEN).unwrap();
@@ -294,14 +304,15 @@ fn cold(asked: u64) -> Arc<WarmUp<ManualClock>> {
     Arc::new(limiter)
 }
 
-/// A service is as cold after the first bucket as if one alone had come to the second.
+/// Two threads open the second bucket, and count the tokens of the first. The service is then as cold as if one thread
+/// alone had done that.
 #[test]
 fn tokens_are_counted_once() {
     explore(None, || {
         let alone = cold(30);
         ask(&*alone, 8, 1);
         let expected = alone.current_limit_at(start(8));
-        assert!(expected > 30, "it has begun to warm up");
+        assert!(expected > 30, "the service has begun to warm up");
         let limiter = cold(30);
         let other = asks(&limiter, 8, 1);
         ask(&*limiter, 8, 1);
@@ -311,7 +322,7 @@ fn tokens_are_counted_once() {
 }
 
 #[test]
-fn at_most_one_at_once_and_after_all_that_was_done_there() {
+fn next_holder_of_a_permit_sees_what_the_former_one_did() {
     explore(None, || {
         let limit = Arc::new(ConcurrencyLimiter::new(1));
         let data = Arc::new(AtomicU64::new(0));
@@ -319,7 +330,7 @@ fn at_most_one_at_once_and_after_all_that_was_done_there() {
             let (limit, data) = (limit.clone(), data.clone());
             thread::spawn(move || {
                 let Ok((permit, _)) = limit.try_acquire().into_result() else { return 0 };
-                // Nobody else is here: a load and a store are enough.
+                // No other thread has a permit: a load and a store are enough.
                 data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                 drop(permit);
                 1

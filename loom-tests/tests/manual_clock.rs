@@ -1,5 +1,5 @@
-//! The manual clock is a clock: who sees a time sees what was done before it was set, and nobody's
-//! advance is lost.
+//! The manual clock: a thread that sees a time also sees what was done before that time was set, and no advance is
+//! lost.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn thread_that_sees_the_time_sees_what_was_done_before(
         };
         done.store(true, Ordering::Relaxed);
         move_on(&clock);
-        assert!(reader.join().unwrap(), "the new time, but not what came before it");
+        assert!(reader.join().unwrap(), "the new time was seen, but not what came before");
     });
 }
 

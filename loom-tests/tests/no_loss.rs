@@ -1,5 +1,5 @@
-//! No loss: an add with time t is in every read that begins after the add returned and whose
-//! window covers t's bucket, as long as nobody has recorded a lap later.
+//! No loss: an add with time t is in every read that begins after the add returned and whose window covers the bucket
+//! of t, as long as no thread has recorded in a later bucket of that slot.
 #![cfg(loom)]
 
 use leaparray_loom_tests::{explore, ring};
@@ -7,6 +7,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
+/// Two threads add in the first bucket of an empty ring. A later read finds both adds.
 #[test]
 fn two_adds_at_first_use() {
     explore(None, || {
@@ -21,6 +22,7 @@ fn two_adds_at_first_use() {
     });
 }
 
+/// Two threads rotate to bucket 1 and add in it. A later read finds both adds.
 #[test]
 fn two_adds_at_a_rollover() {
     explore(Some(4), || {
@@ -32,11 +34,12 @@ fn two_adds_at_a_rollover() {
         };
         ring.add(1, 10);
         other.join().unwrap();
-        assert_eq!(ring.sum(1), 11, "both adds of the new bucket, and none of the old");
+        assert_eq!(ring.sum(1), 11, "both adds of the new bucket only");
         assert_eq!(ring.sum(0), 0, "the old bucket is gone");
     });
 }
 
+/// Three threads rotate to bucket 1 and add in it. A later read finds all adds.
 #[test]
 fn three_adds_at_a_rollover() {
     explore(Some(2), || {
@@ -54,6 +57,7 @@ fn three_adds_at_a_rollover() {
     });
 }
 
+/// One thread adds in buckets 1 and 2 while another reads. A read that begins after both adds returned finds both.
 #[test]
 fn read_that_begins_after_the_add_returned() {
     explore(None, || {

@@ -1,5 +1,5 @@
-//! A node: snapshots are coherent, counts survive a change of the geometry, and a permit of the next
-//! bucket is taken once.
+//! A node: counts survive a change of the geometry, a permit of the next bucket is taken once, and each second is
+//! delivered once.
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Pass, ReservedPass, Success};
@@ -27,8 +27,10 @@ fn record_beside_a_change_of_the_geometry_is_in_both() {
     });
 }
 
+/// Two threads change the geometry at the same time. The node has one of the two geometries afterwards, a further
+/// change takes effect, and no count is lost.
 #[test]
-fn two_that_change_the_geometry_at_once() {
+fn two_threads_change_the_geometry_at_once() {
     explore(None, || {
         let node = node(node_config(1, 2));
         let [one, two] = [node_config(2, 2), node_config(1, 1)];
@@ -64,7 +66,8 @@ fn last_permit_of_the_next_bucket_is_taken_once() {
     });
 }
 
-/// Its bucket is written before its time, and is still there when it has come.
+/// Two threads reserve permits of two buckets, so each bucket is written before it begins. Both permits are counted
+/// once their buckets have begun.
 #[test]
 fn permit_is_there_when_its_bucket_begins() {
     explore(None, || {
@@ -73,7 +76,7 @@ fn permit_is_there_when_its_bucket_begins() {
             let node = node.clone();
             thread::spawn(move || node.reserve_next_at(start(1), 1, 1).is_some())
         };
-        // In the bucket that is next for the other one, and in that after it.
+        // The other thread's permit is of bucket 2, and this one of bucket 3.
         let mine = node.reserve_next_at(start(2), 1, 1).is_some();
         let passes = node.long_sum_at(start(3), Pass);
         assert_eq!((mine, passes), (true, 1));
@@ -88,7 +91,7 @@ fn each_second_is_delivered_once() {
     explore(None, || {
         let node = node(node_config(2, 8));
         let cursor = Arc::new(SecondsCursor::new());
-        // In the seconds 0 and 1.
+        // One block in second 0, and ten in second 1.
         node.block_at(start(1));
         node.block_many_at(start(2), 10);
         let poll = |number| {

@@ -1,19 +1,19 @@
-//! One wrap per bucket: each bucket number has at most one wrap ever reachable, and a slot's
-//! starts only grow.
+//! One wrap per bucket: each bucket number has at most one wrap that is ever in a slot, and the starts in a slot only
+//! grow.
 #![cfg(loom)]
 
 use leaparray::{BucketWrap, CurrentBucket};
 use leaparray_loom_tests::{Tally, explore, ring, start};
 use loom::thread;
 
-/// The wrap's identity. It is kept alive by the caller, so no other has this address.
+/// The address of the wrap, as its identity: a wrap is never moved or freed.
 fn address(current: &CurrentBucket<'_, Tally>) -> usize {
-    let wrap: *const BucketWrap<Tally> = current.in_time().expect("nobody is ahead");
+    let wrap: *const BucketWrap<Tally> = current.in_time().expect("no bucket is newer");
     wrap.addr()
 }
 
 #[test]
-fn two_that_find_the_slot_empty_or_stale_get_the_same_wrap() {
+fn two_threads_that_find_the_slot_empty_or_stale_get_the_same_wrap() {
     for stale in [false, true] {
         explore(Some(4), move || {
             let ring = ring(1);
@@ -26,14 +26,14 @@ fn two_that_find_the_slot_empty_or_stale_get_the_same_wrap() {
                     let current = ring.current_bucket(start(1));
                     let address = address(&current);
                     current.add(1);
-                    (address, current.in_time().expect("nobody is ahead").start())
+                    (address, current.in_time().expect("no bucket is newer").start())
                 })
             };
             let mine = ring.current_bucket(start(1));
             let (theirs, their_start) = other.join().unwrap();
-            assert_eq!(their_start, start(1), "a wrap of the start that was asked for");
-            assert_eq!(address(&mine), theirs, "one wrap for bucket 1");
-            assert_eq!(address(&ring.current_bucket(start(1))), theirs, "and it is still there");
+            assert_eq!(their_start, start(1), "the wrap has the start of bucket 1");
+            assert_eq!(address(&mine), theirs, "both threads get the same wrap");
+            assert_eq!(address(&ring.current_bucket(start(1))), theirs, "it is still in its slot");
         });
     }
 }
@@ -45,7 +45,8 @@ fn starts_of_a_slot_only_grow() {
         let reader = {
             let ring = ring.clone();
             thread::spawn(move || {
-                // The newest bucket that is there. Asked for in rising order, none slips past.
+                // The newest bucket in the slot. The numbers are checked in ascending order, so that no bucket is
+                // missed.
                 let is_there = |number: &u32| ring.values(start(*number)).next().is_some();
                 let look = || (0..3).filter(is_there).max();
                 [look(), look()]
@@ -55,10 +56,12 @@ fn starts_of_a_slot_only_grow() {
             ring.add(number, 1);
         }
         let seen = reader.join().unwrap();
-        assert!(seen.is_sorted(), "a slot went back: {seen:?}");
+        assert!(seen.is_sorted(), "the start in the slot decreased: {seen:?}");
     });
 }
 
+/// One thread asks for bucket 1 while another rotates to bucket 2. The first one gets bucket 1 before the rotation, or
+/// the late bucket, and bucket 2 stays in its slot.
 #[test]
 fn thread_that_is_a_lap_late_does_not_bring_the_old_bucket_back() {
     explore(Some(3), || {
@@ -72,8 +75,8 @@ fn thread_that_is_a_lap_late_does_not_bring_the_old_bucket_back() {
             })
         };
         ring.add(2, 1);
-        assert_eq!(ring.sum(2), 1, "bucket 2 is there and stays");
-        assert!(late.join().unwrap(), "bucket 1 or late, nothing else");
-        assert_eq!(ring.sum(2), 1, "bucket 2 is still there");
+        assert_eq!(ring.sum(2), 1, "bucket 2 is in its slot");
+        assert!(late.join().unwrap(), "the thread gets bucket 1 or the late bucket");
+        assert_eq!(ring.sum(2), 1, "bucket 2 is still in its slot");
     });
 }

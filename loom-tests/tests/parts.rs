@@ -1,5 +1,5 @@
-//! Parts of a window alone. Each has so few atomics that loom explores it with two preemptions, and finds
-//! the fences and orderings that only an unlikely execution needs.
+//! Parts of a window alone. Each part has so few atomics that loom can explore most of its models with two preemptions
+//! or more. So these models fail without the fences and orderings that only an unlikely execution needs.
 #![cfg(loom)]
 
 use leaparray::parts::{BareCell, BareCells, BareDescriptors, BareHistory};
@@ -9,7 +9,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-/// The number of executions to run of a model that has too many.
+/// The number of executions to run of a model that has too many to explore.
 const SOME: usize = 100_000;
 
 /// A history of one slot in which buckets 0 and 1 were sealed.
@@ -20,7 +20,8 @@ fn history() -> Arc<BareHistory> {
     history
 }
 
-/// The row that the reader looks at is filled again with another bucket.
+/// One thread seals buckets 2 and 3, and fills the descriptor again that the reader has found current. The reader of
+/// bucket 1 finds the bucket and the expired passes as they were at one moment.
 #[test]
 fn reader_of_a_history_finds_one_moment() {
     explore(Some(2), || {
@@ -36,7 +37,8 @@ fn reader_of_a_history_finds_one_moment() {
     });
 }
 
-/// One publisher frees the descriptor that the reader has found current, and the other one fills it again.
+/// Two threads seal buckets 2 and 3. One of them frees the descriptor that the reader has found current, and the other
+/// one fills it again. The reader of bucket 1 finds the bucket and the expired passes as they were at one moment.
 #[test]
 fn reader_beside_two_publishers_finds_one_moment() {
     explore_some(SOME, Some(2), || {
@@ -56,13 +58,14 @@ fn reader_beside_two_publishers_finds_one_moment() {
     });
 }
 
-/// A thread that takes a descriptor off the stack finds the one below it.
+/// One thread frees two descriptors while another takes two. A thread that takes a descriptor off the stack leaves the
+/// descriptor below it on the stack: after two further takes, each descriptor was taken once.
 #[test]
 fn no_free_descriptor_is_lost() {
     shadow_all_words();
     explore(Some(3), || {
         let descriptors = Arc::new(BareDescriptors::default());
-        // 0 is the current one at the beginning.
+        // Descriptor 0 is the current one at the beginning.
         assert_eq!(descriptors.take(), 1);
         let other = {
             let descriptors = descriptors.clone();
@@ -76,7 +79,8 @@ fn no_free_descriptor_is_lost() {
     });
 }
 
-/// The memory of the row is made while the reader looks.
+/// One thread seals the first bucket, and so allocates the memory of its row, while another thread reads the bucket.
+/// The reader finds the whole row or nothing.
 #[test]
 fn reader_beside_the_first_row_finds_it_or_nothing() {
     explore(None, || {
@@ -91,7 +95,8 @@ fn reader_beside_the_first_row_finds_it_or_nothing() {
     });
 }
 
-/// One reader or the publisher completes the publication, and the other reader relies on that.
+/// One thread publishes while two others read. The publisher or one reader completes the publication, and the other
+/// reader relies on that. Each reader finds the state before or after the publication.
 #[test]
 fn two_readers_of_a_history_find_one_moment_each() {
     explore(Some(2), || {
@@ -122,7 +127,8 @@ fn counts_of_two_publishers_are_in_one_row() {
     });
 }
 
-/// One publisher completes the steps of the other, and descriptors change hands.
+/// One thread seals buckets 2 and 3 while another seals bucket 2. Each may complete the steps of the other, and recycle
+/// its descriptors. No count is lost.
 #[test]
 fn publisher_of_two_buckets_beside_another_loses_nothing() {
     explore(Some(1), || {
@@ -138,7 +144,8 @@ fn publisher_of_two_buckets_beside_another_loses_nothing() {
     });
 }
 
-/// Binds a cell beside a sweeper that finds it idle, and asserts that a reader finds it afterwards.
+/// Calls `bind`, which binds a cell to bucket 2, beside a sweeper that may find the cell idle. Asserts that a reader
+/// then finds the cell.
 fn assert_bound_cell_is_read(cells: BareCells, sweeps: usize, bind: impl FnOnce(&BareCells)) {
     let cells = Arc::new(cells);
     let sweeper = {
@@ -168,7 +175,8 @@ fn retired_cell_that_is_adopted_while_it_is_found_idle_is_read() {
     });
 }
 
-/// A reader that misses a cell because it is idle sees the newest bucket that has made it idle.
+/// A sweeper stores the number of the newest bucket, and then removes an idle cell from the mask. A reader that misses
+/// the cell for that reason sees the number.
 #[test]
 fn reader_that_misses_an_idle_cell_sees_the_newest_bucket() {
     shadow_all_words();
@@ -189,7 +197,8 @@ fn reader_that_misses_an_idle_cell_sees_the_newest_bucket() {
     });
 }
 
-/// The third cell is in a group of its own, and that group in a level of its own.
+/// The third cell is in a group of its own, and this group is in a level of its own. Its owner binds it while a sweeper
+/// removes the group and the level from their masks.
 #[test]
 fn cell_that_is_bound_while_its_level_is_found_idle_is_read() {
     shadow_all_words();
@@ -210,11 +219,12 @@ fn abandoned_cell_is_retired_once() {
             thread::spawn(move || cells.retire_abandoned())
         };
         let retired = cells.retire_abandoned();
-        assert!(retired ^ other.join().unwrap(), "both or none of two sweepers: {retired}");
+        assert!(retired ^ other.join().unwrap(), "one of two sweepers retires it: {retired}");
     });
 }
 
-/// Two free cells: while one thread takes the first one, the other takes both and gives that one back.
+/// Two cells are free. While one thread takes the first of them, another thread takes both and gives the first back, so
+/// the top of the stack is the same again (ABA). No cell has two owners.
 #[test]
 fn free_cell_is_taken_once() {
     explore(Some(3), || {
@@ -230,7 +240,9 @@ fn free_cell_is_taken_once() {
     });
 }
 
-/// A state that is left in a thread cache never matches that of the cell's next owner.
+/// One thread gives a cell back while another takes a cell. If that is the same cell, its state is greater than the
+/// state in which it was given back. So a state that is left in a thread cache never matches the state of the next
+/// owner.
 #[test]
 fn state_of_a_cell_only_grows_from_owner_to_owner() {
     explore(Some(3), || {

@@ -1,5 +1,5 @@
-//! The precise clock: no reading goes behind one that happened before it, on the same thread or
-//! another, whoever corrects the offset meanwhile.
+//! The precise clock: no reading is less than a reading that happened before it, on the same thread or another,
+//! whichever thread corrects the offset in between.
 #![cfg(loom)]
 
 use leaparray::{Source, Steering};
@@ -8,7 +8,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-/// Time that moves on with every look at it.
+/// A source whose time advances with each read.
 #[derive(Debug)]
 struct Ticking {
     now: AtomicU64,
@@ -17,22 +17,22 @@ struct Ticking {
 
 #[derive(Clone, Copy, Debug)]
 struct Hardware {
-    /// What a look takes.
+    /// The time that a read takes, in nanoseconds.
     step: u64,
-    /// How many times as fast as the reference the counter runs.
+    /// The rate of the counter, as a multiple of the rate of the reference.
     counter_rate: u64,
-    /// What the counter is ahead by, until it falls back.
+    /// The lead of the counter until it falls back, in nanoseconds.
     head_start: u64,
     falls_back_at: u64,
 }
 
-/// So slow to look at that a correction is soon due again.
+/// A counter whose reads take so long that a correction is soon due again.
 const STEADY: Hardware =
     Hardware { step: 100_000, counter_rate: 1, head_start: 0, falls_back_at: 0 };
 
 impl Ticking {
     fn look(&self) -> u64 {
-        // Relaxed: like a hardware counter, it tells everybody the time and orders nothing.
+        // Relaxed: like a hardware counter, this orders nothing.
         self.now.fetch_add(self.hardware.step, Ordering::Relaxed)
     }
 }
@@ -44,8 +44,8 @@ impl Source for Ticking {
         if now >= falls_back_at {
             return now * counter_rate;
         }
-        // So that the others go on first: loom remembers only the last look at the offset, and does
-        // not see that a correction could come before an earlier one.
+        // Lets the other threads go on first: loom remembers only the last load of the offset, and would not explore a
+        // correction before an earlier load.
         thread::yield_now();
         now * counter_rate + head_start
     }
@@ -59,7 +59,8 @@ fn clock(hardware: Hardware) -> Arc<Steering<Ticking>> {
     Arc::new(Steering::new(Ticking { now: AtomicU64::new(0), hardware }))
 }
 
-/// Two threads read at once, and then one of them. Returns the earliest reading.
+/// Two threads read the clock twice at the same time, and one of them reads it once more. Asserts that no reading goes
+/// back, and returns the earliest one.
 fn race(clock: &Arc<Steering<Ticking>>) -> u64 {
     let other = {
         let clock = clock.clone();
@@ -75,6 +76,7 @@ fn race(clock: &Arc<Steering<Ticking>>) -> u64 {
     mine[0].min(theirs[0])
 }
 
+/// One thread reads the clock before the [`race`]. No reading goes back.
 fn no_reading_goes_back(hardware: Hardware) {
     explore(Some(3), move || {
         let clock = clock(hardware);
@@ -85,39 +87,39 @@ fn no_reading_goes_back(hardware: Hardware) {
 }
 
 #[test]
-fn with_a_steady_counter() {
+fn time_never_goes_back_with_a_steady_counter() {
     no_reading_goes_back(STEADY);
 }
 
 #[test]
-fn with_a_counter_that_runs_ahead() {
+fn time_never_goes_back_with_a_counter_that_runs_ahead() {
     no_reading_goes_back(Hardware { step: 50_000, counter_rate: 2, ..STEADY });
 }
 
-/// Between two corrections.
+/// The counter falls back between two corrections.
 fn no_reading_goes_back_with_a_counter_that_does(head_start: u64) {
     let falls_back_at = 50_000;
     no_reading_goes_back(Hardware { step: 10_000, head_start, falls_back_at, ..STEADY });
 }
 
 #[test]
-fn with_a_counter_that_falls_back() {
+fn time_never_goes_back_with_a_counter_that_falls_back() {
     no_reading_goes_back_with_a_counter_that_does(500_000_000);
 }
 
 #[test]
-fn with_a_counter_that_falls_back_a_little() {
+fn time_never_goes_back_with_a_counter_that_falls_back_a_little() {
     no_reading_goes_back_with_a_counter_that_does(2_000_000);
 }
 
 #[test]
-fn with_a_counter_that_falls_back_in_a_correction() {
+fn time_never_goes_back_with_a_counter_that_falls_back_in_a_correction() {
     no_reading_goes_back(Hardware { head_start: 500_000_000, falls_back_at: 900_000, ..STEADY });
 }
 
 #[test]
-fn when_the_first_readings_race() {
-    // So fast to look at that what one of them corrects holds for some more.
+fn time_never_goes_back_when_the_first_readings_race() {
+    // A read takes so little time that a correction holds for several readings.
     explore(Some(3), || {
         race(&clock(Hardware { step: 10_000, ..STEADY }));
     });

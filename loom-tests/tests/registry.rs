@@ -1,5 +1,5 @@
-//! A registry: one node for each name, never more than the cap, no holder of what is evicted, nothing
-//! recorded that is lost, and a geometry that reaches every node.
+//! A registry: a name has one node, no more nodes are listed than there is room for, a resource with a holder is not
+//! evicted, no record is lost, and a new geometry reaches every node.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use loom::thread;
 
 type Model = Registry<ManualClock>;
 
-/// Empty, and of the smallest geometry.
+/// An empty registry, whose nodes have one bucket.
 fn registry(max_resources: usize) -> Arc<Model> {
     let config = RegistryConfig::default().node(node_config(1, 1)).max_resources(max_resources);
     Arc::new(Registry::with_clock(config, ManualClock::new(Timestamp::MIN)))
@@ -22,7 +22,7 @@ fn same(one: &Resource<ManualClock>, other: &Resource<ManualClock>) -> bool {
     std::ptr::eq(&raw const **one, &raw const **other)
 }
 
-/// What is not held is idle, whatever was recorded in it.
+/// Evicts every resource without a holder: all of these count as idle, whenever they were last recorded in.
 fn evict_all(registry: &Model) -> usize {
     registry.evict_idle_at(start(9), Duration::ZERO)
 }
@@ -32,7 +32,7 @@ fn blocks(registry: &Model) -> u64 {
 }
 
 #[test]
-fn two_that_list_a_name_get_one_node() {
+fn two_threads_that_list_a_name_get_one_node() {
     explore(None, || {
         let registry = registry(2);
         let other = {
@@ -41,14 +41,14 @@ fn two_that_list_a_name_get_one_node() {
         };
         let mine = registry.resource("a").unwrap();
         let theirs = other.join().unwrap();
-        assert!(same(&mine, &theirs), "one node for a name");
+        assert!(same(&mine, &theirs), "one node for the name");
         assert_eq!((registry.len(), registry.iter().count()), (1, 1));
-        assert!(registry.resource("b").is_ok(), "the place that was not needed is free");
+        assert!(registry.resource("b").is_ok(), "the room that was not needed is free");
     });
 }
 
 #[test]
-fn one_of_two_gets_the_last_place() {
+fn one_of_two_threads_gets_the_last_room() {
     explore(None, || {
         let registry = registry(1);
         let other = {
@@ -56,17 +56,17 @@ fn one_of_two_gets_the_last_place() {
             thread::spawn(move || registry.resource("a").is_ok())
         };
         let mine = registry.resource("b").is_ok();
-        assert!(other.join().unwrap() ^ mine, "one place for two");
+        assert!(other.join().unwrap() ^ mine, "one of two threads gets the room");
         assert_eq!((registry.len(), registry.iter().count(), registry.refused()), (1, 1, 1));
     });
 }
 
 #[test]
-fn place_is_given_back_once() {
+fn room_is_released_once() {
     explore(None, || {
         let registry = registry(1);
         drop(registry.resource("a"));
-        // May find it gone and still there, and take it out as well, to list another one.
+        // May find the resource gone and still in the map. It then removes the name as well, to list a new resource.
         let other = {
             let registry = registry.clone();
             thread::spawn(move || drop(registry.resource("a")))
@@ -89,8 +89,8 @@ fn held_resource_stays_listed() {
             thread::spawn(move || {
                 let held = registry.resource("a").unwrap();
                 assert!(!held.is_removed());
-                let listed = registry.get("a").expect("it is held, and so not evicted");
-                assert!(same(&held, &listed), "another one is listed");
+                let listed = registry.get("a").expect("a resource with a holder is not evicted");
+                assert!(same(&held, &listed), "another resource is listed");
             })
         };
         evict_all(&registry);
@@ -117,7 +117,8 @@ fn record_beside_an_eviction_is_not_lost() {
     });
 }
 
-/// Not so idle as it was when the eviction began.
+/// One thread records in a resource while another evicts idle resources. The resource was idle when the eviction began,
+/// and is not evicted after the record.
 #[test]
 fn resource_that_was_just_recorded_in_is_not_evicted() {
     explore(Some(3), || {
@@ -130,17 +131,18 @@ fn resource_that_was_just_recorded_in_is_not_evicted() {
                 resource.block_at(start(8));
             })
         };
-        // Idle is what was recorded in before bucket 8.
+        // A resource is idle if it was last recorded in before bucket 8.
         registry.evict_idle_at(start(9), Duration::from_millis(1));
         other.join().unwrap();
         let seen = registry.get("a").map(|listed| listed.long_sum_at(start(8), Block));
-        assert_eq!(seen, Some(1), "evicted with what was just recorded");
+        assert_eq!(seen, Some(1), "evicted with the new record");
     });
 }
 
-/// Twice: the second time the bucket is in hand, and no fence of a slow path is on the way.
+/// The last holder records twice while another thread evicts. At the second record its cell is bound already, so no
+/// fence of the slow path orders that record. If the resource is evicted, the totals have both records.
 #[test]
-fn record_of_the_last_holder_is_settled() {
+fn eviction_keeps_records_of_the_last_holder() {
     show_all_words();
     explore(None, || {
         let registry = registry(2);
@@ -150,14 +152,15 @@ fn record_of_the_last_holder_is_settled() {
             held.block_at(start(1));
         });
         if evict_all(&registry) == 1 {
-            assert_eq!(blocks(&registry), 2, "evicted when it had been let go of, and settled");
+            assert_eq!(blocks(&registry), 2, "evicted after both records");
         }
         other.join().unwrap();
         assert_eq!(blocks(&registry), 2);
     });
 }
 
-/// Records twice, as above.
+/// The last holder records twice, for the same reason, while another thread removes the resource. The totals have both
+/// records, and have them once.
 #[test]
 fn record_in_a_removed_resource_is_not_lost() {
     show_all_words();
@@ -216,9 +219,10 @@ fn geometry_reaches_a_context_made_during_the_change() {
     });
 }
 
-/// Its resource is listed, and whoever listed it has not heard of the change yet.
+/// One thread lists a resource, another finds it and makes a context, and the main thread changes the geometry. The
+/// thread that lists may not have seen the change yet when the context is made. Both nodes get the new geometry.
 #[test]
-fn geometry_reaches_a_context_of_what_was_just_listed() {
+fn geometry_reaches_a_context_of_a_resource_that_was_just_listed() {
     explore(Some(3), || {
         let registry = registry(1);
         let lister = {
@@ -237,7 +241,8 @@ fn geometry_reaches_a_context_of_what_was_just_listed() {
     });
 }
 
-/// The context is made from the first geometry, its node has the second one, and the first one returns.
+/// One thread makes a context while another changes the geometry and changes it back. The context may be made with the
+/// first geometry when its resource has the second one. It ends up with the first.
 #[test]
 fn geometry_that_returns_reaches_a_context_that_is_being_made() {
     explore(Some(3), || {
@@ -255,7 +260,7 @@ fn geometry_that_returns_reaches_a_context_that_is_being_made() {
 }
 
 #[test]
-fn two_that_ask_for_a_context_get_one_node() {
+fn two_threads_that_ask_for_a_context_get_one_node() {
     explore(None, || {
         let registry = registry(1);
         let resource = registry.resource("a").unwrap();
@@ -264,7 +269,7 @@ fn two_that_ask_for_a_context_get_one_node() {
             thread::spawn(move || resource.in_context("web").unwrap())
         };
         let mine = resource.in_context("web").unwrap();
-        assert!(same(&mine, &other.join().unwrap()), "one node for a context");
+        assert!(same(&mine, &other.join().unwrap()), "one node for the context");
         assert_eq!(resource.contexts().count(), 1);
     });
 }

@@ -1,4 +1,5 @@
-//! A rolling window: what is counted is in the sum, and no value is lost, at a rollover or beside another.
+//! A rolling window: each value that is counted is in the sum, and no value is lost, at a rollover or beside another
+//! add.
 #![cfg(loom)]
 
 use leaparray::flow::{Number, Rolling, RollingWindow, Sum, SumBucket};
@@ -36,7 +37,7 @@ fn sum<T: Number + Rolling<Bucket = SumBucket<T>>>(
     })
 }
 
-/// Of the bucket itself, with two that add and one that reads.
+/// Two threads add to one bucket while the main thread reads it. Each value that is counted is in the sum.
 #[test]
 fn value_that_is_counted_is_in_the_sum() {
     explore(None, || {
@@ -46,8 +47,8 @@ fn value_that_is_counted_is_in_the_sum() {
             thread::spawn(move || value.add_to(&bucket))
         });
         let Sum { sum, count } = bucket.total();
-        let at_least = [0, 1, 11][usize::try_from(count).expect("two")];
-        assert!(sum >= at_least, "{count} counted, {sum} in the sum");
+        let at_least = [0, 1, 11][usize::try_from(count).expect("at most 2")];
+        assert!(sum >= at_least, "{count} values are counted, but the sum is {sum}");
         for other in others {
             other.join().unwrap();
         }
@@ -55,8 +56,9 @@ fn value_that_is_counted_is_in_the_sum() {
     });
 }
 
+/// One thread reads the window while another adds a value. Each value that is counted is in the sum.
 #[test]
-fn reduce_beside_an_add() {
+fn reduce_beside_an_add_finds_it_or_nothing() {
     explore(None, || {
         let window = window::<u64>(1);
         window.add_at(start(1), 1);
@@ -73,8 +75,9 @@ fn reduce_beside_an_add() {
     });
 }
 
+/// Two threads add at the same time. Neither value is lost.
 #[test]
-fn floats_that_are_added_at_once() {
+fn floats_that_are_added_at_once_are_all_summed() {
     explore(None, || {
         let window = window::<f64>(1);
         let other = add(&window, 1, 0.5);

@@ -1,5 +1,5 @@
-//! Sealing: counts move from a thread's cell into the history at one moment. Each is read once, in the
-//! bucket of its time, whichever thread stalls.
+//! Sealing: counts move from a thread's cell into the history at one moment. Each count is read once, in the bucket of
+//! its time, whichever thread stalls.
 #![cfg(loom)]
 
 use leaparray_loom_tests::{Window, explore, explore_some, window};
@@ -7,11 +7,11 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, mpsc};
 use loom::thread;
 
-/// How many executions are run of a model that has too many.
+/// The number of executions to run of a model that has too many to explore.
 const SOME: usize = 20_000;
 
-/// A window of `samples` buckets whose history exists, with the calling thread's cell bound to bucket
-/// 2. Nothing of that is explored.
+/// A window of `samples` buckets whose history exists, with the calling thread's cell bound to bucket 2. No
+/// interleaving of these steps is explored.
 fn warm(samples: u32) -> Window {
     let window = window(samples);
     for number in 0..3 {
@@ -20,7 +20,7 @@ fn warm(samples: u32) -> Window {
     window
 }
 
-/// Runs `read` on a thread of its own, and says what it found, and what `progress` was before.
+/// Starts a thread that loads `progress`, calls `read`, and returns both results.
 fn reader<T: 'static>(
     window: &Window,
     progress: &Arc<AtomicU64>,
@@ -30,7 +30,7 @@ fn reader<T: 'static>(
     thread::spawn(move || (progress.load(Ordering::Acquire), read(window)))
 }
 
-/// A thread whose cell is bound to bucket 2 when this returns, and that then runs `write`.
+/// Starts a thread that binds its cell to bucket 2 and then calls `write`. Returns once the cell is bound.
 fn writer(window: &Window, write: impl FnOnce(Window) + 'static) -> thread::JoinHandle<()> {
     let window = window.clone();
     let (sender, receiver) = mpsc::channel();
@@ -43,7 +43,7 @@ fn writer(window: &Window, write: impl FnOnce(Window) + 'static) -> thread::Join
     writer
 }
 
-/// Adds 10⁰, 10¹, … in the buckets, and says after each how much that is by now.
+/// Adds 10⁰, 10¹, … in the buckets, and stores the sum in `progress` after each add.
 fn add_in(window: &Window, progress: &AtomicU64, numbers: &[u32]) {
     let mut sum = 0;
     for (number, exponent) in numbers.iter().zip(0..) {
@@ -54,10 +54,10 @@ fn add_in(window: &Window, progress: &AtomicU64, numbers: &[u32]) {
     }
 }
 
-/// Whether `found` is what was recorded at one moment, and no less than `before`.
+/// Asserts that `found` is the sum of the first adds of [`add_in`], and no less than `before`.
 fn assert_prefix(before: u64, found: u64) {
     let is_prefix = found.to_string().bytes().all(|digit| digit == b'1') || found == 0;
-    assert!(is_prefix && found >= before, "{found}, but {before} before");
+    assert!(is_prefix && found >= before, "found {found}, but {before} had been recorded before");
 }
 
 #[test]
@@ -84,7 +84,8 @@ fn reader_finds_the_counts_of_a_cell_that_is_bound_to_an_earlier_bucket_again() 
     });
 }
 
-/// The whole window is read in its newest bucket, while the cell goes back to the bucket before.
+/// One thread reads the whole window in its newest bucket, while the owner of a cell seals it and binds it to the
+/// bucket before. The reader finds each count once.
 #[test]
 fn steady_reader_finds_a_sealed_count_or_the_cell_that_had_it() {
     explore(Some(1), || {
@@ -120,8 +121,8 @@ fn ledger_only_grows() {
     });
 }
 
-/// Bucket 3 is there, or has gone, beside a thread that begins to record in a later bucket of its slot and
-/// then adds.
+/// One thread takes a ledger while another begins to record in a later bucket of bucket 3's slot, and then adds. The
+/// ledger is of one moment: bucket 3 is there, or it is gone, and then the add is counted or not.
 fn ledger_is_of_one_moment_beside_a_record_in(later: u32) {
     explore(Some(1), move || {
         let window = window(2);
@@ -148,7 +149,8 @@ fn ledger_beside_a_record_in_a_new_bucket_is_of_one_moment() {
     ledger_is_of_one_moment_beside_a_record_in(7);
 }
 
-/// Rows and descriptors are filled again while the reader still looks at them.
+/// The main thread goes on for three buckets, and fills rows and descriptors again that the reader may still read. The
+/// reader of bucket 2 finds that bucket or nothing.
 #[test]
 fn reader_never_finds_counts_of_another_bucket() {
     explore_some(SOME, Some(1), || {

@@ -1,4 +1,4 @@
-//! A `MetricBucket` that several threads add to.
+//! A `MetricBucket` that several threads share: each add is counted, and no counter wraps around.
 #![cfg(loom)]
 
 use leaparray::{MetricBucket, MetricEvent};
@@ -33,7 +33,7 @@ fn huge_counts_that_race_do_not_wrap() {
         let others = [(); 2].map(|()| {
             let bucket = bucket.clone();
             thread::spawn(move || {
-                // Four of these are 2⁶⁴.
+                // Each add is cut to 2⁶²: four of them would be 2⁶⁴.
                 bucket.add(PASS, u64::MAX);
                 bucket.add(PASS, u64::MAX);
             })

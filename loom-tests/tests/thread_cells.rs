@@ -1,10 +1,10 @@
-//! Cells go from thread to thread and from window to window, and have one writer at a time.
+//! Cells pass from thread to thread and from window to window, and have one writer at a time.
 #![cfg(loom)]
 
 use leaparray_loom_tests::{Window, explore, explore_some, window};
 use loom::thread;
 
-/// A thread that adds `count` in a bucket, and ends.
+/// Starts a thread that adds `count` in a bucket, and ends.
 fn add_and_end(window: &Window, number: u32, count: u64) -> thread::JoinHandle<()> {
     let window = window.clone();
     thread::spawn(move || window.add(number, count))
@@ -14,7 +14,7 @@ fn add_and_end(window: &Window, number: u32, count: u64) -> thread::JoinHandle<(
 fn adopted_cell_keeps_the_counts_of_its_last_owner() {
     explore(Some(1), || {
         let window = window(1);
-        // The second may start when the first has ended, and then adopts its cell.
+        // The second thread may start after the first has ended, and then adopts its cell.
         let others = [1, 10].map(|count| add_and_end(&window, 0, count));
         for other in others {
             other.join().unwrap();
@@ -42,7 +42,8 @@ fn abandoned_cell_is_adopted_once() {
     });
 }
 
-/// The rotator retires the cell that the first thread has left, and the second thread adopts it.
+/// A thread has ended in bucket 0. The main thread records in bucket 1 and retires the abandoned cell, while another
+/// thread records in bucket 1 and adopts the cell. No count is lost.
 #[test]
 fn retired_cell_is_adopted_without_loss() {
     explore(Some(1), || {
@@ -58,7 +59,8 @@ fn retired_cell_is_adopted_without_loss() {
     });
 }
 
-/// The rotator finds the other thread's cell idle while that thread binds it again.
+/// The main thread records in buckets 1 and 2, and may find the other thread's cell idle while that thread binds it to
+/// bucket 2. The other thread reads its own record, and no read misses the cell afterwards.
 #[test]
 fn deactivated_cell_is_read_once_it_is_bound_again() {
     explore_some(20_000, Some(1), || {
@@ -78,17 +80,18 @@ fn deactivated_cell_is_read_once_it_is_bound_again() {
     });
 }
 
-/// Three windows in one set of two: a cell is abandoned, and adopted again.
+/// Three windows share a set of the thread cache, which has two entries. The cell of one window is evicted and
+/// abandoned, and its own thread or another one adopts it. No count is lost.
 #[test]
 fn evicted_cell_is_adopted_by_its_own_thread_or_another() {
     explore(Some(1), || {
-        // Of two sets: the windows between have the other one.
+        // There are two sets: the windows in between are in the other one.
         let windows: Vec<_> = (0..5).map(|_| window(1)).collect();
         let [first, second, third] = [0, 2, 4].map(|index| windows[index].clone());
         first.add(0, 1);
         second.add(0, 1);
         let other = add_and_end(&second, 0, 10);
-        // The second window's cell makes room, and is adopted by the other thread or by this one.
+        // This evicts the second window's cell, which the other thread or this one then adopts.
         third.add(0, 1);
         second.add(0, 100);
         other.join().unwrap();
@@ -96,7 +99,8 @@ fn evicted_cell_is_adopted_by_its_own_thread_or_another() {
     });
 }
 
-/// The slab gives a dropped window's cell to the next one, while the thread that owned it ends.
+/// The slab gives the cell of a dropped window to the next window, while the thread that owned it ends. That thread
+/// does not abandon the cell, so it has one owner, and no count of the next window is lost.
 #[test]
 fn cell_of_a_dropped_window_is_not_abandoned_by_its_former_owner() {
     explore(Some(1), || {
@@ -117,7 +121,8 @@ fn cell_of_a_dropped_window_is_not_abandoned_by_its_former_owner() {
     });
 }
 
-/// A reader of the second window finds nothing of the first one's counts in the cell.
+/// One thread records in a window, drops it, and records in a second window, which gets the same cell. A reader of the
+/// second window finds no counts of the first.
 #[test]
 fn counts_do_not_cross_windows() {
     explore(Some(1), || {

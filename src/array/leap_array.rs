@@ -20,9 +20,9 @@ use crate::time::{Timestamp, WindowConfig};
 /// [`BucketWrap`](crate::BucketWrap) in, so a thread that still has the stale one pinned adds to a bucket that has left
 /// the window, and never to another bucket.
 ///
-/// Every operation takes `now`; the array has no clock. Memory is allocated when it is first needed. In steady
-/// state, a rotation recycles wraps and allocates nothing, unless the retired ones are still pinned. Reads allocate
-/// nothing, except for [`ledger`](Self::ledger).
+/// Every operation takes `now`; the array has no clock. Memory is allocated when it is first needed. In steady state, a
+/// rotation recycles wraps and allocates nothing, unless the retired wraps are still pinned. Reads allocate nothing,
+/// except for [`ledger`](Self::ledger).
 ///
 /// ```
 /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
@@ -44,15 +44,15 @@ pub struct LeapArray<B: Bucket> {
     ring: RacyOnce<Ring<B>>,
     retired: Slot<Retired<B>>,
     late: RacyOnce<B>,
-    /// The try-lock of a rotation, and the memory that only its owner uses.
+    /// The try-lock of a rotation, and the memory that only its holder uses.
     rotation_lock: Mutex<Spare<B>>,
 }
 
-/// A list that was replaced: the memory for the next one.
+/// A list that was replaced, whose memory the next list uses.
 type Spare<B> = Option<Arc<Retired<B>>>;
 
 impl<B: Bucket> LeapArray<B> {
-    /// An empty array. It allocates memory when it is first used.
+    /// Creates an empty array. It allocates memory when it is first used.
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         Self {
@@ -64,20 +64,21 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// The geometry.
+    /// Returns the geometry.
     #[must_use]
     #[inline]
     pub const fn config(&self) -> &WindowConfig {
         &self.config
     }
 
-    /// The bucket in which to record at `now`. If it is not in the ring yet, this thread puts it there.
+    /// Returns the bucket in which to record at `now`. If the bucket is not in the ring yet, the calling thread puts it
+    /// there.
     ///
     /// If the slot has a newer bucket already, `now` is late, and this returns the array's
     /// [late bucket](CurrentBucket::Late), so that no count is lost.
     ///
-    /// Lock-free: one thread at a time replaces a stale bucket, and other threads yield to it, but a bounded number of
-    /// times. So a stalled thread blocks no other.
+    /// Lock-free: usually, one thread at a time replaces a stale bucket. Other threads yield to it a bounded number of
+    /// times and then proceed without it, so a stalled thread blocks no other.
     pub fn current_bucket(&self, now: Timestamp) -> CurrentBucket<'_, B> {
         let start = self.config.bucket_start(now);
         let slot = self.config.slot(now);
@@ -96,7 +97,7 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// Replaces the stale wrap that was `observed`, or yields once to the thread that does so already.
+    /// Replaces the stale wrap `observed`, or yields once to the thread that already does so.
     fn rotate(
         &self,
         ring: &Ring<B>,
@@ -106,7 +107,7 @@ impl<B: Bucket> LeapArray<B> {
     ) {
         let mut lock = match self.rotation_lock.try_lock() {
             Ok(lock) => Some(lock),
-            // A bucket has panicked while it was added up. The spare list is still valid.
+            // A bucket has panicked while it was added up or reset. The spare list is still valid.
             Err(TryLockError::Poisoned(lock)) => Some(lock.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
@@ -117,8 +118,8 @@ impl<B: Bucket> LeapArray<B> {
         // The lock holder may have stalled: proceed without the lock, and without its spare list.
         let mut none = None;
         let spare = lock.as_deref_mut().unwrap_or(&mut none);
-        // The lock only saves threads from doing the same work at once. A second swap is prevented by the compare-exchange
-        // against the observed wrap.
+        // The lock only saves threads from doing the same work at once. A second swap is prevented by the
+        // compare-exchange against the observed wrap.
         if ring.is_in_slot(observed.index(), observed.start()) {
             let unused = self.edit_retired(spare, |list| {
                 list.reclaim(ring);
@@ -131,8 +132,8 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// A wrap with that start that belongs to this thread: the one of index `unused`, another free one, or a new one. `None`
-    /// if another thread has replaced `observed`.
+    /// Returns a wrap with that start that belongs to the calling thread: the wrap with index `unused`, another free
+    /// wrap, or a new wrap. Returns `None` if another thread has replaced `observed`.
     fn fresh_wrap(
         &self,
         ring: &Ring<B>,
@@ -142,9 +143,10 @@ impl<B: Bucket> LeapArray<B> {
         spare: &mut Spare<B>,
     ) -> Option<u32> {
         while let Some(index) = unused {
-            // Checked once no other thread can take this wrap. If the wrap was last used for this very bucket, it has been in
-            // the slot, so `observed` is not there any more, which is found here. So no wrap is used twice for the
-            // same bucket, and no two wraps of one bucket are ever in its slot. All comparisons of starts rely on this.
+            // Checked after this thread has taken the wrap, so that no other thread can take it. If the wrap was last
+            // used for this very bucket, it has been in the slot, so `observed` is no longer there, and this check
+            // fails. So no wrap is used twice for the same bucket, and no two wraps of one bucket are ever in its slot.
+            // All comparisons of starts rely on this.
             if !ring.is_in_slot(observed.index(), observed.start()) {
                 stall::at(Point::RecycleRefused);
                 self.edit_retired(spare, |list| list.return_free(index));
@@ -155,7 +157,7 @@ impl<B: Bucket> LeapArray<B> {
             }
             stall::at(Point::RecycleRefused);
             unused = self.edit_retired(spare, |list| {
-                // A thread with an old index, of a slot or of an older list, has the wrap pinned.
+                // A thread that read this index earlier, from a slot or from an older list, has the wrap pinned.
                 list.return_free(index);
                 list.take_free(ring)
             });
@@ -163,7 +165,7 @@ impl<B: Bucket> LeapArray<B> {
         Some(ring.make(start))
     }
 
-    /// Puts a wrap with that start into its slot, unless another thread has put one there.
+    /// Puts a wrap with that start into its slot, unless another thread has put a wrap there first.
     fn install(
         &self,
         ring: &Ring<B>,
@@ -179,7 +181,8 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// Edits a copy of the list, and swaps it in. If another thread has swapped the list, retries with a copy of that one.
+    /// Edits a copy of the list, and swaps it in. If another thread has swapped the list, retries with a copy of the
+    /// new list.
     fn edit_retired<R>(&self, spare: &mut Spare<B>, edit: impl Fn(&mut Retired<B>) -> R) -> R {
         let mut after = spare.take().unwrap_or_else(|| Arc::new(Retired::new(B::Total::default())));
         loop {
@@ -201,21 +204,22 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// The bucket before the one of `now`, if it is in the ring and the window covers it. An array of one bucket has none.
+    /// Returns the bucket before the bucket of `now`, if it is in the ring and the window covers it. A window of one
+    /// bucket never covers it.
     pub fn previous_bucket(&self, now: Timestamp) -> Option<BucketGuard<'_, B>> {
         let covered = self.config.covered(now);
         let previous = covered.end().checked_sub(1)?;
         if covered.contains(&previous) { self.wrap(previous) } else { None }
     }
 
-    /// The buckets that the window covers at `now`, from the oldest to the newest, without those that no thread has asked
-    /// for by [`current_bucket`](Self::current_bucket).
+    /// Returns the buckets that the window covers at `now`, from the oldest to the newest. It leaves out each bucket
+    /// that no thread has asked for by [`current_bucket`](Self::current_bucket).
     pub fn values(&self, now: Timestamp) -> impl Iterator<Item = BucketGuard<'_, B>> {
         self.wraps(self.config.covered(now))
     }
 
-    /// The buckets of [`values`](Self::values) whose start `predicate` accepts. It is called once for each bucket of the
-    /// window, before the bucket is looked up.
+    /// Returns the buckets of [`values`](Self::values) whose start `predicate` accepts. `predicate` is called once for
+    /// each bucket of the window, before the bucket is looked up.
     pub fn values_conditional(
         &self,
         now: Timestamp,
@@ -227,7 +231,7 @@ impl<B: Bucket> LeapArray<B> {
             .filter_map(|number| self.wrap(number))
     }
 
-    /// The wraps of the given bucket numbers that are in the ring.
+    /// Returns the wraps of the given bucket numbers that are in the ring.
     pub(crate) fn wraps(
         &self,
         numbers: RangeInclusive<u64>,
@@ -240,17 +244,18 @@ impl<B: Bucket> LeapArray<B> {
         (held.start() == self.config.start_of(number)).then_some(held)
     }
 
-    /// The end of the newest bucket that a thread has asked for by `current_bucket`; `None` if there is none.
+    /// Returns the end of the newest bucket that a thread has asked for by `current_bucket`; `None` if there is none.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
-        // A wrap that has left its slot is older than the one that is there now.
+        // A wrap that has left its slot is older than the wrap that is there now.
         let newest = self.ring.get()?.pin_all().flatten().map(|wrap| wrap.start()).max()?;
         Some(newest.saturating_add(self.config.bucket_len()))
     }
 
     /// Folds the results of `look` on the buckets that the window covers at `now`, in any order.
     ///
-    /// The cheapest read: it pins nothing. If a bucket leaves the window while `look` reads it, the result is discarded.
-    /// `look` may also see empty buckets that another thread is preparing. So use this to add up, and not to count buckets.
+    /// This is the cheapest read: it pins nothing. If a bucket leaves the window while `look` reads it, the result is
+    /// discarded. `look` may also see empty buckets that another thread is preparing. So use this to add up counts, not
+    /// to count buckets.
     ///
     /// ```
     /// use leaparray::{LeapArray, MetricBucket, MetricEvent, Timestamp, WindowConfig};
@@ -275,7 +280,7 @@ impl<B: Bucket> LeapArray<B> {
         self.fold_over(self.config.covered(now), init, look, add)
     }
 
-    /// The same for the buckets of consecutive numbers.
+    /// Folds like [`fold`](Self::fold), over the buckets with consecutive numbers.
     #[inline]
     pub(crate) fn fold_over<R, T>(
         &self,
@@ -290,7 +295,7 @@ impl<B: Bucket> LeapArray<B> {
         }
     }
 
-    /// All counts, by whether the window at `now` covers them.
+    /// Returns all counts, by whether the window at `now` covers them.
     ///
     /// The ledger is coherent: it has each add once. It has every add that returned before the call, and may have adds
     /// that other threads make at the same time. From call to call, [`recorded`](Ledger::recorded) only grows.
@@ -303,9 +308,9 @@ impl<B: Bucket> LeapArray<B> {
     pub(crate) fn ledger_over(&self, covered: &RangeInclusive<u64>) -> Ledger<B::Total> {
         let mut ledger = Ledger::default();
         let Some(ring) = self.ring.get() else { return ledger };
-        // All slots are pinned first. A wrap that has left its slot before was retired before that, and a wrap that is
-        // pinned here cannot be reclaimed. So each wrap is found here, in the list, or in both, and is then recognized by
-        // its start.
+        // The wraps in all slots are pinned first, then the list is loaded. A wrap that had left its slot by then was
+        // retired before that, and a wrap that is pinned here cannot be reclaimed. So each wrap is found in a slot, in
+        // the list, or in both. In the list, its start tells whether it was found in a slot.
         let slots: Vec<_> = ring.pin_all().collect();
         for wrap in slots.iter().flatten() {
             let in_window = covered.contains(&self.config.bucket_number(wrap.start()));
@@ -322,7 +327,7 @@ impl<B: Bucket> LeapArray<B> {
         ledger
     }
 
-    /// The total of all retired wraps, except those that `is_counted`.
+    /// Returns the total of all retired wraps, except the wraps for whose start `is_counted` holds.
     fn retired_total(&self, ring: &Ring<B>, is_counted: impl Fn(Timestamp) -> bool) -> B::Total {
         loop {
             let retired = self.retired.load();
@@ -343,12 +348,12 @@ impl<B: Bucket> fmt::Debug for LeapArray<B> {
 
 #[cfg(all(test, not(loom)))]
 impl<B: Bucket> LeapArray<B> {
-    /// The number of wraps that were made.
+    /// Returns the number of wraps that were made.
     pub(crate) fn wraps_made(&self) -> u64 {
         self.ring.get().map_or(0, Ring::len).into()
     }
 
-    /// The numbers of pending and of free wraps in the retired list.
+    /// Returns the numbers of pending and of free wraps in the retired list.
     pub(crate) fn wraps_listed(&self) -> (u64, u64) {
         let retired = self.retired.load();
         let count = |len: fn(&Retired<B>) -> usize| retired.get().map_or(0, len) as u64;

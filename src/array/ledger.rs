@@ -9,17 +9,17 @@ use std::ops::AddAssign;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ledger<T> {
-    /// In the buckets that the window covers.
+    /// Counts in the buckets that the window covers.
     pub in_window: T,
-    /// In buckets that the window has left, including what was added to them after that. If `now` lies before the newest
-    /// record, buckets after `now` are here as well.
+    /// Counts in buckets that the window has left, including adds after it has left them. If `now` is before the newest
+    /// record, the counts of buckets after `now` are included.
     pub expired: T,
-    /// Added with a time whose slot had a newer bucket already.
+    /// Counts that were added with a time whose slot already had a newer bucket.
     pub late: T,
 }
 
 impl<T: Clone + for<'a> AddAssign<&'a T>> Ledger<T> {
-    /// The sum of the three: everything that was ever added.
+    /// Returns the sum of the three: everything that was ever added.
     ///
     /// ```
     /// use leaparray::Ledger;
@@ -37,7 +37,7 @@ impl<T: Clone + for<'a> AddAssign<&'a T>> Ledger<T> {
 }
 
 impl<T> Ledger<T> {
-    /// The same ledger of a part of the totals, such as of one event.
+    /// Returns the ledger of a part of the totals, such as one event.
     ///
     /// ```
     /// use leaparray::{Ledger, MetricEvent, MetricTotals};
@@ -57,7 +57,7 @@ impl<T> Ledger<T> {
 }
 
 impl<T: fmt::Display + Clone + for<'a> AddAssign<&'a T>> fmt::Display for Ledger<T> {
-    /// `8 recorded = 5 in the window + 2 expired + 1 late`.
+    /// Formats as `8 recorded = 5 in the window + 2 expired + 1 late`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { in_window, expired, late } = self;
         let recorded = self.recorded();

@@ -8,12 +8,12 @@ use crate::time::Timestamp;
 
 /// The retired wraps of an array: an immutable copy-on-write list.
 ///
-/// A wrap is retired *before* another one takes its slot. So at every moment, each wrap in use is in a slot, in this list,
-/// or in both, and a reader that reads the slots first and the list last misses none. A thread that has stalled in the
-/// middle of a record may still add to a retired wrap. So the wrap stays pending until no thread has it pinned, and only
-/// then are its counts added to the total.
+/// A wrap is retired *before* another wrap takes its slot. So at every moment, each wrap in use is in a slot, in this
+/// list, or in both, and a reader that reads the slots first and the list last misses no wrap. A thread that has
+/// stalled in the middle of a record may still add to a retired wrap. So the wrap stays pending until no thread has it
+/// pinned, and only then are its counts added to the total.
 pub(crate) struct Retired<B: Bucket> {
-    /// The counts of all wraps to which no thread can add any more.
+    /// The counts of all wraps to which no thread can add any longer.
     reclaimed: B::Total,
     /// The wraps to which a thread may still add.
     pending: Vec<PendingWrap>,
@@ -21,7 +21,7 @@ pub(crate) struct Retired<B: Bucket> {
     free: Vec<u32>,
 }
 
-/// A wrap that has left its slot, or is about to.
+/// A wrap that has left its slot, or is about to leave it.
 #[derive(Clone, Copy, Debug)]
 struct PendingWrap {
     index: u32,
@@ -33,7 +33,7 @@ impl<B: Bucket> Retired<B> {
         Self { reclaimed, pending: Vec::new(), free: Vec::new() }
     }
 
-    /// Copies `other`, and keeps the memory of this list.
+    /// Copies `other`, and keeps the allocated memory of this list.
     pub(crate) fn copy(&mut self, other: Option<&Self>) {
         let Some(other) = other else { return *self = Self::new(B::Total::default()) };
         self.reclaimed.clone_from(&other.reclaimed);
@@ -41,7 +41,7 @@ impl<B: Bucket> Retired<B> {
         self.free.clone_from(&other.free);
     }
 
-    /// Reclaims the pending wraps to which no thread can add any more.
+    /// Reclaims the pending wraps to which no thread can add any longer.
     pub(crate) fn reclaim(&mut self, ring: &Ring<B>) {
         let Self { reclaimed, pending, free } = self;
         pending.retain(|wrap| {
@@ -55,8 +55,8 @@ impl<B: Bucket> Retired<B> {
         });
     }
 
-    /// Adds a wrap, unless another thread has added it already. The caller has it pinned, so it has not been reclaimed. A start
-    /// identifies a retired wrap, since no two wraps of one bucket are ever in its slot.
+    /// Adds a wrap, unless another thread has added it already. The caller has the wrap pinned, so it has not been
+    /// reclaimed. A start identifies a retired wrap, since no two wraps of one bucket are ever in its slot.
     pub(crate) fn retire(&mut self, wrap: &BucketGuard<'_, B>) {
         let (index, start) = (wrap.index(), wrap.start());
         if !self.pending.iter().any(|pending| pending.start == start) {
@@ -64,7 +64,8 @@ impl<B: Bucket> Retired<B> {
         }
     }
 
-    /// Takes a free wrap that no thread has pinned. It belongs to the caller once the list without it has been swapped in.
+    /// Takes a free wrap that no thread has pinned. The wrap belongs to the caller once the list without it has been
+    /// swapped in.
     pub(crate) fn take_free(&mut self, ring: &Ring<B>) -> Option<u32> {
         let position = self.free.iter().rposition(|&index| ring.wrap(index).is_unpinned())?;
         Some(self.free.remove(position))
@@ -74,8 +75,8 @@ impl<B: Bucket> Retired<B> {
         self.free.push(index);
     }
 
-    /// The total of all retired wraps, except those that `is_counted`. `None` if a pending wrap of this list has been
-    /// recycled: a newer list has reclaimed it.
+    /// Returns the total of all retired wraps, except the wraps for whose start `is_counted` holds. Returns `None` if a
+    /// pending wrap of this list has been recycled: a newer list has reclaimed it.
     pub(crate) fn total(
         &self,
         ring: &Ring<B>,

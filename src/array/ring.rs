@@ -10,13 +10,13 @@ use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, Ordering};
 use crate::time::{Timestamp, WindowConfig};
 
-/// The slots of an array. A slot has the index of a wrap in the pool, or [`EMPTY`]. The index is swapped atomically; the
-/// wrap does not move.
+/// The slots of an array. A slot has the index of a wrap in the pool, or [`EMPTY`]. The index is swapped atomically;
+/// the wrap does not move.
 ///
 /// # Orderings
 ///
-/// A load of a slot acquires, and a swap releases: a thread that sees an index sees the start of the wrap, and its empty
-/// counters.
+/// A load of a slot acquires, and a swap releases: a thread that sees an index sees the start of the wrap, and its
+/// empty counters.
 pub(crate) struct Ring<B> {
     config: WindowConfig,
     slots: Box<[AtomicU32]>,
@@ -29,8 +29,8 @@ pub(crate) struct Ring<B> {
 const EMPTY: u32 = u32::MAX;
 
 impl<B: Bucket> Ring<B> {
-    /// The number of wraps beyond the slots for which there is room at once: one that is retired, and a few that are pinned
-    /// or being recycled. If threads stall, the pool grows.
+    /// The number of wraps beyond one for each slot for which the pool has room from the start: one retired wrap, and a
+    /// few that are pinned or being recycled. If threads stall, the pool grows.
     const SPARE: usize = 4;
 
     pub(crate) fn new(config: WindowConfig) -> Self {
@@ -43,13 +43,13 @@ impl<B: Bucket> Ring<B> {
         }
     }
 
-    /// The wrap of that index.
+    /// Returns the wrap with that index.
     #[inline]
     pub(crate) fn wrap(&self, index: u32) -> &BucketWrap<B> {
         self.pool.get(index)
     }
 
-    /// Pins the wrap in a slot.
+    /// Pins the wrap in a slot. Returns `None` if the slot is empty.
     pub(crate) fn pin(&self, slot: usize) -> Option<BucketGuard<'_, B>> {
         let slot = &self.slots[slot];
         let mut index = slot.load(Ordering::Acquire);
@@ -67,7 +67,7 @@ impl<B: Bucket> Ring<B> {
         None
     }
 
-    /// Pins the wrap of that index. The caller then has to validate which bucket it is used for.
+    /// Pins the wrap with that index. The caller then validates for which bucket the wrap is used.
     pub(crate) fn pin_index(&self, index: u32) -> BucketGuard<'_, B> {
         BucketGuard::pin(self.pool.get(index), index)
     }
@@ -77,16 +77,16 @@ impl<B: Bucket> Ring<B> {
         (0..self.slots.len()).map(|slot| self.pin(slot))
     }
 
-    /// Whether the wrap of that index is in the slot of its start.
+    /// Returns whether the wrap with that index is in the slot of its start.
     pub(crate) fn is_in_slot(&self, index: u32, start: Timestamp) -> bool {
         // Acquire: if another wrap is in the slot, everything that its rotator did before the swap is visible.
         self.slots[self.config.slot(start)].load(Ordering::Acquire) == index
     }
 
-    /// Puts the wrap of index `fresh` into the slot, if the slot still has the wrap that was `observed`.
+    /// Puts the wrap with index `fresh` into the slot, if the slot still has the wrap `observed`.
     ///
-    /// There is no ABA: while `observed` is pinned, its index stands for no other bucket, and a slot that was filled never
-    /// becomes empty again.
+    /// There is no ABA: while `observed` is pinned, its index refers to no other bucket, and a slot that was filled
+    /// never becomes empty again.
     pub(crate) fn swap(
         &self,
         slot: usize,
@@ -96,7 +96,7 @@ impl<B: Bucket> Ring<B> {
         let slot = &self.slots[slot];
         let index = observed.map_or(EMPTY, BucketGuard::index);
         stall::at(Point::Fresh);
-        // Release: pairs with every Acquire of a slot. This thread has acquired the index that it has observed.
+        // Release: pairs with every Acquire of a slot. This thread has already acquired the index that it replaces.
         let swapped = slot.compare_exchange(index, fresh, Ordering::Release, Ordering::Relaxed);
         if let (Ok(_), Some(observed)) = (swapped, observed) {
             stall::at(Point::Swapped);
@@ -105,15 +105,15 @@ impl<B: Bucket> Ring<B> {
         swapped.is_ok()
     }
 
-    /// The number of wraps.
+    /// Returns the number of wraps.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn len(&self) -> u32 {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// The index of a new wrap of that start.
+    /// Makes a new wrap with that start, and returns its index.
     pub(crate) fn make(&self, start: Timestamp) -> u32 {
-        // Relaxed: the add gives each thread another index, and orders nothing.
+        // Relaxed: the add gives each thread a different index, and orders nothing.
         let index = self.made.fetch_add(1, Ordering::Relaxed);
         stall::at(Point::IndexTaken);
         let is_recycled = self.pool.make(index, BucketWrap::unused).recycle(start);
@@ -121,7 +121,8 @@ impl<B: Bucket> Ring<B> {
         index
     }
 
-    /// Folds the results of `look` on the buckets of these numbers, in any order. There may be more numbers than slots.
+    /// Folds the results of `look` on the buckets with these numbers, in any order. There may be more numbers than
+    /// slots.
     #[inline]
     pub(crate) fn fold<R, T>(
         &self,
@@ -133,7 +134,7 @@ impl<B: Bucket> Ring<B> {
         let (first, last) = numbers.into_inner();
         let len = last - first + 1;
         let [start, end] = [first, last].map(|number| self.config.start_of(number).as_nanos());
-        // `UNUSED`, the start of a wrap that is not in use, lies in the first bucket of all time.
+        // `UNUSED`, the start of a wrap that is not in use, is in the first bucket of all time.
         if 2 * len > self.slots.len() as u64 && start > UNUSED {
             self.fold_wraps(start..=end, init, look, add)
         } else if len > self.slots.len() as u64 {
@@ -176,16 +177,16 @@ impl<B: Bucket> Ring<B> {
                     folded = add(folded, found);
                 }
             }
-            // Incremented: a division for each slot would take as long as the read. After the last bucket of all time, the
-            // start wraps around and is not used any more.
+            // Incremented: a division for each slot would take as long as the read. After the last bucket of all time,
+            // the start wraps around and is no longer used.
             slot = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
             start = start.wrapping_add(self.config.bucket_nanos());
         }
         folded
     }
 
-    /// Reads the buckets by visiting all wraps, in the order of memory. Among the wraps in slots, a start identifies one
-    /// bucket.
+    /// Reads the buckets by visiting all wraps, in the order of memory. Among the wraps in slots, a start identifies
+    /// one bucket.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

@@ -10,27 +10,28 @@ use crate::time::Timestamp;
 
 /// A bucket and the start of its span.
 ///
-/// The span is half-open: from `start` up to, not including, `start + bucket_len`. While a thread has the wrap pinned, in
-/// the ring or not, its start does not change.
+/// The span is half-open: from `start` up to, not including, `start + bucket_len`. While a thread has the wrap pinned,
+/// in the ring or not, its start does not change.
 //
-// In this order: the fields that a sum reads are adjacent.
+// The order of the fields keeps the fields that a sum reads adjacent.
 #[repr(C)]
 pub struct BucketWrap<B> {
-    /// The version for reads without a pin: the start, set before the wrap is put into its slot, and [`UNUSED`] soon after it
-    /// is replaced. A wrap that lost the race for its slot keeps the start, with empty counters, until it is recycled.
+    /// The version for reads without a pin: the start, set before the wrap is put into its slot, and [`UNUSED`] soon
+    /// after it is replaced. A wrap that lost the race for its slot keeps the start, with empty counters, until it is
+    /// recycled.
     live: AtomicU64,
     bucket: B,
     start: AtomicU64,
-    /// The number of threads that have the wrap pinned, so that it is not recycled.
+    /// The pin count. A pinned wrap is not recycled.
     pins: AtomicU64,
 }
 
-/// The start of a wrap that is not in use. No bucket has it: a bucket is at least two nanoseconds long, and starts at a
-/// multiple of its length.
+/// The start of a wrap that is not in use. No bucket has this start: a bucket is at least two nanoseconds long, and
+/// starts at a multiple of its length.
 pub(crate) const UNUSED: u64 = 1;
 
 impl<B> BucketWrap<B> {
-    /// The start of the span: a multiple of the bucket length.
+    /// Returns the start of the span: a multiple of the bucket length.
     #[must_use]
     #[inline]
     pub fn start(&self) -> Timestamp {
@@ -38,17 +39,18 @@ impl<B> BucketWrap<B> {
         Timestamp::from_nanos(self.start.load(Ordering::Relaxed))
     }
 
-    /// The bucket itself.
+    /// Returns the bucket.
     #[must_use]
     #[inline]
     pub const fn bucket(&self) -> &B {
         &self.bucket
     }
 
-    /// The result of `look` on the bucket, if the start of the wrap is one of `starts`, and the wrap is in its slot during
-    /// the whole read.
+    /// Returns the result of `look` on the bucket, if the start of the wrap is one of `starts` and the wrap is in its
+    /// slot during the whole read.
     ///
-    /// The caller need not pin the wrap. If the wrap leaves its slot during the read, the result is discarded.
+    /// The caller need not pin the wrap. If the wrap leaves its slot during the read, the result is discarded, and this
+    /// returns `None`.
     #[inline]
     pub(crate) fn read<T>(
         &self,
@@ -63,23 +65,24 @@ impl<B> BucketWrap<B> {
         stall::at(Point::StartSeen);
         let found = look(&self.bucket);
         stall::at(Point::Counted);
-        // Acquire: pairs with the fence in `recycle`, if `look` has read a reset counter, and with the fence in `pin`, if it
-        // has read an add of a later use. In both cases, `live` was changed before.
+        // Acquire: pairs with the fence in `recycle`, if `look` has read a reset counter, and with the fence in `pin`,
+        // if it has read an add of a later use. In both cases, `live` was changed before, and the second load finds
+        // that.
         fence(Ordering::Acquire);
         (self.live.load(Ordering::Relaxed) == start).then_some(found)
     }
 
-    /// Marks that another wrap has taken the slot of this one.
+    /// Marks the wrap as replaced: another wrap has taken its slot.
     pub(crate) fn mark_replaced(&self) {
         // Relaxed: a reader that does not see this yet reads a bucket that was in the window a moment ago.
         self.live.store(UNUSED, Ordering::Relaxed);
     }
 
-    /// Pins the wrap. If it is in use, it is not recycled until it is unpinned. Whether it is in use, the caller has to
-    /// validate *after* this, by the slot or by the start, as with a hazard pointer.
+    /// Pins the wrap. If the wrap is in use, it is not recycled until it is unpinned. The caller validates *after* this
+    /// call whether the wrap is in use, by the slot or by the start, as with a hazard pointer.
     pub(crate) fn pin(&self) {
-        // Acquire: pairs with the Release in `is_unpinned` and in `unpin`. If the rotator's check precedes this add in the
-        // order of `pins`, the validation that follows sees that the wrap is gone.
+        // Acquire: pairs with the Release in `is_unpinned` and in `unpin`. If the rotator's check precedes this add in
+        // the order of `pins`, the validation that follows sees that the wrap is gone.
         self.pins.fetch_add(1, Ordering::Acquire);
         // Release: pairs with the Acquire in `read`. A reader that sees a later store of this thread in the bucket sees
         // that the previous use has ended.
@@ -87,17 +90,17 @@ impl<B> BucketWrap<B> {
     }
 
     pub(crate) fn unpin(&self) {
-        // Release: pairs with the Acquire in `is_unpinned`. All adds of this thread come before.
+        // Release: pairs with the Acquire in `is_unpinned`. All adds of this thread happen before.
         self.pins.fetch_sub(1, Ordering::Release);
     }
 
-    /// Whether no thread has the wrap pinned. If it is true, and the caller has made the validation of later pins
-    /// fail, no thread uses the wrap from then on. A later pin may still appear until its validation fails.
+    /// Returns whether no thread has the wrap pinned. If so, and if the caller has made the validation of later pins
+    /// fail, no thread uses the wrap from then on. A later pin may still be counted until its validation fails.
     pub(crate) fn is_unpinned(&self) -> bool {
         stall::at(Point::Unplaced);
         // A read-modify-write, so that it is ordered before or after each pin; a load could miss a pin whose validation
-        // misses the change of the slot or of the start. Acquire: pairs with the Release in `unpin`, and shows all adds. Release: pairs with
-        // the Acquire in `pin`.
+        // misses the change of the slot or of the start. Acquire: pairs with the Release in `unpin`, and shows all
+        // adds. Release: pairs with the Acquire in `pin`.
         self.pins.fetch_add(0, Ordering::AcqRel) == 0
     }
 }
@@ -119,8 +122,8 @@ impl<B: Bucket> BucketWrap<B> {
         }
     }
 
-    /// Empties a wrap that belongs to the caller, and gives it a start. `false` if a thread with an old index has
-    /// the wrap pinned.
+    /// Empties a wrap that belongs to the caller, and gives it a start. Returns `false` if a thread that read the
+    /// wrap's index earlier has it pinned.
     pub(crate) fn recycle(&self, start: Timestamp) -> bool {
         // Relaxed: `is_unpinned` releases this store to a thread that pins the wrap later.
         self.start.store(UNUSED, Ordering::Relaxed);
@@ -137,7 +140,7 @@ impl<B: Bucket> BucketWrap<B> {
         stall::at(Point::Emptied);
         self.start.store(start.as_nanos(), Ordering::Relaxed);
         stall::at(Point::Started);
-        // Release: pairs with the Acquire in `read`, which may have found the wrap by an old index.
+        // Release: pairs with the Acquire in `read`, which may have found the wrap by an index that was read earlier.
         self.live.store(start.as_nanos(), Ordering::Release);
         true
     }

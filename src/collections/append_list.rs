@@ -7,14 +7,14 @@ use crate::sync::{Arc, RacyOnce, into_inner};
 
 /// A linked list to which threads append without a lock. Items are never removed.
 ///
-/// Each link is made once, by the thread that is first. A thread that loses the race takes the winner's item if it is the
-/// one that it wants, and otherwise goes on to the next link. So if two threads append equal items at once, the list has
-/// one of them.
+/// Each link is set once, by the first thread that makes an item for it. A thread that loses the race returns the
+/// winner's item if that matches, and otherwise tries the next link. So if two threads append equal items at once, only
+/// one of the items is in the list.
 pub(crate) struct AppendList<T> {
     first: Link<T>,
 }
 
-/// An item of a list. It can be kept longer than the list.
+/// An item of a list. It may outlive the list.
 pub(crate) struct Item<T> {
     value: T,
     next: Link<T>,
@@ -32,14 +32,14 @@ impl<T> AppendList<T> {
         self.first.get().is_none()
     }
 
-    /// The items, in the order in which they were appended.
+    /// Returns the items, in the order in which they were appended.
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Item<T>>> + use<'_, T> {
         std::iter::successors(self.first.get(), |item| item.next.get())
     }
 
-    /// The first item for which `is_it` holds, and its index. If there is none, and there are fewer than `max` items,
-    /// this appends the result of `make`, for which `is_it` must hold.
+    /// Returns the first item for which `is_it` holds, and its index. If there is none, and the list has fewer than
+    /// `max` items, appends the result of `make`, for which `is_it` must hold. Returns `None` if the list is full.
     pub(crate) fn find_or_append(
         &self,
         is_it: impl Fn(&T) -> bool,
@@ -72,7 +72,7 @@ impl<T> Link<T> {
         self.0.get()
     }
 
-    /// The item that it leads to. Afterwards it leads nowhere.
+    /// Takes the item that the link refers to, and leaves the link empty.
     fn take(&mut self) -> Option<Arc<Item<T>>> {
         let lazy = mem::replace(&mut self.0, RacyOnce::new());
         lazy.get().cloned()
@@ -80,12 +80,12 @@ impl<T> Link<T> {
 }
 
 impl<T> Drop for Link<T> {
-    /// One item after the other: dropping an item that drops the next one would take as much stack as there are
+    /// Drops the items in a loop: if each item dropped the next one, the depth of the stack would be the number of
     /// items.
     fn drop(&mut self) {
         let mut next = self.take();
         while let Some(item) = next {
-            // If the item is kept elsewhere, so is what follows it.
+            // If another reference keeps the item, it also keeps the items that follow.
             next = into_inner(item).and_then(|mut item| item.next.take());
         }
     }
@@ -107,7 +107,7 @@ impl<T: fmt::Debug> fmt::Debug for AppendList<T> {
 }
 
 impl<T: fmt::Debug> fmt::Debug for Item<T> {
-    /// Without the items that follow it.
+    /// Formats the item without the items that follow it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
     }
@@ -121,7 +121,7 @@ mod tests {
 
     const MANY: usize = 1_000_000;
 
-    /// Of that many items, their indices; made without looking for the end each time.
+    /// Makes a list of the numbers below `len`, without searching for the end at each append.
     fn list(len: usize) -> AppendList<usize> {
         let list = AppendList::new();
         let mut end = &list.first;
@@ -131,12 +131,12 @@ mod tests {
         list
     }
 
-    /// Too little stack for a call for each of a million items.
+    /// Runs `run` on a thread whose stack is too small for one call for each of a million items.
     fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
         std::thread::Builder::new().stack_size(64 << 10).spawn(run).unwrap().join().unwrap();
     }
 
-    /// Counts what is written.
+    /// Counts the bytes that are written.
     struct Length(usize);
 
     impl Write for Length {
@@ -175,7 +175,7 @@ mod tests {
             let end = list.iter().last().unwrap().clone();
             drop(list);
             assert_eq!(Arc::strong_count(&second), 1);
-            assert_eq!(Arc::strong_count(&end), 2, "the one before leads to it");
+            assert_eq!(Arc::strong_count(&end), 2, "the item before refers to it");
             drop(second);
             assert_eq!((**end, Arc::strong_count(&end)), (MANY - 1, 1));
         });

@@ -1,25 +1,25 @@
-//! Memory that only grows, in which each value has an index for good.
+//! A pool of values that only grows, in which each value keeps its index.
 
 use crate::sync::{CHUNK_LEN, RacyOnce};
 
-/// Values by their index. An index is looked up when its value has been made.
+/// Values by their index. An index is looked up only after its value has been made.
 ///
-/// A value is never moved, and never freed before the pool, so a thread may look at the value of an
-/// index that it read at any earlier time. The value itself tells what it is used for by then.
+/// A value is never moved, and never freed before the pool, so a thread may dereference an index that it read at any
+/// earlier time. The value may have been recycled since, so the thread then validates what the value is used for.
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
     chunks: Box<[RacyOnce<Chunk<T>>]>,
-    /// Twice as many, for the values that stalled threads hold.
+    /// A pool of twice as many chunks, for values beyond the capacity, which exist if threads stall.
     more: RacyOnce<Self>,
 }
 
 /// Values that are made together.
 type Chunk<T> = [T; CHUNK_LEN as usize];
 
-const MADE: &str = "an index is handed out when its chunk has been made";
+const MADE: &str = "an index is used only after its chunk was made";
 
 impl<T> Pool<T> {
-    /// Room for at least `values` values, none of which is made yet.
+    /// Creates a pool with room for at least `values` values, none of which is made yet.
     pub(crate) fn with_capacity(values: usize) -> Self {
         Self::of_chunks(values.div_ceil(CHUNK_LEN as usize))
     }
@@ -28,7 +28,7 @@ impl<T> Pool<T> {
         Self { chunks: (0..chunks).map(|_| RacyOnce::new()).collect(), more: RacyOnce::new() }
     }
 
-    /// The value of that index, which was made before.
+    /// Returns the value with that index, which must have been made.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &T {
         match self.chunks.get((index / CHUNK_LEN) as usize) {
@@ -37,20 +37,20 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Apart, so that what is small and frequent can be inlined.
+    /// Out of line, so that the small and frequent part of [`get`](Self::get) can be inlined.
     #[cold]
     fn get_of_more(&self, index: u32) -> &T {
         self.get(index)
     }
 
-    /// Makes the value of that index, and those beside it.
+    /// Returns the value with that index. Makes its whole chunk, if that has not been made yet.
     pub(crate) fn make(&self, index: u32, new: impl Fn() -> T) -> &T {
         if let Some(chunk) = self.chunks.get((index / CHUNK_LEN) as usize) {
             let chunk = chunk.get_or_init(|| std::array::from_fn(|_| new()));
             return &chunk[(index % CHUNK_LEN) as usize];
         }
         let more = self.more.get_or_init(|| Self::of_chunks(2 * self.chunks.len()));
-        // A trait object: otherwise the closure's type would grow without end.
+        // A trait object: otherwise each recursive call would have another closure type, without end.
         let new: &dyn Fn() -> T = &new;
         more.make_dyn(index - self.len(), new)
     }
@@ -72,8 +72,8 @@ impl<T> Pool<T> {
         folded
     }
 
-    /// How many indices are its own.
-    #[expect(clippy::cast_possible_truncation, reason = "as many as indices of 32 bits, at most")]
+    /// Returns the number of indices of this pool, without those of `more`.
+    #[expect(clippy::cast_possible_truncation, reason = "at most as many as 32-bit indices")]
     const fn len(&self) -> u32 {
         CHUNK_LEN * self.chunks.len() as u32
     }
@@ -86,12 +86,12 @@ mod tests {
     #[test]
     fn values_are_made_in_any_order_and_found_where_they_were_made() {
         let pool = Pool::with_capacity(1);
-        // Threads that race make them out of order, those of the tables to come included.
+        // In reverse: threads that race make values out of order, also in the pools of `more`.
         let made: Vec<_> = (0..100).rev().map(|index| (index, pool.make(index, || 0_u8))).collect();
         let count = pool.fold(0, |count, value| {
             count + usize::from(made.iter().any(|(_, it)| std::ptr::eq(*it, value)))
         });
-        assert_eq!(count, made.len(), "each has a place of its own");
+        assert_eq!(count, made.len(), "each value has a place of its own");
         for (index, value) in made {
             assert!(std::ptr::eq(pool.get(index), value), "{index}");
         }

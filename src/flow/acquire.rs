@@ -1,4 +1,4 @@
-//! Waiting for a decision. The controllers themselves do not sleep.
+//! Waiting for a decision. The controllers themselves never block.
 
 use std::thread;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use super::{Decision, Limiter, Refusal};
 use crate::time::Timestamp;
 
 impl<P> Decision<P> {
-    /// Sleeps on this thread for the wait of the decision, and returns the permit.
+    /// Blocks this thread for the [wait](Self::wait) of the decision, and returns the permit.
     ///
     /// # Errors
     ///
-    /// The refusal, at once.
+    /// Returns the refusal at once, without a wait.
     pub fn sleep(self) -> Result<P, Refusal> {
         self.sleep_by(thread::sleep)
     }
@@ -24,13 +24,15 @@ impl<P> Decision<P> {
         Ok(permit)
     }
 
-    /// Waits for the wait of the decision by `sleep`, such as that of a runtime, and returns the permit.
+    /// Waits for the [wait](Self::wait) of the decision, and returns the permit. `sleep` returns a future that
+    /// completes after the given time, as the `sleep` function of an async runtime does.
     ///
-    /// If the future is dropped during the wait, the permit is dropped. Permits that were taken of a rate are spent then.
+    /// If the future is dropped during the wait, the permit is dropped. The permits of a limiter that uses a rate are
+    /// then spent.
     ///
     /// # Errors
     ///
-    /// The refusal, at once.
+    /// Returns the refusal at once, without a wait.
     pub async fn sleep_with<S: Future>(
         self,
         sleep: impl FnOnce(Duration) -> S,
@@ -43,14 +45,15 @@ impl<P> Decision<P> {
     }
 }
 
-/// Asks for `permits` until they are admitted. Sleeps on this thread until it asks again, and until the request may go ahead.
-/// Times are those of the limiter's clock.
+/// Asks a limiter for `permits` until it admits them. Blocks this thread between two attempts, and for the wait of an
+/// admitted request. Times are read from the limiter's clock.
 ///
-/// `timeout` limits the time until the last attempt. The wait of an admitted request is bounded by the limiter.
+/// `timeout` limits the time until the last attempt. The limiter bounds the wait of an admitted request.
 ///
 /// # Errors
 ///
-/// The refusal, as soon as the next time to ask again is after the timeout, or unknown.
+/// Returns the refusal as soon as the next attempt would be after the timeout, or if the time of the next attempt is
+/// unknown.
 ///
 /// ```
 /// use leaparray::flow::{Rate, TokenBucket, acquire_blocking};
@@ -86,14 +89,15 @@ fn acquire_by(
     }
 }
 
-/// The same, with `sleep` for sleeping: that of a runtime, or one that advances a clock by hand.
+/// Like [`acquire_blocking`], but waits for the futures that `sleep` returns, and does not block the thread. `sleep` is
+/// the `sleep` function of an async runtime, or a function that advances a [`ManualClock`](crate::ManualClock).
 ///
-/// If the future is dropped while it waits to ask again, no permit was taken. If it is dropped while it waits to go ahead,
-/// the permits are spent.
+/// If the future is dropped while it waits for the next attempt, no permit was taken. If it is dropped during the wait
+/// of an admitted request, the permits are spent.
 ///
 /// # Errors
 ///
-/// As of [`acquire_blocking`].
+/// As for [`acquire_blocking`].
 ///
 /// ```
 /// use leaparray::flow::{Rate, TokenBucket, acquire_with};
@@ -171,7 +175,7 @@ mod tests {
     fn now<F: Future>(future: F) -> F::Output {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(output) => output,
-            Poll::Pending => panic!("it waits"),
+            Poll::Pending => panic!("the future is pending"),
         }
     }
 
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_request_sleeps_until_the_time_to_ask_again() {
+    fn refused_request_sleeps_until_the_retry_time() {
         let clock = ManualClock::new(Timestamp::from_secs(60));
         let bucket = TokenBucket::with_clock(ten_a_second(), 1, clock.clone());
         let mut slept = Vec::new();
@@ -240,7 +244,7 @@ mod tests {
         assert_eq!(slept, [100, 200, 300, 400, 500].map(ms));
     }
 
-    /// A limiter that refuses with a time to ask again that has passed.
+    /// A limiter that refuses each request, with a time to ask again that has already passed.
     struct Hasty(ManualClock);
 
     impl Limiter for Hasty {

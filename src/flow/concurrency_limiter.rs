@@ -1,4 +1,4 @@
-//! A limit of the requests in flight.
+//! A limiter of the requests in flight.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::{Decision, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Limits the requests in flight. An admitted request has a permit, and makes room for another one when the permit is
-/// dropped.
+/// A limiter of the requests in flight. An admitted request holds a permit. Dropping the permit makes room for another
+/// request.
 ///
-/// The limiter is one atomic, which a refused request does not write. It has no clock: the time at which a request ends is
-/// not known, so a refusal has no time to ask again.
+/// The permits in use are one atomic, which a refused request does not write. The limiter has no clock: the time at
+/// which a request will end is not known, so a refusal has no time to ask again.
 ///
 /// ```
 /// use leaparray::flow::ConcurrencyLimiter;
@@ -31,20 +31,20 @@ pub struct ConcurrencyLimiter {
 }
 
 impl ConcurrencyLimiter {
-    /// A limiter of at most `limit` permits at once. With a limit of zero, every request is refused.
+    /// Creates a limiter of at most `limit` permits at once. With a limit of zero, every request is refused.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Self { limit: AtomicU64::new(limit), in_use: AtomicU64::new(0) }
     }
 
-    /// The maximum number of permits at once.
+    /// Returns the maximum number of permits at once.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit. Other threads may ask at the same time. Permits that are held stay valid, even if they are more
-    /// than a lower limit.
+    /// Changes the limit. Other threads may ask for permits at the same time. Permits that are held stay valid, even if
+    /// their number exceeds the new limit.
     ///
     /// ```
     /// use leaparray::flow::ConcurrencyLimiter;
@@ -63,7 +63,7 @@ impl ConcurrencyLimiter {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// The number of permits that are held.
+    /// Returns the number of permits that are held.
     #[must_use]
     pub fn in_use(&self) -> u64 {
         self.in_use.load(Ordering::Relaxed)
@@ -75,7 +75,8 @@ impl ConcurrencyLimiter {
         self.try_acquire_many(1)
     }
 
-    /// Asks for `permits`: all of them or none.
+    /// Asks for `permits` permits: all of them or none. The refusal of a request for more permits than the limit has
+    /// the reason [`Reason::MoreThanLimit`].
     #[inline]
     pub fn try_acquire_many(&self, permits: u64) -> Decision<ConcurrencyPermit<&Self>> {
         ConcurrencyPermit::try_acquire(self, permits)
@@ -101,7 +102,7 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Takes `permits`; if that fails, returns the reason.
+    /// Takes `permits` permits. If that fails, returns the refusal.
     #[inline]
     fn take(&self, permits: u64) -> Option<Refusal> {
         let limit = self.limit();
@@ -112,8 +113,8 @@ impl ConcurrencyLimiter {
                 let reason = if never { Reason::MoreThanLimit } else { Reason::LimitReached };
                 return Some(Refusal::new(reason, None));
             }
-            // Acquire: pairs with the Release in `give_back`. A request that takes the place of another one sees everything
-            // that was done there.
+            // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an earlier request
+            // happens after everything that was done under that permit.
             match self.in_use.compare_exchange_weak(
                 in_use,
                 in_use + permits,
@@ -133,9 +134,9 @@ impl ConcurrencyLimiter {
     }
 }
 
-/// The permits of a request. Dropping this gives them back.
+/// The permits of a request. Dropping this value gives them back.
 ///
-/// It can be sent to another thread. `L` refers to the limiter: a reference or an [`Arc`].
+/// It can be sent to another thread. `L` is the type of the reference to the limiter: `&ConcurrencyLimiter` or [`Arc`].
 #[must_use = "a permit that is dropped at once limits nothing"]
 pub struct ConcurrencyPermit<L: Deref<Target = ConcurrencyLimiter>> {
     limit: L,
@@ -143,7 +144,7 @@ pub struct ConcurrencyPermit<L: Deref<Target = ConcurrencyLimiter>> {
 }
 
 impl<L: Deref<Target = ConcurrencyLimiter>> ConcurrencyPermit<L> {
-    /// Asks for `permits`, through any reference to the limiter: all of them or none.
+    /// Asks for `permits` permits, through any reference to the limiter: all of them or none.
     #[inline]
     pub fn try_acquire(limit: L, permits: u64) -> Decision<Self> {
         match limit.take(permits) {
@@ -152,7 +153,7 @@ impl<L: Deref<Target = ConcurrencyLimiter>> ConcurrencyPermit<L> {
         }
     }
 
-    /// The number of permits.
+    /// Returns the number of permits.
     pub const fn permits(&self) -> u64 {
         self.permits
     }

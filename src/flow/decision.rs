@@ -1,4 +1,4 @@
-//! The outcome of asking a controller.
+//! The outcome of a request to a controller.
 
 use std::error::Error;
 use std::fmt;
@@ -8,7 +8,9 @@ use std::time::Duration;
 use crate::node::{Entry, ResourceNode};
 use crate::time::{Clock, Timestamp};
 
-/// The outcome of asking a controller: a permit, a permit after a wait, or a refusal.
+/// The outcome of a request to a controller: a permit, a permit after a wait, or a refusal.
+///
+/// `P` is the type of the permit. It is `()` for limiters that need no notice of the end of a request.
 ///
 /// ```
 /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
@@ -28,20 +30,21 @@ use crate::time::{Clock, Timestamp};
 pub enum Decision<P = ()> {
     /// The request may go ahead.
     Admitted(P),
-    /// The request may go ahead after this time. Its permits are taken already, and are not given back.
+    /// The request may go ahead after this time. Its permits are already taken, and are not given back.
     Wait(P, Duration),
     /// The request may not go ahead. No permit was taken.
     Refused(Refusal),
 }
 
 impl<P> Decision<P> {
-    /// Whether the request may go ahead, at once or after a wait.
+    /// Returns whether the request may go ahead, at once or after a wait.
     #[inline]
     pub const fn is_admitted(&self) -> bool {
         !matches!(self, Self::Refused(_))
     }
 
-    /// The time to wait before the request goes ahead: zero if it is admitted at once, or refused.
+    /// Returns the time to wait before the request goes ahead. It is zero if the request is admitted at once, or
+    /// refused.
     pub const fn wait(&self) -> Duration {
         match self {
             Self::Wait(_, wait) => *wait,
@@ -49,7 +52,7 @@ impl<P> Decision<P> {
         }
     }
 
-    /// The refusal; `None` if the request may go ahead.
+    /// Returns the refusal; `None` if the request may go ahead.
     pub const fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Refused(refusal) => Some(*refusal),
@@ -57,7 +60,7 @@ impl<P> Decision<P> {
         }
     }
 
-    /// The same decision, with another permit.
+    /// Returns the same decision, with the permit that `make` returns for its permit.
     #[inline]
     pub fn map<Q>(self, make: impl FnOnce(P) -> Q) -> Decision<Q> {
         match self {
@@ -67,9 +70,9 @@ impl<P> Decision<P> {
         }
     }
 
-    /// Records the decision in a node: lets the request in at `now`, with `permits` permits, or counts it as blocked.
+    /// Records the decision in a node: enters the request at `now` with `permits` permits, or counts it as blocked.
     ///
-    /// A request that has to wait has entered, and the wait is part of its response time.
+    /// A request that has to wait has entered. Its wait is part of its response time.
     ///
     /// ```
     /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
@@ -115,11 +118,11 @@ impl<P> Decision<P> {
         }
     }
 
-    /// The permit, and the time to wait before the request goes ahead.
+    /// Returns the permit, and the time to wait before the request goes ahead.
     ///
     /// # Errors
     ///
-    /// The refusal.
+    /// Returns the refusal.
     #[inline]
     pub fn into_result(self) -> Result<(P, Duration), Refusal> {
         match self {
@@ -130,20 +133,20 @@ impl<P> Decision<P> {
     }
 }
 
-/// The reason for which a request was refused, and the time at which it may ask again.
+/// The reason for which a request was refused, and the time from which the caller may ask again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The reason.
     pub reason: Reason,
-    /// The earliest time at which asking again can succeed; `None` if no such time is known, or if the request can never
-    /// succeed. At that time, another request may be first. Before that time, asking again can succeed only if the decision
-    /// is by chance, or if the limit was raised.
+    /// The earliest time at which asking again can succeed; `None` if no such time is known, or if the request can
+    /// never succeed. At that time, another request may be first. Before that time, asking again can succeed only if
+    /// the decision is random, or if the limit was raised.
     pub retry_at: Option<Timestamp>,
 }
 
 impl Refusal {
-    /// A refusal for that reason, with the earliest time at which asking again can succeed. For a
+    /// Creates a refusal for that reason, with the earliest time at which asking again can succeed. For a
     /// [`Limiter`](super::Limiter) of your own.
     ///
     /// ```
@@ -178,7 +181,7 @@ impl Refusal {
         Self { reason, retry_at }
     }
 
-    /// The refusal of a request for more permits than there can ever be at once.
+    /// Returns the refusal of a request for more permits than a limiter can ever admit at once.
     pub(crate) const fn never() -> Self {
         Self::new(Reason::MoreThanLimit, None)
     }
@@ -192,7 +195,7 @@ pub enum Reason {
     LimitReached,
     /// The request would have to wait longer than the maximum.
     WaitTooLong,
-    /// The request asks for more permits than the limit, as it is now, ever allows at once.
+    /// The request asks for more permits than the current limit ever allows at once.
     MoreThanLimit,
     /// The backend fails too often.
     Failing,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::time::ConfigError;
 
-/// The error of making a [`Rate`](super::Rate).
+/// The error of [`Rate::new`](super::Rate::new).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RateError {
@@ -27,7 +27,7 @@ pub enum RateError {
         /// The longest interval there is.
         max: Duration,
     },
-    /// A permit takes less than a nanosecond.
+    /// The rate is above one permit per nanosecond.
     TooFast {
         /// The permits that were asked for.
         permits: u64,
@@ -57,11 +57,12 @@ impl fmt::Display for RateError {
 
 impl Error for RateError {}
 
-/// The error of a limit in a window.
+/// The error of a limit for a window: of a [`SlidingWindowLimiter`](super::SlidingWindowLimiter), a
+/// [`FixedWindowLimiter`](super::FixedWindowLimiter) or a [`WarmUp`](super::WarmUp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// The interval is not valid for a window.
+    /// The interval is not valid for a window of one bucket.
     NoWindow(ConfigError),
     /// The limit of a [`WarmUp`](super::WarmUp) is zero.
     Zero,
@@ -69,7 +70,7 @@ pub enum LimitError {
     TooHigh {
         /// The limit that was asked for.
         limit: u64,
-        /// The highest limit there is.
+        /// The highest limit for buckets of that length.
         max: u64,
         /// The length of a bucket.
         bucket_len: Duration,
@@ -100,7 +101,7 @@ pub enum WarmUpError {
         /// The cold factor that was asked for.
         cold_factor: f64,
     },
-    /// The cold factor is not a number above 1.
+    /// The cold factor is not a finite number above 1.
     ColdFactor {
         /// The cold factor that was asked for.
         cold_factor: f64,
@@ -126,14 +127,14 @@ impl Error for WarmUpError {}
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BreakerConfigError {
-    /// k is infinite, or not a number.
+    /// `k` is infinite, or not a number.
     KNotFinite {
-        /// The k that was asked for.
+        /// The `k` that was asked for.
         k: f64,
     },
-    /// k is below 1, so that requests would be dropped although the backend accepts all.
+    /// `k` is below 1, so requests would be dropped although the backend accepts all of them.
     KBelowOne {
-        /// The k that was asked for.
+        /// The `k` that was asked for.
         k: f64,
     },
     /// The probe interval is zero.

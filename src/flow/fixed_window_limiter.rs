@@ -1,15 +1,15 @@
-//! A limit of the permits of each interval.
+//! A limiter of the permits of each interval.
 
 use std::time::Duration;
 
 use super::{Decision, LimitError, Limiter, SlidingWindowLimiter};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
-/// Admits at most `limit` permits in each interval, such as each full minute.
+/// A limiter of at most `limit` permits in each interval, such as each full minute.
 ///
-/// The intervals are independent of each other. So up to twice the limit may pass within the length of one interval: all
-/// permits of one interval at its end, and all of the next at its beginning. If that matters, use a
-/// [`SlidingWindowLimiter`]; this limiter is one of those with a single bucket.
+/// The intervals are independent of each other. So up to twice the limit may be admitted within a short time: all
+/// permits of one interval at its end, and all permits of the next interval at its beginning. To prevent that, use a
+/// [`SlidingWindowLimiter`]. This limiter is a `SlidingWindowLimiter` with a single bucket.
 ///
 /// ```
 /// use leaparray::flow::{FixedWindowLimiter, Limiter};
@@ -28,55 +28,56 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 pub struct FixedWindowLimiter<C = MonotonicClock>(SlidingWindowLimiter<C>);
 
 impl FixedWindowLimiter {
-    /// A limiter with a [`MonotonicClock`] of its own. Intervals are counted from the Unix epoch.
+    /// Creates a limiter with its own [`MonotonicClock`]. Intervals are counted from the Unix epoch.
     ///
     /// # Errors
     ///
-    /// If `interval` makes no [window](WindowConfig::new), or `limit` is above what there can be
-    /// [with that bucket](SlidingWindowLimiter::max_limit).
+    /// Returns a [`LimitError`] if `interval` is not valid for a [window](WindowConfig::new) of one bucket, or if
+    /// `limit` is above the [maximum](SlidingWindowLimiter::max_limit) for such a bucket.
     pub fn new(interval: Duration, limit: u64) -> Result<Self, LimitError> {
         Self::with_clock(interval, limit, MonotonicClock::new())
     }
 }
 
 impl<C: Clock> FixedWindowLimiter<C> {
-    /// A limiter that reads `clock`.
+    /// Creates a limiter that reads `clock`.
     ///
     /// # Errors
     ///
-    /// As of [`new`](FixedWindowLimiter::new).
+    /// As for [`new`](FixedWindowLimiter::new).
     pub fn with_clock(interval: Duration, limit: u64, clock: C) -> Result<Self, LimitError> {
         let config = WindowConfig::new(1, interval).map_err(LimitError::NoWindow)?;
         SlidingWindowLimiter::with_clock(config, limit, clock).map(Self)
     }
 
-    /// The number of permits in each interval.
+    /// Returns the number of permits in each interval.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.0.limit()
     }
 
-    /// Changes the limit, from this interval on. Other threads may ask at the same time.
+    /// Changes the limit, from the current interval on. Other threads may ask for permits at the same time.
     ///
     /// # Errors
     ///
-    /// As of [`new`](FixedWindowLimiter::new). The limit is then unchanged.
+    /// Returns [`LimitError::TooHigh`] if `limit` is above the maximum, as for [`new`](FixedWindowLimiter::new). The
+    /// limit is then unchanged.
     pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
         self.0.set_limit(limit)
     }
 
-    /// The length of an interval.
+    /// Returns the length of an interval.
     #[must_use]
     pub const fn interval(&self) -> Duration {
         self.0.config().interval()
     }
 
-    /// The number of permits that are left.
+    /// Returns the number of permits that are left in the current interval.
     pub fn available(&self) -> u64 {
         self.0.available()
     }
 
-    /// The number of permits that are left at `now`.
+    /// Returns the number of permits that are left in the interval of `now`.
     pub fn available_at(&self, now: Timestamp) -> u64 {
         self.0.available_at(now)
     }

@@ -1,4 +1,4 @@
-//! Even spacing of requests.
+//! A limiter that spaces requests evenly.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use super::{Decision, Limiter, Rate, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 
-/// Spaces requests evenly. Each request gets a time to wait, and is refused if that is too long. Sentinel calls this a
-/// throttling controller.
+/// A limiter that spaces requests evenly. Each request gets a time to wait. If that is too long, the request is
+/// refused. Sentinel calls this a throttling controller.
 ///
-/// A request for `n` permits is due the time of `n` permits after the last admitted request. If that time has passed, the
-/// request goes ahead at once: unused time is not saved. Due times are exact to a nanosecond or two, and rounding errors do
-/// not accumulate.
+/// A request for `n` permits is due `n` permit intervals after the due time of the last admitted request. If its due
+/// time has passed, the request goes ahead at once: unused time is not saved. Due times are exact to a nanosecond or
+/// two, and rounding errors do not accumulate.
 ///
 /// The bucket is one atomic. An admitted request writes it once, and a refused request does not write it.
 ///
@@ -43,7 +43,8 @@ pub struct LeakyBucket<C = MonotonicClock> {
 const NEVER: u64 = 0;
 
 impl LeakyBucket {
-    /// A bucket with a [`MonotonicClock`] of its own. A request that would have to wait longer than `max_wait` is refused.
+    /// Creates a bucket with its own [`MonotonicClock`]. A request that would have to wait longer than `max_wait` is
+    /// refused.
     #[must_use]
     pub fn new(rate: Rate, max_wait: Duration) -> Self {
         Self::with_clock(rate, max_wait, MonotonicClock::new())
@@ -51,25 +52,26 @@ impl LeakyBucket {
 }
 
 impl<C: Clock> LeakyBucket<C> {
-    /// A bucket that reads `clock`.
+    /// Creates a bucket that reads `clock`.
     #[must_use]
     pub fn with_clock(rate: Rate, max_wait: Duration, clock: C) -> Self {
         Self { rate, max_wait: saturating_nanos(max_wait), latest: AtomicU64::new(NEVER), clock }
     }
 
-    /// The rate.
+    /// Returns the rate.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// The longest wait.
+    /// Returns the longest wait of an admitted request.
     #[must_use]
     pub const fn max_wait(&self) -> Duration {
         Duration::from_nanos(self.max_wait)
     }
 
-    /// The earliest due time of a request for `permits`, if `latest` is the due time of the last admitted one.
+    /// Returns the earliest due time of a request for `permits`, if `latest` is the due time of the last admitted
+    /// request; `None` if it is after the end of time.
     #[inline]
     fn due(&self, latest: u64, permits: u64) -> Option<u64> {
         if latest == NEVER { Some(NEVER) } else { self.rate.after(latest, permits) }
@@ -91,7 +93,7 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
         let mut latest = self.latest.load(Ordering::Relaxed);
         loop {
             let Some(due) = self.due(latest, permits) else {
-                // The due time lies after the end of time.
+                // The due time is after the end of time.
                 return Decision::Refused(Refusal::new(Reason::WaitTooLong, None));
             };
             let wait = due.saturating_sub(now);

@@ -3,7 +3,7 @@
 use super::Decision;
 use crate::time::Timestamp;
 
-/// A limiter: a controller that hands out permits. Code that takes any limiter is generic over this trait.
+/// A controller that hands out permits. Code that works with any limiter is generic over this trait.
 ///
 /// ```
 /// use leaparray::flow::{LeakyBucket, Limiter, Rate, TokenBucket};
@@ -22,10 +22,10 @@ use crate::time::Timestamp;
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
 pub trait Limiter {
-    /// The time of the limiter's clock.
+    /// Returns the time of the limiter's clock.
     fn now(&self) -> Timestamp;
 
-    /// Asks for `permits` at `now`: all of them or none. A request for 0 permits is admitted.
+    /// Asks for `permits` permits at `now`: all of them or none. A request for 0 permits is admitted.
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision;
 
     /// Asks for one permit. Reads the clock once.
@@ -34,7 +34,7 @@ pub trait Limiter {
         self.try_acquire_many(1)
     }
 
-    /// Asks for `permits`: all of them or none. Reads the clock once.
+    /// Asks for `permits` permits: all of them or none. Reads the clock once.
     #[inline]
     fn try_acquire_many(&self, permits: u64) -> Decision {
         self.try_acquire_at(self.now(), permits)

@@ -1,12 +1,14 @@
 //! Decisions: limiters, pacing, warm-up and a breaker.
 //!
-//! Each controller returns a [`Decision`]: admitted, admitted after a [wait](Decision::Wait), or
-//! [refused](Decision::Refused) with a [reason](Reason) and the earliest time at which asking again can succeed. The check
-//! and the taking of permits are one step: of the threads that race for the last permit, one gets it, and no permit is taken
-//! and then given back. A controller does not sleep. [`Decision::sleep`] and [`acquire_blocking`] do;
-//! [`Decision::sleep_with`] and [`acquire_with`] work with the timers of any runtime.
+//! A *controller* decides on each request. It returns a [`Decision`]: admitted, admitted after a
+//! [wait](Decision::Wait), or [refused](Decision::Refused) with a [reason](Reason) and the earliest time at which
+//! asking again can succeed.
 //!
-//! | to | there is |
+//! The check and the taking of permits are one atomic step: if threads race for the last permit, one of them gets it,
+//! and no permit is taken and then given back. A controller never blocks its caller. To wait, use [`Decision::sleep`]
+//! and [`acquire_blocking`], or [`Decision::sleep_with`] and [`acquire_with`] with the timers of any runtime.
+//!
+//! | to | use |
 //! |---|---|
 //! | limit the requests of each interval | [`FixedWindowLimiter`] |
 //! | limit the requests of any window of n buckets | [`SlidingWindowLimiter`] |
@@ -17,10 +19,10 @@
 //! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
 //! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
-//! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that
-//! takes it. A request may have a stale `now`, because its thread has stalled. A limiter of a window decides on it in the
-//! newest bucket in which any thread has asked. A leaky bucket or a token bucket compares the `now` with the time that it
-//! keeps, which is then further ahead. A breaker takes `now` as it is.
+//! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that takes the time. A
+//! request may have a stale `now`, because its thread has stalled. A limiter with a window decides on such a request in
+//! the newest bucket for which any thread has asked. A leaky bucket or a token bucket compares `now` with its own
+//! stored time, which is then further ahead. A breaker uses `now` as it is.
 
 mod acquire;
 mod breaker;

@@ -13,8 +13,8 @@ pub(super) struct PackedBucket {
     pub(super) count: u64,
 }
 
-/// The layout of a word: `{ number, flag: 1, count }`. The number has as many bits as that of the last bucket of time needs,
-/// and the count has the rest. So words are ordered by bucket, and the words of one bucket by flag.
+/// The layout of a word: `{ number, flag: 1, count }`. The number has as many bits as the number of the last bucket of
+/// time needs, and the count has the rest. So words are ordered by bucket, and the words of one bucket by flag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     count_bits: u32,
@@ -22,7 +22,8 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) const fn of(config: &WindowConfig) -> Self {
-        // At least one bit is left for the count: a bucket is at least two nanoseconds long.
+        // At least one bit is left for the flag, because a bucket is at least two nanoseconds long. The count may have
+        // no bit.
         let last = config.bucket_number(Timestamp::MAX);
         Self { count_bits: last.leading_zeros() - 1 }
     }
@@ -32,18 +33,18 @@ impl Layout {
         (1 << self.count_bits) - 1
     }
 
-    /// The word without the flag.
+    /// Returns the word without the flag.
     #[inline]
     pub(super) const fn word(self, number: u64, count: u64) -> u64 {
         number << (self.count_bits + 1) | count
     }
 
-    /// The word with the flag.
+    /// Returns the word with the flag.
     pub(super) const fn flagged(self, word: u64) -> u64 {
         word | 1 << self.count_bits
     }
 
-    /// Whether two words are of one bucket, both with the flag or neither.
+    /// Returns whether two words are of one bucket, both with the flag or both without it.
     #[inline]
     pub(super) const fn is_same_bucket(self, one: u64, other: u64) -> bool {
         (one ^ other) >> self.count_bits == 0

@@ -11,17 +11,17 @@ use crate::time::{Timestamp, WindowConfig, run};
 ///
 /// # Taking permits
 ///
-/// The word `newest` is `{ bucket, closed: 1, permits of the window that ends with it }`. One compare-exchange on it checks
-/// and takes permits, so threads that race never take more than are left.
+/// The word `newest` is `{ bucket, closed: 1, permits of the window that ends with it }`. One compare-exchange on it
+/// checks and takes permits, so threads that race never take more permits than are left.
 ///
-/// # Going to a later bucket
+/// # Moving to a later bucket
 ///
 /// 1. *Close* the newest bucket, by setting the flag. From then on, no permit is taken of it.
 /// 2. *Note* the permits of the closed bucket in its slot.
 /// 3. *Open* the later bucket, with the sum of the notes of its window.
 ///
-/// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a stalled one. The word only
-/// grows, and so does each slot, so a step that is made twice fails.
+/// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a stalled one. The word
+/// only grows, and so does each slot, so a second attempt at a step fails.
 #[derive(Debug)]
 pub(super) struct PermitWindow {
     config: WindowConfig,
@@ -29,10 +29,10 @@ pub(super) struct PermitWindow {
     layout: Layout,
     /// The newest bucket, and the permits of the window that ends with it.
     newest: AtomicU64,
-    /// By slot: a closed bucket and the permits that were taken in it.
+    /// For each slot, a closed bucket and the permits that were taken in it.
     closed: Box<[AtomicU64]>,
-    /// The oldest bucket with permits of the window that ends with the newest bucket, as found when that was opened; or an
-    /// older bucket.
+    /// The oldest bucket with permits in the window that ends with the newest bucket, as found when the newest bucket
+    /// was opened; or an older bucket.
     oldest: AtomicU64,
 }
 
@@ -48,12 +48,12 @@ impl PermitWindow {
         &self.config
     }
 
-    /// The maximum number of permits in a window of that geometry.
+    /// Returns the maximum number of permits in a window of that geometry.
     pub(super) const fn max_permits(config: &WindowConfig) -> u64 {
         Layout::of(config).max_count()
     }
 
-    /// Whether a window of that geometry can have that many permits.
+    /// Returns an error if a window of that geometry cannot have that many permits.
     pub(super) const fn check(config: &WindowConfig, limit: u64) -> Result<(), LimitError> {
         let max = Self::max_permits(config);
         if limit > max {
@@ -63,7 +63,7 @@ impl PermitWindow {
         Ok(())
     }
 
-    /// Takes `permits`, if `quota` has as many left.
+    /// Takes `permits` permits, if `quota` has as many left.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     pub(super) fn take(&self, now: Timestamp, permits: u64, quota: &impl Quota) -> Decision {
@@ -89,8 +89,8 @@ impl PermitWindow {
                 }
                 continue;
             }
-            // Relaxed: this continues the release sequence of the thread that opened the bucket, and the modification order of
-            // the word decides which thread takes permits.
+            // Relaxed: this continues the release sequence of the thread that opened the bucket, and the modification
+            // order of the word decides which thread takes permits.
             match self.newest.compare_exchange_weak(
                 word,
                 word + permits,
@@ -104,7 +104,8 @@ impl PermitWindow {
         }
     }
 
-    /// The word of the newest bucket. After a failed compare-exchange, this returns the word that it found, or a later one.
+    /// Returns the word of the newest bucket. After a failed compare-exchange, this returns the word that it found, or
+    /// a later word.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of `take`")]
     fn load(&self) -> u64 {
@@ -112,18 +113,20 @@ impl PermitWindow {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// The refusal of a request for `permits` of a full window; or the word, if another window is the newest by now.
+    /// Returns the refusal of a request for `permits` permits of a full window, or the word, if another bucket has
+    /// become the newest.
     #[inline]
     fn refuse(&self, word: u64, permits: u64, quota: &impl Quota) -> Result<Refusal, u64> {
         let newest = self.layout.read(word);
-        let full = Full { number: newest.number, taken: newest.count, permits };
+        let full = FullWindow { number: newest.number, taken: newest.count, permits };
         let refusal = quota.refuse(self, &full);
-        // The quota may have read notes of a later bucket. Then it has acquired them, and finds the word changed.
+        // The quota may have read notes of a later bucket. In that case it has acquired them, and this load finds the
+        // word changed.
         let found = self.load();
         if self.layout.is_same_bucket(word, found) { Ok(refusal) } else { Err(found) }
     }
 
-    /// Makes one step towards a bucket that is not older than `number`, and returns the word after it.
+    /// Makes one step towards a bucket that is not older than `number`, and returns the word after that step.
     #[cold]
     fn roll(&self, word: u64, number: u64, quota: &impl Quota) -> u64 {
         let newest = self.layout.read(word);
@@ -139,19 +142,20 @@ impl PermitWindow {
         let permits = self.permits_in(&newest);
         self.note(newest.number, permits);
         quota.close(newest.number, newest.count, permits);
-        // The thread that closed the bucket had a `now` in a later one.
+        // The thread that closed the bucket had a `now` in a later bucket.
         self.open(word, number.max(newest.number + 1))
     }
 
-    /// Notes the permits of a closed bucket, unless another thread has.
+    /// Notes the permits of a closed bucket, unless another thread has done so.
     ///
-    /// If other threads have already opened a later bucket, `permits` may be wrong; but then they have noted the bucket before.
+    /// If other threads have already opened a later bucket, `permits` may be wrong. In that case they have noted the
+    /// bucket before, and this does nothing.
     fn note(&self, number: u64, permits: u64) {
         let slot = &self.closed[self.config.slot_of(number)];
         let closed = self.layout.flagged(self.layout.word(number, 0));
         let mut found = slot.load(Ordering::Relaxed);
         while found < closed {
-            // Release: pairs with the Acquire in `notes`.
+            // Release: pairs with the Acquire in `note_in`.
             let note = closed | permits;
             match slot.compare_exchange(found, note, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -163,14 +167,15 @@ impl PermitWindow {
     /// Opens a bucket, with the noted permits of its window, and returns the word after that.
     fn open(&self, word: u64, number: u64) -> u64 {
         let opened = self.layout.word(number, self.noted(number));
-        // Release: a thread that sees the bucket open finds the notes of the buckets before it, by this thread or by a thread
-        // whose notes it has acquired. The compare-exchange is against the word that was seen closed: as long as that word is
-        // there, the notes that were added up are current.
+        // Release: pairs with the Acquire in `load`. A thread that finds the bucket open finds the notes of the buckets
+        // before it, made by this thread or by a thread whose notes this thread has acquired. The compare-exchange is
+        // against the word that was found closed: while that word is unchanged, the notes that were added up are
+        // current.
         match self.newest.compare_exchange(word, opened, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => {
                 let oldest = self.notes(number).find(|&(_, permits)| permits > 0);
-                // Release: a thread that finds it also finds this bucket open, or a later one. A thread that stalls before
-                // this store may store the oldest bucket of an older window.
+                // Release: pairs with the Acquire in `leave_at`. A thread that finds it also finds this bucket open, or
+                // a later one. A thread that stalls before this store may store the oldest bucket of an older window.
                 self.oldest.store(oldest.map_or(number, |(oldest, _)| oldest), Ordering::Release);
                 opened
             }
@@ -178,12 +183,14 @@ impl PermitWindow {
         }
     }
 
-    /// The noted permits of the window that ends with a bucket: those of the buckets before it, while it is the newest.
+    /// Returns the noted permits of the window that ends with a bucket. While that bucket is the newest, these are the
+    /// permits of the buckets before it.
     fn noted(&self, number: u64) -> u64 {
         self.notes(number).map(|(_, permits)| permits).sum()
     }
 
-    /// The noted buckets of the window that ends with `number`, and their permits, from the oldest to the newest.
+    /// Returns the noted buckets of the window that ends with `number`, and their permits, from the oldest to the
+    /// newest.
     fn notes(&self, number: u64) -> impl Iterator<Item = (u64, u64)> {
         let numbers = run(number, self.closed.len() as u64);
         let (newer, older) = self.closed.split_at(self.config.slot_of(*numbers.start()));
@@ -192,7 +199,7 @@ impl PermitWindow {
             .filter_map(|(number, slot)| Some((number, self.note_in(slot, number)?)))
     }
 
-    /// The noted permits of a bucket; `None` if its slot has another bucket.
+    /// Returns the noted permits of a bucket; `None` if its slot has another bucket.
     fn note_in(&self, slot: &AtomicU64, number: u64) -> Option<u64> {
         // Acquire: pairs with the Release in `note`. A thread that finds a later bucket in the slot also finds the word
         // changed.
@@ -200,13 +207,13 @@ impl PermitWindow {
         (note.number == number && note.flag).then_some(note.count)
     }
 
-    /// The permits that were taken in the newest bucket itself.
+    /// Returns the permits that were taken in the newest bucket itself.
     fn permits_in(&self, newest: &PackedBucket) -> u64 {
         let before = self.notes(newest.number).filter(|&(number, _)| number < newest.number);
         newest.count.saturating_sub(before.map(|(_, permits)| permits).sum())
     }
 
-    /// The permits of the window at `now`. Closes no bucket.
+    /// Returns the permits of the window at `now`. Closes no bucket.
     pub(super) fn permits(&self, now: Timestamp) -> u64 {
         let number = self.config.bucket_number(now);
         let mut word = self.load();
@@ -227,25 +234,26 @@ impl PermitWindow {
         }
     }
 
-    /// The time at which `permits` of the window that ends with bucket `number` will have left it. Valid if that bucket is
-    /// still the newest one afterwards. `None` if that is after the end of time.
+    /// Returns the time at which `permits` permits of the window that ends with bucket `number` will have left it. The
+    /// result is valid if that bucket is still the newest one afterwards. `None` if the time is after the end of time.
     //
-    // Out of line, so that a decision that admits has more registers. Not the whole refusal: it is too large to be returned in
-    // registers, and a caller that reads it from memory waits for the stores that have just been made.
+    // Out of line, so that a decision that admits has more registers. The whole refusal is not out of line: it is too
+    // large to be returned in registers, and a caller that reads it from memory waits for the stores that have just
+    // been made.
     #[inline(never)]
     pub(super) fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
         // Acquire: pairs with the Release in `open`.
         let oldest = self.oldest.load(Ordering::Acquire);
-        // If it is newer than the bucket, the word has changed since. If it was the oldest bucket of an older window, and is in
-        // this window with permits, it is the oldest of this one as well.
+        // If it is newer than the bucket, the word has changed since. If it was the oldest bucket of an older window,
+        // and is in this window with permits, it is the oldest bucket of this window as well.
         let is_within = number.wrapping_sub(oldest) < self.closed.len() as u64;
         if is_within && (oldest == number || self.has_noted(oldest, permits)) {
             return self.leaves_at(oldest);
         }
-        self.look_when_leave(number, permits)
+        self.search_leave_time(number, permits)
     }
 
-    /// Whether at least `permits` were noted of a bucket.
+    /// Returns whether at least `permits` permits were noted for a bucket.
     #[inline]
     fn has_noted(&self, number: u64, permits: u64) -> bool {
         let slot = &self.closed[self.config.slot_of(number)];
@@ -253,69 +261,70 @@ impl PermitWindow {
     }
 
     #[cold]
-    fn look_when_leave(&self, number: u64, permits: u64) -> Option<Timestamp> {
+    fn search_leave_time(&self, number: u64, permits: u64) -> Option<Timestamp> {
         let mut left = 0;
         let mut before = self.notes(number).take_while(|&(noted, _)| noted < number);
         let last = before.find(|(_, noted)| {
             left += noted;
             left >= permits
         });
-        // If the buckets before it have too few, some permits of the newest one have to leave.
+        // If the buckets before the newest one have too few permits, some permits of the newest one have to leave.
         self.leaves_at(last.map_or(number, |(last, _)| last))
     }
 
-    /// The start of the first window that does not have the bucket.
+    /// Returns the start of the newest bucket of the first window that does not have the bucket.
     fn leaves_at(&self, number: u64) -> Option<Timestamp> {
         self.begins(number.checked_add(self.closed.len() as u64)?)
     }
 
-    /// The start of the window that ends with a bucket.
+    /// Returns the start of the window that ends with a bucket.
     pub(super) fn oldest(&self, number: u64) -> Timestamp {
         self.config.start_of(*run(number, self.closed.len() as u64).start())
     }
 
-    /// The last nanosecond of a bucket.
+    /// Returns the last nanosecond of a bucket.
     pub(super) fn last_moment(&self, number: u64) -> Timestamp {
         let last = self.config.bucket_nanos() - 1;
         self.config.start_of(number).saturating_add(Duration::from_nanos(last))
     }
 
-    /// The start of a bucket; `None` if that is after the end of time.
+    /// Returns the start of a bucket; `None` if it is after the end of time.
     pub(super) fn begins(&self, number: u64) -> Option<Timestamp> {
         number.checked_mul(self.config.bucket_nanos()).map(Timestamp::from_nanos)
     }
 }
 
-/// The number of permits of a window, which differs between limiters.
+/// The limit of a window, which differs between limiters.
 pub(super) trait Quota {
-    /// The permits that are left in the window that ends with bucket `number`, if `taken` were taken; `None` to have the
-    /// number of taken ones read again.
+    /// Returns the permits that are left in the window that ends with bucket `number`, if `taken` permits were taken.
+    /// `None` makes the caller read the number of taken permits again.
     fn remaining(&self, number: u64, taken: u64) -> Option<u64>;
 
-    /// The refusal of a request for which too few permits are left.
-    fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal;
+    /// Returns the refusal of a request for which too few permits are left.
+    fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal;
 
-    /// Called for each closed bucket before the next one is opened: with its number, and the permits of the window that ends
-    /// with it and of the bucket itself.
+    /// Called for each closed bucket before the next one is opened, with its number, the permits of the window that
+    /// ends with it, and the permits of the bucket itself.
     ///
-    /// It may be called more than once for a bucket. If other threads are ahead, the permits may be wrong; but then these
-    /// threads have called it for the bucket before.
+    /// It may be called more than once for a bucket. If other threads are ahead, the permits may be wrong. In that case
+    /// these threads have called it for the bucket before.
     #[inline]
     fn close(&self, _number: u64, _of_window: u64, _of_bucket: u64) {}
 }
 
 /// A window in which too few permits are left.
-pub(super) struct Full {
+pub(super) struct FullWindow {
     /// The bucket with which the window ends.
     pub(super) number: u64,
     /// The permits of the window that are taken.
     pub(super) taken: u64,
-    /// The permits that were asked for.
+    /// The permits that the request asked for.
     pub(super) permits: u64,
 }
 
-impl Full {
-    /// The number of permits that have to leave before a window of `limit` has as many left as were asked for.
+impl FullWindow {
+    /// Returns the number of permits that have to leave before a window of `limit` permits has as many left as the
+    /// request asked for.
     pub(super) const fn excess(&self, limit: u64) -> u64 {
         self.taken.saturating_add(self.permits).saturating_sub(limit)
     }

@@ -1,4 +1,4 @@
-//! The rate of permits.
+//! A rate of permits.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::RateError;
 use crate::time::{Divisor, saturating_nanos};
 
-/// A number of permits in an interval, evenly spaced: from one in 584 years to one per nanosecond.
+/// A number of permits in an interval, evenly spaced. The slowest rate is one permit in 584 years, and the fastest is
+/// one per nanosecond.
 ///
 /// ```
 /// use leaparray::flow::Rate;
@@ -26,12 +27,12 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A rate of `permits` in each `interval`.
+    /// Creates a rate of `permits` permits in each `interval`.
     ///
     /// # Errors
     ///
-    /// If `permits` or `interval` is zero, `interval` is longer than a
-    /// [`Timestamp`](crate::Timestamp) reaches, or a permit takes less than a nanosecond.
+    /// Returns a [`RateError`] if `permits` or `interval` is zero, if `interval` is longer than `u64::MAX` nanoseconds
+    /// (the span of a [`Timestamp`](crate::Timestamp)), or if a permit would take less than a nanosecond.
     pub const fn new(permits: u64, interval: Duration) -> Result<Self, RateError> {
         if permits == 0 {
             return Err(RateError::ZeroPermits { interval });
@@ -52,10 +53,11 @@ impl Rate {
         Ok(Self { permits: Divisor::new(permits), nanos: Divisor::new(nanos) })
     }
 
-    /// The time at which `permits`, at least one, have come since `since`; `None` if that is after the end of time.
+    /// Returns the time at which `permits` permits, at least one, have come since `since`; `None` if that is after the
+    /// end of time.
     ///
-    /// The time is rounded up to a nanosecond. Rounding errors do not accumulate: if `since` was returned by this function, the
-    /// result is counted from the exact time.
+    /// The time is rounded up to a nanosecond. Rounding errors do not accumulate: if this function returned `since`,
+    /// the result is computed from the exact time.
     #[inline]
     pub(crate) fn after(&self, since: u64, permits: u64) -> Option<u64> {
         if self.is_whole() {
@@ -64,20 +66,21 @@ impl Rate {
         self.after_in_parts(since, permits)
     }
 
-    /// Out of line: its caller then keeps more values in registers on the path that does not need it.
+    /// Computes [`after`](Self::after) for a permit that does not take a whole number of nanoseconds. Out of line, so
+    /// that the caller keeps more values in registers on the other path.
     #[inline(never)]
     fn after_in_parts(&self, since: u64, permits: u64) -> Option<u64> {
-        // Independent of `since`, so that a processor can compute both at once.
+        // Independent of `since`, so that a processor can compute this and `rounded` at the same time.
         let (nanos, rest) = self.divide(permits)?;
         let up = u64::from(rest > self.rounded(since));
         since.checked_add(nanos.checked_add(up)?)
     }
 
-    /// The part of a nanosecond by which a time was rounded up, in units of 1 / permits.
+    /// Returns the part of a nanosecond by which a time was rounded up, in units of 1 / permits.
     ///
-    /// The exact times lie on a grid: the k-th permit of all time comes at k · nanos / permits. `time` is such a time, rounded
-    /// up, plus perhaps a constant offset. So the part is (time · permits mod nanos) mod permits. An offset that reaches the
-    /// next time of the grid counts as none, once.
+    /// The exact times are on a grid: the k-th permit of all time comes at k · nanos / permits. `time` is such a time,
+    /// rounded up, possibly plus a constant offset. So the part is (time · permits mod nanos) mod permits. An offset
+    /// that reaches the next time of the grid counts as no offset, once.
     #[inline]
     pub(crate) fn rounded(&self, time: u64) -> u64 {
         let within = u128::from(self.nanos.divide(time).1);
@@ -85,14 +88,15 @@ impl Rate {
         self.permits.divide(past).1
     }
 
-    /// The time that `permits` take, rounded up; `None` if that is after the end of time.
+    /// Returns the time that `permits` permits take, rounded up; `None` if that is after the end of time.
     #[inline]
     pub(crate) fn duration(&self, permits: u64) -> Option<u64> {
         let (nanos, rest) = self.divide(permits)?;
         nanos.checked_add(u64::from(rest != 0))
     }
 
-    /// The time that `permits` take, in nanoseconds and parts of one; `None` if that is after the end of time.
+    /// Returns the time that `permits` permits take, in nanoseconds and parts of a nanosecond; `None` if that is after
+    /// the end of time.
     #[inline]
     fn divide(&self, permits: u64) -> Option<(u64, u64)> {
         let parts = u128::from(permits) * u128::from(self.nanos.value());
@@ -100,19 +104,19 @@ impl Rate {
         Some((u64::try_from(nanos).ok()?, rest))
     }
 
-    /// The number of permits that come in a time of nanoseconds and parts of one, rounded down.
+    /// Returns the number of permits, rounded down, that come in a time of nanoseconds and parts of a nanosecond.
     pub(crate) fn permits_in(&self, nanos: u64, parts: u64) -> u64 {
         let parts = u128::from(nanos) * u128::from(self.permits.value()) + u128::from(parts);
-        // At most one per nanosecond.
+        // At most one permit per nanosecond.
         u64::try_from(self.nanos.divide_wide(parts).0).unwrap_or(u64::MAX)
     }
 
-    /// The nanoseconds that a permit takes, rounded down.
+    /// Returns the nanoseconds that a permit takes, rounded down.
     pub(crate) const fn whole_nanos(&self) -> u64 {
         self.permits.divide(self.nanos.value()).0
     }
 
-    /// Whether a permit takes a whole number of nanoseconds.
+    /// Returns whether a permit takes a whole number of nanoseconds.
     #[inline]
     pub(crate) const fn is_whole(&self) -> bool {
         self.permits.value() == 1
@@ -120,13 +124,13 @@ impl Rate {
 }
 
 impl fmt::Display for Rate {
-    /// In lowest terms: `1 in 100ms`.
+    /// Writes the rate in lowest terms: `1 in 100ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} in {:?}", self.permits.value(), Duration::from_nanos(self.nanos.value()))
     }
 }
 
-/// The greatest common divisor of two numbers that are not zero, by Euclid's algorithm.
+/// Returns the greatest common divisor of two numbers that are not zero, by Euclid's algorithm.
 const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);

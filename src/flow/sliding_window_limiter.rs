@@ -1,23 +1,25 @@
-//! A limit of the permits of any window.
+//! A limiter of the permits of any window.
 
 use std::cell::Cell;
 use std::ops::Deref;
 
-use super::permit_window::{Full, PermitWindow, Quota};
+use super::permit_window::{FullWindow, PermitWindow, Quota};
 use super::{Decision, LimitError, Limiter, Reason, Refusal};
 use crate::node::{Entry, ResourceNode};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
-/// Admits at most `limit` permits in any window of n buckets. The limit is exact under any race.
+/// A limiter of at most `limit` permits in any window of n buckets. The limit is exact under any race.
 ///
-/// A limiter that reads a rate, compares it, and records a pass has a check-then-act race: several threads may read before
-/// any of them records. Here, one atomic word has the newest bucket and the permits of its window, and one compare-exchange
-/// decides. A request is not refused if, from the call to its return, as many permits are left as it asks for.
+/// A limiter that reads a rate, compares it, and records a pass has a check-then-act race: several threads may read
+/// before any of them records. Here, one atomic word has the newest bucket and the permits of its window, and one
+/// compare-exchange decides. A request is never refused if, during the whole call, as many permits are left as it asks
+/// for.
 ///
-/// A window moves by one bucket at a time. A permit is free again when the bucket in which it was taken leaves the window,
-/// between n − 1 and n bucket lengths later. So up to twice the limit may pass within little more than n − 1 bucket lengths,
-/// at the end of one bucket and the beginning of another one: in half a second with 2 × 500 ms, in 0.9 s with 10 × 100 ms.
+/// A window moves by one bucket at a time. A permit is free again when the bucket in which it was taken leaves the
+/// window, between n − 1 and n bucket lengths later. So up to twice the limit may be admitted within little more than n
+/// − 1 bucket lengths, at the end of one bucket and the beginning of another: in half a second with 2 × 500 ms, in 0.9
+/// s with 10 × 100 ms.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
@@ -43,17 +45,17 @@ pub struct SlidingWindowLimiter<C = MonotonicClock> {
 }
 
 impl SlidingWindowLimiter {
-    /// A limiter with a [`MonotonicClock`] of its own.
+    /// Creates a limiter with its own [`MonotonicClock`].
     ///
     /// # Errors
     ///
-    /// If `limit` is above [`max_limit`](Self::max_limit).
+    /// Returns [`LimitError::TooHigh`] if `limit` is above [`max_limit`](Self::max_limit).
     pub fn new(config: WindowConfig, limit: u64) -> Result<Self, LimitError> {
         Self::with_clock(config, limit, MonotonicClock::new())
     }
 
-    /// The highest limit for a geometry: from a quarter to a half of a permit for each nanosecond of a bucket, rounded down.
-    /// With buckets of 100 ms, it is 2²⁵ − 1, some 33 million in a window.
+    /// Returns the highest limit for a geometry: between a quarter and a half of a permit for each nanosecond of a
+    /// bucket, rounded down. With buckets of 100 ms, it is 2²⁵ − 1, about 33 million permits in a window.
     ///
     /// ```
     /// use leaparray::WindowConfig;
@@ -71,28 +73,28 @@ impl SlidingWindowLimiter {
 }
 
 impl<C: Clock> SlidingWindowLimiter<C> {
-    /// A limiter that reads `clock`.
+    /// Creates a limiter that reads `clock`.
     ///
     /// # Errors
     ///
-    /// As of [`new`](SlidingWindowLimiter::new).
+    /// As for [`new`](SlidingWindowLimiter::new).
     pub fn with_clock(config: WindowConfig, limit: u64, clock: C) -> Result<Self, LimitError> {
         PermitWindow::check(&config, limit)?;
         Ok(Self { limit: AtomicU64::new(limit), window: PermitWindow::new(config), clock })
     }
 
-    /// The number of permits in any window.
+    /// Returns the number of permits in any window.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit. Other threads may ask at the same time. Permits above a lower limit are not taken back: they leave
-    /// the window with their buckets.
+    /// Changes the limit. Other threads may ask for permits at the same time. If the new limit is lower, permits above
+    /// it are not taken back: they leave the window with their buckets.
     ///
     /// # Errors
     ///
-    /// As of [`new`](SlidingWindowLimiter::new). The limit is then unchanged.
+    /// As for [`new`](SlidingWindowLimiter::new). The limit is then unchanged.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
@@ -113,32 +115,35 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         Ok(())
     }
 
-    /// The geometry.
+    /// Returns the geometry.
     #[must_use]
     pub const fn config(&self) -> &WindowConfig {
         self.window.config()
     }
 
-    /// The number of permits that are left.
+    /// Returns the number of permits that are left in the current window.
     pub fn available(&self) -> u64 {
         self.available_at(self.now())
     }
 
-    /// The number of permits that are left at `now`. Requests that enter a node without this limiter are not counted.
+    /// Returns the number of permits that are left in the window at `now`. Requests that enter a node without this
+    /// limiter are not counted.
     pub fn available_at(&self, now: Timestamp) -> u64 {
         self.limit().saturating_sub(self.window.permits(now))
     }
 
-    /// Lets a request into a node, or refuses it and counts it there as blocked, by the clock of the node. After Sentinel's
-    /// default controller.
+    /// Enters a request into a node, or refuses it and counts it there as blocked, at the time of the node's clock.
+    /// Sentinel's default controller corresponds to this.
     ///
-    /// The limit is exact if every request enters through this limiter. Requests that enter the node directly count once they
-    /// are recorded, with two exceptions. While requests that this limiter has admitted are not recorded yet, as many direct
-    /// ones may not count, so as many too many may pass. If the limiter has admitted a late request, the node has recorded it
-    /// in an older bucket; once that bucket has left the window, one direct request does not count for each late one.
+    /// The limit is exact if every request enters through this limiter. Requests that enter the node directly count
+    /// once they are recorded, with two exceptions. First, for each request that this limiter has admitted and that is
+    /// not recorded yet, one direct request may not count, so one request too many may pass. Second, if the limiter has
+    /// admitted a late request, the node has recorded it in an older bucket. Once that bucket has left the window, one
+    /// direct request does not count for each late request.
     ///
-    /// Buckets of the node that begin before the limiter's window are not counted. So the buckets of the limiter should be a
-    /// multiple of those of the node, as are those of its [short window](crate::NodeConfig::second).
+    /// Buckets of the node that begin before the limiter's window are not counted. So the bucket length of the limiter
+    /// should be a multiple of the bucket length of the node, as in the node's [short
+    /// window](crate::NodeConfig::short).
     ///
     /// ```
     /// use leaparray::flow::SlidingWindowLimiter;
@@ -166,7 +171,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.enter_at(node, now)
     }
 
-    /// The same at `now`.
+    /// Like [`enter`](Self::enter), at `now`.
     #[inline]
     pub fn enter_at<N, D>(&self, node: N, now: Timestamp) -> Decision<Entry<N, D>>
     where
@@ -176,7 +181,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         self.enter_many_at(node, now, 1)
     }
 
-    /// The same at `now`, for a request of `permits` permits.
+    /// Like [`enter`](Self::enter), at `now`, for a request of `permits` permits.
     #[inline]
     pub fn enter_many_at<N, D>(
         &self,
@@ -191,8 +196,8 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         let quota = WithNode { limiter: self, node: &*node, read: Cell::new(None) };
         match self.window.take(now, permits, &quota).refusal() {
             None => {
-                // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that has
-                // seen this pass in the node then finds its permits taken.
+                // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that
+                // has read this pass from the node then finds its permits taken.
                 fence(Ordering::Release);
                 Decision::Admitted(Entry::enter_many_at(node, now, permits))
             }
@@ -223,7 +228,7 @@ impl<C> Quota for SlidingWindowLimiter<C> {
     }
 
     #[inline]
-    fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal {
+    fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal {
         let limit = self.limit.load(Ordering::Relaxed);
         if full.permits > limit {
             return Refusal::never();
@@ -234,7 +239,7 @@ impl<C> Quota for SlidingWindowLimiter<C> {
     }
 }
 
-/// The quota of a limiter with a node: requests that enter the node directly count as well.
+/// The quota of a limiter with a node. Requests that enter the node directly count as well.
 struct WithNode<'a, C, D> {
     limiter: &'a SlidingWindowLimiter<C>,
     node: &'a ResourceNode<D>,
@@ -247,14 +252,15 @@ struct NodeRead {
     /// The bucket with which the window ends.
     number: u64,
     passed: u64,
-    /// The permits of the window that were taken of the limiter, at the first decision after the read.
+    /// The permits of the limiter's window that were taken at the first decision after the read.
     taken: Option<u64>,
 }
 
 impl<C: Clock, D: Clock + Clone> Quota for WithNode<'_, C, D> {
-    /// The node is read once for each window, and only if it can decide: each read takes cache lines from recording threads,
-    /// and makes this thread more likely to lose the race. It is read before the permits: every pass that it finds of a
-    /// request of this limiter is then among the permits that were taken, so no request counts twice.
+    /// Reads the node once for each window, and only if the read can decide: each read takes cache lines from recording
+    /// threads, and makes this thread more likely to lose the race. The node is read before the permits: each pass of a
+    /// request of this limiter that the read finds is then among the permits that were taken, so no request counts
+    /// twice.
     fn remaining(&self, number: u64, taken: u64) -> Option<u64> {
         if taken >= self.limiter.limit() {
             return Some(0);
@@ -273,8 +279,9 @@ impl<C: Clock, D: Clock + Clone> Quota for WithNode<'_, C, D> {
         Some(self.limiter.limit().saturating_sub(taken.saturating_add(beside)))
     }
 
-    fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal {
-        // The time at which direct requests leave the window is not known: it is the next bucket at the earliest.
+    fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal {
+        // The time at which direct requests leave the window is not known. The start of the next bucket is the earliest
+        // possible time.
         match full.excess(self.limiter.limit()) {
             0 => Refusal::new(Reason::LimitReached, window.begins(full.number + 1)),
             _ => self.limiter.refuse(window, full),

@@ -1,18 +1,19 @@
-//! A rate of requests, with bursts.
+//! A limiter that admits requests at a rate, with bursts.
 
 use super::{Decision, Limiter, Rate, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
-/// A bucket to which tokens are added at a rate until it is full. A request takes a token for each permit, or is refused.
-/// The bucket is full at the beginning.
+/// A limiter that admits requests at a rate, with bursts. Tokens are added to a bucket at the rate until it is full. A
+/// request takes one token for each permit, or is refused. The bucket is full at the beginning.
 ///
-/// The bucket does not store the number of tokens, but the time at which it will be full again, after the generic cell rate
-/// algorithm (ITU-T I.371). So it is one atomic, and there is no refill. An admitted request writes it once, and a refused
-/// request does not write it. Times are exact to a few nanoseconds, and rounding errors do not accumulate. At a rate above a
-/// quarter of a permit per nanosecond, these nanoseconds may be one token more or less in a burst. If the bucket would take
-/// longer to fill than time lasts, it holds only the tokens that are added in that time, and gives out no token that would
-/// be added again after the end of time.
+/// The bucket does not store the number of tokens, but the time at which it will be full again, as in the generic cell
+/// rate algorithm (ITU-T I.371). So it is one atomic, and there is no refill. An admitted request writes it once, and a
+/// refused request does not write it. Times are exact to a few nanoseconds, and rounding errors do not accumulate. At a
+/// rate above a quarter of a permit per nanosecond, these nanoseconds may add or remove one token in a burst.
+///
+/// If the bucket would take longer to fill than the span of a [`Timestamp`], it has only the tokens that are added in
+/// that span. It does not give out a token that would be added again after the end of time.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -40,7 +41,7 @@ pub struct TokenBucket<C = MonotonicClock> {
 }
 
 impl TokenBucket {
-    /// A bucket of `capacity` tokens, with a [`MonotonicClock`] of its own.
+    /// Creates a bucket of `capacity` tokens, with its own [`MonotonicClock`].
     #[must_use]
     pub fn new(rate: Rate, capacity: u64) -> Self {
         Self::with_clock(rate, capacity, MonotonicClock::new())
@@ -48,35 +49,35 @@ impl TokenBucket {
 }
 
 impl<C: Clock> TokenBucket<C> {
-    /// A bucket that reads `clock`.
+    /// Creates a bucket of `capacity` tokens that reads `clock`.
     #[must_use]
     pub fn with_clock(rate: Rate, capacity: u64, clock: C) -> Self {
-        // If the tokens of a full bucket are taken one by one, they may take two nanoseconds longer than at once: one by
-        // which the first is rounded up, and one by which the time is rounded to the grid. These are added, unless there
-        // would be a further token then.
+        // If the tokens of a full bucket are taken one by one, they may take two nanoseconds longer than all at once:
+        // one nanosecond by which the first time is rounded up, and one by which the time is rounded to the grid. These
+        // two are added, unless that would make room for a further token.
         let slack = if rate.is_whole() { 0 } else { rate.whole_nanos().saturating_sub(2).min(2) };
         let fills_in = rate.duration(capacity).unwrap_or(u64::MAX).saturating_add(slack);
         Self { rate, capacity, fills_in, full_at: AtomicU64::new(0), clock }
     }
 
-    /// The rate at which tokens are added.
+    /// Returns the rate at which tokens are added.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// The number of tokens in a full bucket.
+    /// Returns the number of tokens in a full bucket.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The number of tokens in the bucket.
+    /// Returns the number of tokens in the bucket now.
     pub fn available(&self) -> u64 {
         self.available_at(self.now())
     }
 
-    /// The number of tokens in the bucket at `now`.
+    /// Returns the number of tokens in the bucket at `now`.
     pub fn available_at(&self, now: Timestamp) -> u64 {
         let (full_at, now) = (self.full_at.load(Ordering::Relaxed), now.as_nanos());
         let missing = full_at.saturating_sub(now);
@@ -103,7 +104,7 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         // Relaxed throughout: the time orders nothing, and its modification order decides.
         let mut full_at = self.full_at.load(Ordering::Relaxed);
         loop {
-            // For a full bucket, `now` is taken as exact, so that no division has to wait for the clock.
+            // For a full bucket, `now` is used as an exact time, so that no division has to wait for the clock.
             let then = if full_at <= now {
                 self.rate.duration(permits).and_then(|nanos| now.checked_add(nanos))
             } else {

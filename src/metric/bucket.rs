@@ -9,14 +9,14 @@ use super::totals::MetricTotals;
 use crate::array::Bucket;
 use crate::time::saturating_nanos;
 
-/// One counter for each [`MetricEvent`], the extremes of the response time, and the highest
-/// concurrency; what Sentinel calls `MetricBucket`.
+/// One counter for each [`MetricEvent`], the extremes of the response time, and the highest concurrency: Sentinel's
+/// `MetricBucket`.
 ///
 /// All threads share its counters, and add by atomic read-modify-writes. A
 /// [`SlidingWindow`](crate::SlidingWindow) has a cell for each thread instead, which is cheaper.
 ///
-/// Counters neither wrap nor lose: each saturates at [`MetricBucket::CEILING`], and one that reads as
-/// much says "at least that".
+/// A counter does not wrap around. It saturates at [`MetricBucket::CEILING`]: a sum of that value means at least that
+/// value.
 ///
 /// ```
 /// use leaparray::{Bucket, MetricBucket, MetricEvent};
@@ -41,7 +41,7 @@ impl MetricBucket {
     /// The number at which a counter saturates: 2⁶², or 146 years in nanoseconds.
     pub const CEILING: u64 = CEILING;
 
-    /// Adds `count` of `event`. A count cannot be negative: a total only grows.
+    /// Adds `count` of `event`. A count cannot be negative, so a total only grows.
     ///
     /// With [`MetricEvent::Rt`], `count` is one response time in nanoseconds.
     pub fn add(&self, event: MetricEvent, count: u64) {
@@ -59,32 +59,32 @@ impl MetricBucket {
     }
 
     const fn writer(&self) -> SharedWriter<'_> {
-        // No fence for a thread that was lent the bucket by the thread that has its wrap pinned: each counter is reset after
-        // the release fence in `BucketWrap::recycle`, and every add is a read-modify-write, which continues that release
-        // sequence. So a read that sees the add also sees that the previous use has ended.
+        // No fence is needed for a thread that was lent the bucket by the thread that has its wrap pinned: each counter
+        // is reset after the release fence in `BucketWrap::recycle`, and every add is a read-modify-write, which
+        // continues that release sequence. So a read that sees the add also sees that the previous use has ended.
         SharedWriter(&self.cell)
     }
 
-    /// The sum of what was added of `event`: for [`MetricEvent::Rt`] in nanoseconds.
+    /// Returns the sum of the counts of `event`; for [`MetricEvent::Rt`] in nanoseconds.
     #[must_use]
     #[inline]
     pub fn sum(&self, event: MetricEvent) -> u64 {
         self.cell.sum(event)
     }
 
-    /// The shortest response time recorded.
+    /// Returns the shortest recorded response time; `None` if there is none.
     #[must_use]
     pub fn min_rt(&self) -> Option<Duration> {
         self.cell.min_rt()
     }
 
-    /// The longest response time recorded.
+    /// Returns the longest recorded response time; `None` if there is none.
     #[must_use]
     pub fn max_rt(&self) -> Option<Duration> {
         self.cell.max_rt()
     }
 
-    /// The highest concurrency recorded.
+    /// Returns the highest recorded concurrency; `None` if there is none.
     #[must_use]
     pub fn max_concurrency(&self) -> Option<u64> {
         self.cell.max_concurrency()

@@ -1,4 +1,4 @@
-//! Counters, which one thread writes or many share.
+//! The counters of a thread cell or a bucket, which one thread writes or many threads share.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::sync::Ordering;
 
 /// One counter for each event, the extremes of the response time, and the highest concurrency.
 ///
-/// In this order, so that what a request usually writes is side by side.
+/// The fields are in this order so that the numbers that a request usually writes are adjacent.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct MetricCell {
@@ -26,9 +26,9 @@ impl Default for MetricCell {
         Self {
             events: std::array::from_fn(|event| match event {
                 0 => Counter::new(),
-                _ => Counter::beside(),
+                _ => Counter::new_unmodelled(),
             }),
-            rt_count: Counter::beside(),
+            rt_count: Counter::new_unmodelled(),
             min_rt: Minimum::new(),
             max_rt: Maximum::new(),
             max_concurrency: Maximum::new(),
@@ -37,8 +37,8 @@ impl Default for MetricCell {
 }
 
 impl MetricCell {
-    /// Zeroes all of them, while no thread writes. Relaxed: a later writer, and a reader of what this
-    /// leaves behind, are ordered by the wrap or by the thread cell that the counters are in.
+    /// Resets all numbers, while no thread writes. Relaxed: the wrap or the thread cell that contains the counters
+    /// orders these stores before later writers, and lets readers of the previous use discard them.
     pub(crate) fn reset(&self) {
         self.events.iter().for_each(Counter::reset);
         self.rt_count.reset();
@@ -52,19 +52,19 @@ impl MetricCell {
         self.events[event as usize].get(Ordering::Relaxed)
     }
 
-    /// The raw value of the counter: 2⁶² or more if that is at its ceiling.
+    /// Returns the raw value of the counter: 2⁶² or more if the counter is at its ceiling.
     #[inline]
     pub(crate) fn unbounded_sum(&self, event: MetricEvent) -> u64 {
         self.events[event as usize].get_unbounded(Ordering::Relaxed)
     }
 
-    /// The sum of the response times in nanoseconds, and how many there were.
+    /// Returns the sum of the response times in nanoseconds, and their number.
     #[inline]
     pub(crate) fn rt(&self) -> (u64, u64) {
-        // Acquire, both: pairs with the Releases in `OwnedWriter::record_rt`. The sum is read first, then
-        // the count, and after that the successes and exceptions.
+        // Acquire, both: pairs with the Releases in `OwnedWriter::record_rt`. The sum is read first, then the count,
+        // and then the successes and exceptions.
         let nanos = self.events[MetricEvent::Rt as usize].get(Ordering::Acquire);
-        // It counts in ones, and so never comes to the ceiling.
+        // The count grows by one at a time, so it never reaches the ceiling.
         (nanos, self.rt_count.get_unbounded(Ordering::Acquire))
     }
 
@@ -83,8 +83,8 @@ impl MetricCell {
     #[inline]
     pub(crate) fn counts(&self) -> Counts {
         let (rt_nanos, rt_count) = self.rt();
-        // Acquire: pairs with the Release in `order_of`. The ends are read before the passes, so that no
-        // request is read to have ended here and not to have entered here before.
+        // Acquire: pairs with the Release in `order_of`. The ends are read before the passes: if a request has passed
+        // in this cell and its end is read, its pass is read as well.
         let [success, exception] = [MetricEvent::Success, MetricEvent::Exception]
             .map(|event| self.events[event as usize].get(Ordering::Acquire));
         let events = MetricEvent::ALL.map(|event| match event {
@@ -108,15 +108,15 @@ impl MetricCell {
     }
 }
 
-/// The ordering in which an event is counted.
+/// Returns the ordering with which an event is counted.
 #[inline]
 const fn order_of(event: MetricEvent) -> Ordering {
     match event {
-        // Pairs with the Acquire in `MetricCell::counts`. A reader that counts the end of a request in this
-        // cell counts its pass in this cell.
+        // Pairs with the Acquire in `MetricCell::counts`. A reader that counts the end of a request in this cell also
+        // counts its pass in this cell.
         MetricEvent::Success | MetricEvent::Exception => Ordering::Release,
-        // These counters order nothing. A reader that must see the add is ordered by the event that told it
-        // that the add has returned.
+        // These counters order nothing. A reader that must see an add is ordered after it by the event from which the
+        // reader knows that the add has returned.
         _ => Ordering::Relaxed,
     }
 }
@@ -146,11 +146,11 @@ impl OwnedWriter<'_> {
         let (cell, nanos) = (self.0, nanos.min(CEILING));
         cell.min_rt.record_owned(nanos);
         cell.max_rt.record_owned(nanos);
-        // Release: pairs with the Acquire in `MetricCell::rt`. A reader that counts this response time
-        // has the success or the exception that was counted before.
+        // Release: pairs with the Acquire in `MetricCell::rt`. A reader that counts this response time also counts the
+        // success or the exception that was counted before it.
         cell.rt_count.increment_owned(Ordering::Release);
-        // Release: pairs with the Acquire in `MetricCell::rt`. A reader whose sum has this response
-        // time has its count and its extremes too, so that no mean is above the maximum.
+        // Release: pairs with the Acquire in `MetricCell::rt`. A reader whose sum includes this response time also has
+        // its count and its extremes, so no mean is above the maximum.
         cell.events[MetricEvent::Rt as usize].add_owned(nanos, Ordering::Release);
     }
 

@@ -1,7 +1,7 @@
 //! The three kinds of numbers in a bucket: counters, minima and maxima. None of them wraps around.
 //!
-//! A number is either owned by one thread, which writes it by a plain load and store, or shared, and written by
-//! read-modify-writes. [`MetricCell`](super::cell::MetricCell) makes sure that no number is both.
+//! A number is either owned by one thread, which writes it by a plain load and store, or shared and written by
+//! read-modify-writes. [`MetricCell`](super::cell::MetricCell) ensures that no number is both.
 
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicI64, Ordering, word_beside};
@@ -14,16 +14,16 @@ pub(crate) const CEILING: u64 = 1 << 62;
 pub(crate) struct Counter(AtomicI64);
 
 impl Counter {
-    /// The maximum of one `fetch_add`. If 2¹⁵ threads have added and not yet corrected the counter, it is at most 2⁶² above
-    /// the ceiling, and so below `i64::MAX`.
+    /// The bound of one `fetch_add`, which is below it. If 2¹⁵ threads have added and not yet corrected the counter, it
+    /// is less than 2⁶² above the ceiling, and so below `i64::MAX`.
     const STEP: u64 = 1 << 47;
 
     pub(crate) fn new() -> Self {
         Self(AtomicI64::new(0))
     }
 
-    /// A further counter of a cell, which loom sees only in the models that ask for it.
-    pub(crate) fn beside() -> Self {
+    /// Creates a further counter of a cell, which loom models only if a model asks for it.
+    pub(crate) fn new_unmodelled() -> Self {
         Self(word_beside(0))
     }
 
@@ -32,8 +32,8 @@ impl Counter {
     pub(crate) fn add_owned(&self, count: u64, order: Ordering) {
         let value = self.0.load(Ordering::Relaxed);
         stall::at(Point::CounterRead);
-        // The counter is below 2⁶³ but for a moment, and the second term is at most 2⁶²: a sum that overflows
-        // is negative, and read as unsigned it lies above the ceiling as well.
+        // The counter is below 2⁶³ except for a moment, and the second term is at most 2⁶². So a sum that overflows is
+        // negative, and as an unsigned number it is above the ceiling as well.
         let sum = value.wrapping_add(to_cell(count));
         self.0.store(sum, order);
         if sum < 0 {
@@ -51,20 +51,20 @@ impl Counter {
     pub(crate) fn increment_owned(&self, order: Ordering) {
         let value = self.0.load(Ordering::Relaxed);
         stall::at(Point::CounterRead);
-        // A counter that was at its end becomes negative, which reads as the ceiling as well, and the next
-        // add returns it there; by increments alone it takes a century from there to zero.
+        // A counter at `i64::MAX` becomes negative, which reads as the ceiling as well, and the next `add_owned` sets
+        // it to the ceiling. By increments alone, it takes a century from there to zero.
         self.0.store(value.wrapping_add(1), order);
     }
 
-    /// Adds `count`, at most up to the ceiling, as one of many.
+    /// Adds `count`, at most up to the ceiling, as one of many threads that write.
     #[inline]
     pub(crate) fn add_shared(&self, count: u64, order: Ordering) {
         if count >= Self::STEP {
             return self.saturate(to_cell(count), order);
         }
-        // Not looked at before: that would fetch the line twice, to read it and to write it.
+        // No load before the add: it would first fetch the line shared, then again exclusive.
         if self.0.fetch_add(to_cell(count), order) >= to_cell(CEILING) {
-            // It was at its end, and is again.
+            // The counter was at its ceiling: subtract the count again.
             self.0.fetch_sub(to_cell(count), Ordering::Relaxed);
         }
     }
@@ -72,7 +72,7 @@ impl Counter {
     #[cold]
     fn saturate(&self, count: i64, order: Ordering) {
         let _ = self.0.fetch_update(order, Ordering::Relaxed, |value| {
-            // Never down: what is above the ceiling, others are about to take back.
+            // Never lowers the value: other threads are about to subtract the excess above the ceiling.
             Some(value.saturating_add(count).min(to_cell(CEILING)).max(value))
         });
     }
@@ -86,14 +86,14 @@ impl Counter {
         from_cell(self.0.load(order)).min(CEILING)
     }
 
-    /// The raw value: 2⁶² or more if the counter is at its ceiling.
+    /// Returns the raw value: 2⁶² or more if the counter is at its ceiling.
     #[inline]
     pub(crate) fn get_unbounded(&self, order: Ordering) -> u64 {
         from_cell(self.0.load(order))
     }
 }
 
-/// The least of the values recorded.
+/// The minimum of the recorded values.
 #[derive(Debug)]
 pub(crate) struct Minimum(AtomicI64);
 
@@ -114,8 +114,8 @@ impl Minimum {
 
     pub(crate) fn record_shared(&self, value: u64) {
         let value = to_cell(value);
-        // Looking first keeps the common case, no new extreme, free of a read-modify-write. A
-        // stale look is too large, never too small: it can only cost one.
+        // The load saves the read-modify-write in the common case of no new minimum. A stale value is too large, never
+        // too small, so it can only cause a needless read-modify-write.
         if value < self.0.load(Ordering::Relaxed) {
             self.0.fetch_min(value, Ordering::Relaxed);
         }
@@ -131,14 +131,14 @@ impl Minimum {
         (value != Self::NONE).then(|| from_cell(value))
     }
 
-    /// The least, or `i64::MAX` if there was none.
+    /// Returns the minimum, or `i64::MAX` if there is none.
     #[inline]
     pub(crate) fn word(&self) -> u64 {
         from_cell(self.0.load(Ordering::Relaxed))
     }
 }
 
-/// The greatest of the values recorded.
+/// The maximum of the recorded values.
 #[derive(Debug)]
 pub(crate) struct Maximum(AtomicI64);
 
@@ -173,7 +173,7 @@ impl Maximum {
         self.word().checked_sub(1)
     }
 
-    /// One more than the greatest, or 0 if there was none.
+    /// Returns the maximum plus 1, or 0 if there is none.
     #[inline]
     pub(crate) fn word(&self) -> u64 {
         from_cell(self.0.load(Ordering::Relaxed)).wrapping_add(1)
@@ -185,7 +185,7 @@ fn to_cell(value: u64) -> i64 {
     value.min(CEILING).cast_signed()
 }
 
-/// As unsigned: a counter whose last add has overflowed reads as more than the ceiling.
+/// Converts to unsigned: a counter whose last add has overflowed reads as more than the ceiling.
 #[inline]
 fn from_cell(value: i64) -> u64 {
     value.cast_unsigned()
@@ -215,7 +215,7 @@ mod tests {
             counter.0.fetch_add(to_cell(Counter::STEP - 1), Ordering::Relaxed);
         }
         assert_eq!(counter.get(Ordering::Relaxed), CEILING);
-        // Later adds, more than would fit.
+        // Later adds, whose sum would overflow.
         for _ in 0..1_u32 << 17 {
             counter.add_shared(Counter::STEP - 1, Ordering::Relaxed);
             assert_eq!(counter.get(Ordering::Relaxed), CEILING);

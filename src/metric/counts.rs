@@ -6,19 +6,19 @@ use super::totals::MetricTotals;
 /// The words of [`MetricTotals`], in a form that is cheap to add, to store and to load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
-    /// That of `Rt` is the low half of the sum of the response times in nanoseconds.
+    /// The word of `Rt` is the low half of the sum of the response times in nanoseconds.
     pub(crate) events: [u64; MetricEvent::COUNT],
     pub(crate) rt_nanos_high: u64,
     pub(crate) rt_count: u64,
-    /// [`Self::NO_MINIMUM`] if there was none.
+    /// [`Self::NO_MINIMUM`] if there is none.
     pub(crate) min_rt: u64,
-    /// One more than the maximum, 0 if there was none; as is `max_concurrency`.
+    /// The maximum plus 1, or 0 if there is none. The same applies to `max_concurrency`.
     pub(crate) max_rt: u64,
     pub(crate) max_concurrency: u64,
 }
 
 impl Counts {
-    /// Above every response time, which end at 2⁶².
+    /// A number above every response time: a response time is at most 2⁶².
     pub(crate) const NO_MINIMUM: u64 = i64::MAX.cast_unsigned();
 
     pub(crate) const ZERO: Self = Self {
@@ -30,7 +30,7 @@ impl Counts {
         max_concurrency: 0,
     };
 
-    /// Adds other counts: events saturate, response times are summed without a bound.
+    /// Adds other counts. Events saturate; response times are summed without a bound.
     #[inline]
     pub(crate) fn add(&mut self, other: &Self) {
         const RT: usize = MetricEvent::Rt as usize;

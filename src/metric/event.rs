@@ -20,8 +20,8 @@ pub enum MetricEvent {
     Exception,
     /// A request that was let through succeeded.
     Success,
-    /// Response time. Its sum is in nanoseconds. Each count that is added to it is one response time in nanoseconds, which
-    /// is part of the mean and of the extremes.
+    /// The response time. Its sum is in nanoseconds. Each count that is added to it is one response time in
+    /// nanoseconds, and is included in the mean and in the extremes.
     Rt,
     /// A request was let through on a permit that was reserved before its bucket began.
     ReservedPass,
@@ -35,7 +35,7 @@ impl MetricEvent {
     pub const ALL: [Self; Self::COUNT] =
         [Self::Pass, Self::Block, Self::Exception, Self::Success, Self::Rt, Self::ReservedPass];
 
-    /// The event's name in snake case.
+    /// Returns the event's name in snake case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

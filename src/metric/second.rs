@@ -6,7 +6,7 @@ use crate::time::Timestamp;
 
 /// The metrics of one resource in one second: plain data, an item of Sentinel's metric log.
 ///
-/// Make it by [`SecondMetrics::new`] and set the fields: there may be more of them in later versions.
+/// Create it by [`SecondMetrics::new`] and set the fields: later versions may have more fields.
 ///
 /// ```
 /// use leaparray::{SecondMetrics, Timestamp};
@@ -34,7 +34,7 @@ pub struct SecondMetrics {
     pub exception: u64,
     /// The number of requests that were let through on a reserved permit.
     pub reserved_pass: u64,
-    /// The mean response time; `None` if there was none.
+    /// The mean response time; `None` if no response time was recorded.
     #[cfg_attr(
         feature = "serde",
         serde(with = "crate::time::serde_nanos::option", rename = "avg_rt_nanos")
@@ -45,7 +45,7 @@ pub struct SecondMetrics {
 }
 
 impl SecondMetrics {
-    /// The metrics of the second that begins at `second`, without any event.
+    /// Creates the metrics of the second that begins at `second`, without any event.
     ///
     /// ```
     /// use leaparray::{SecondMetrics, Timestamp};

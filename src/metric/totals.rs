@@ -21,38 +21,37 @@ pub struct MetricTotals {
 }
 
 impl MetricTotals {
-    /// The sum of what was added of `event`: for [`MetricEvent::Rt`] in nanoseconds, cut at
-    /// `u64::MAX`.
+    /// Returns the sum of the counts of `event`; for [`MetricEvent::Rt`] in nanoseconds, cut at `u64::MAX`.
     #[must_use]
     pub const fn sum(&self, event: MetricEvent) -> u64 {
         self.events[event as usize]
     }
 
-    /// How many response times were recorded.
+    /// Returns the number of recorded response times.
     #[must_use]
     pub const fn rt_count(&self) -> u64 {
         self.rt_count
     }
 
-    /// The mean of the response times, rounded down to the nanosecond; `None` if there was none.
+    /// Returns the mean of the response times, rounded down to the nanosecond; `None` if there is none.
     #[must_use]
     pub fn avg_rt(&self) -> Option<Duration> {
         mean(self.rt_nanos, self.rt_count)
     }
 
-    /// The shortest response time; `None` if there was none.
+    /// Returns the shortest response time; `None` if there is none.
     #[must_use]
     pub fn min_rt(&self) -> Option<Duration> {
         self.min_rt.map(Duration::from_nanos)
     }
 
-    /// The longest response time; `None` if there was none.
+    /// Returns the longest response time; `None` if there is none.
     #[must_use]
     pub fn max_rt(&self) -> Option<Duration> {
         self.max_rt.map(Duration::from_nanos)
     }
 
-    /// The highest concurrency; `None` if none was recorded.
+    /// Returns the highest concurrency; `None` if none was recorded.
     #[must_use]
     pub const fn max_concurrency(&self) -> Option<u64> {
         self.max_concurrency
@@ -75,9 +74,10 @@ impl AddAssign<&Self> for MetricTotals {
     }
 }
 
-/// The mean of response times that sum to `nanos`.
+/// Returns the mean of response times that sum to `nanos`.
 ///
-/// A mean of 2⁶² ns at most per response time fits a `u64`; the cut is for totals made by hand.
+/// A recorded response time is at most 2⁶² ns, so the mean fits a `u64`. The cut is for totals that were not recorded,
+/// but deserialized.
 pub(crate) fn mean(nanos: u128, count: u64) -> Option<Duration> {
     let mean = nanos.checked_div(count.into())?;
     Some(Duration::from_nanos(mean.try_into().unwrap_or(u64::MAX)))

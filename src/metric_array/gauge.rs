@@ -1,40 +1,39 @@
-//! How many requests are in flight: what has entered less what has ended, on all threads.
+//! The number of requests in flight: the number that entered less the number that ended, on all threads.
 
 use super::MetricArray;
 use super::history::{History, validate_reads};
 use super::read::Moment;
 
-/// How many requests are in flight, as one look at all cells has found: the number lies between the
-/// two.
+/// Bounds of the number of requests in flight, found by one or more looks at all cells.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gauge {
-    /// The number that had entered, less the number that had ended when the look began: no fewer than
-    /// were in flight all the time.
+    /// The number of requests that had entered, less the number that had ended when the look began. It counts each
+    /// request that was in flight during all looks.
     pub(crate) at_least: u64,
-    /// The number that had entered, less the number that had ended when the look was over: this number
-    /// was in flight at one moment.
-    pub(crate) at_most_reached: u64,
+    /// The number of requests that had entered, less the number that had ended when the look was over. At some moment
+    /// of a look, at least this number was in flight.
+    pub(crate) reached: u64,
 }
 
-/// How often all cells are added up, if something ends in the middle of it. Models explore what one
-/// look finds.
+/// The maximum number of looks at all cells, if requests end in the middle of a look. Models explore the result of one
+/// look.
 const LOOKS: usize = if cfg!(loom) { 1 } else { 4 };
 
 impl Gauge {
-    /// The gauge of some arrays together: a request may enter in one and end in another.
+    /// Returns the gauge of several arrays together: a request may enter in one array and end in another.
     ///
-    /// `arrays` returns all that there are at the time of the call. It is called for each pass: an array may be
-    /// added between two passes, and a request may enter in it and end in one of the others.
+    /// `arrays` returns the arrays that exist at the time of the call. It is called for each pass: an array may be
+    /// added between two passes, and a request may enter in that array and end in another.
     pub(crate) fn of<'a, I>(arrays: impl Fn() -> I) -> Self
     where
         I: Iterator<Item = &'a MetricArray>,
     {
         let (mut gauge, mut looks) = (Self::look(&arrays), 1);
-        while gauge.at_least != gauge.at_most_reached && looks < LOOKS {
+        while gauge.at_least != gauge.reached && looks < LOOKS {
             let again = Self::look(&arrays);
             looks += 1;
             gauge.at_least = gauge.at_least.min(again.at_least);
-            gauge.at_most_reached = gauge.at_most_reached.max(again.at_most_reached);
+            gauge.reached = gauge.reached.max(again.reached);
         }
         gauge
     }
@@ -46,23 +45,23 @@ impl Gauge {
         let sum = |part: fn(&MetricArray) -> u64| arrays().map(part).fold(0, u64::wrapping_add);
         loop {
             let stamp = sum(|array| Moment::of(array).stamp());
-            // Ended counts are read first, and acquired: a request that is seen to have ended is seen to
-            // have entered, on whichever thread. So this is never negative.
+            // Ended counts are read first, with Acquire: if a request is seen to have ended, it is seen to have
+            // entered, on any thread. So the difference is never negative.
             let ended = sum(MetricArray::ended);
             let entered = sum(MetricArray::entered);
             let ended_since = sum(MetricArray::ended).wrapping_sub(ended);
             validate_reads();
-            // Every stamp only grows, so that equal sums are of equal stamps.
+            // Every stamp only grows, so equal sums mean equal stamps.
             if sum(MetricArray::stamp) == stamp {
                 let at_least = entered.wrapping_sub(ended);
-                return Self { at_least, at_most_reached: at_least.saturating_sub(ended_since) };
+                return Self { at_least, reached: at_least.saturating_sub(ended_since) };
             }
         }
     }
 }
 
 impl MetricArray {
-    /// The history's stamp, complete or not.
+    /// Returns the history's head as a number, complete or not.
     fn stamp(&self) -> u64 {
         self.history.get().map_or(0, History::stamp)
     }

@@ -6,10 +6,10 @@
 //!   stores. When `now` is in another bucket, it seals its cell into the history and binds it again.
 //! - A **reader** adds up rows and bound cells. It retries if the history's head or the newest bucket has
 //!   changed in between, or, where buckets may be gone, if a thread has bound a cell.
-//! - A **thread that ends** abandons its cells; others adopt them, or seal and retire them.
+//! - A **thread that ends** abandons its cells; other threads adopt them, or seal and retire them.
 //!
-//! A count is in a bound cell or in the history, and moves from one to the other at the moment at
-//! which the history's head changes: see [`history::History`].
+//! A count is in a bound cell or in the history, and moves from one to the other when the history's head changes: see
+//! [`history::History`].
 
 mod cells;
 mod gauge;
@@ -37,36 +37,37 @@ use history::descriptor::{CellStep, GaugeCounts};
 use history::{History, Sealed};
 use read::Moment;
 
-/// How many abandoned cells a sweep retires at most. Each of them is one publication, by the thread that is
+/// The maximum number of abandoned cells that a sweep retires. Each retirement is a publication, by the thread that is
 /// first in a new bucket.
 const RETIRED_PER_SWEEP: usize = 4;
 
-/// A thread that enters requests adds up the gauge at least so often in each bucket.
+/// The number of times in each bucket that a thread adds up the gauge by time, if it enters requests all the time.
 const LOOKS_PER_BUCKET: u64 = 1_024;
 
 /// How a thread proceeds when it begins to record in a bucket.
 struct Arrival {
-    /// The bucket is gone: its counts are late.
+    /// Whether the bucket is gone: then its counts are late.
     is_late: bool,
-    /// It is the newest bucket, or lies so far behind that no newer one is soon to come.
+    /// Whether the thread sweeps: no thread has recorded in the bucket or a newer one before, or the bucket is N or
+    /// more behind the newest one.
     is_to_sweep: bool,
 }
 
 /// The counts of a [`SlidingWindow`](crate::SlidingWindow).
 pub(crate) struct MetricArray {
-    /// Which array this is, of all there ever were in this process; never 0.
+    /// The id of this array: unique among all arrays that there ever were in this process, and never 0.
     id: u64,
     config: WindowConfig,
-    /// A thread that enters requests adds up the gauge at least so often, in nanoseconds.
+    /// A thread that enters a request adds up the gauge if its last look was this long ago or longer, in nanoseconds.
     look_after: u64,
-    /// The number of the newest bucket that a thread has recorded in, plus 1, or 0.
+    /// The number of the newest bucket that a thread has recorded in, plus 1; 0 if there is none.
     newest: AtomicU64,
     cells: CellTable,
     history: RacyOnce<History>,
 }
 
 impl MetricArray {
-    /// An array in which nothing was recorded.
+    /// Creates an empty array.
     pub(crate) fn new(config: WindowConfig) -> Self {
         Self {
             id: thread_cache::new_window_id(),
@@ -88,8 +89,7 @@ impl MetricArray {
         self.look_after
     }
 
-    /// Calls `op` with a cell that counts for the bucket of `now` and that the calling thread alone
-    /// writes.
+    /// Calls `op` with a cell that counts for the bucket of `now` and that only the calling thread writes.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, each add asks which event it is")]
     pub(crate) fn record<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
@@ -99,7 +99,7 @@ impl MetricArray {
         }
     }
 
-    /// Notes the end of a request that was counted on the calling thread, and that had entered elsewhere.
+    /// Notes that a request that entered in another cell ends on the calling thread.
     #[cold]
     #[inline(never)]
     pub(crate) fn note_end_elsewhere(&self, origin: Origin) {
@@ -107,7 +107,7 @@ impl MetricArray {
         origin.note_end_elsewhere();
     }
 
-    /// The same if the thread's cell is not bound to that bucket.
+    /// Does the same if the thread's cell is not bound to the bucket of `now`.
     #[cold]
     #[inline(never)]
     fn record_slowly<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
@@ -117,20 +117,20 @@ impl MetricArray {
         }
     }
 
-    /// The calling thread's cell, bound to the bucket of `now`; `None` if it is to have none.
+    /// Returns the calling thread's cell, bound to the bucket of `now`; `None` if the thread cannot have a cell.
     fn bound_cell(&self, now: Timestamp) -> Option<OwnedCell<'static>> {
         let leased = self.lease()?;
         let number = self.config.bucket_number(now);
         let state = self.bind(leased, number);
         let start = self.config.start_of(number);
-        // The last bucket of all may end before its length is over.
+        // The last bucket of all time may be cut short.
         let is_whole = start.as_nanos().checked_add(self.config.bucket_nanos() - 1).is_some();
         Some(thread_cache::rebind(self.id, leased, state, is_whole.then_some(start)))
     }
 
-    /// The calling thread's cell; `None` if it is to have none.
+    /// Returns the calling thread's cell; `None` if the thread cannot have a cell.
     fn lease(&self) -> Option<Leased> {
-        // First: a thread that may own no cell has none in its cache.
+        // Before `may_own`: a thread that may own no cell has none in its cache.
         let found = thread_cache::find(self.id);
         if found.is_some() || !thread_cache::may_own() {
             return found;
@@ -140,7 +140,7 @@ impl MetricArray {
         Some(thread_cache::insert(self.id, place, cell, state))
     }
 
-    /// Binds the calling thread's cell to a bucket, unless it is already; returns its state.
+    /// Binds the calling thread's cell to a bucket, unless it is already bound to it, and returns its state.
     fn bind(&self, leased: Leased, number: u64) -> State {
         let Leased { place, cell, state, .. } = leased;
         if state.is_bound() && cell.bucket() & !LATE == number {
@@ -162,9 +162,9 @@ impl MetricArray {
         bound
     }
 
-    /// Notes that a thread records in a bucket.
+    /// Notes that the calling thread records in a bucket.
     fn arrive(&self, number: u64) -> Arrival {
-        // Relaxed: a reader that must see this thread's adds has them behind it, and so this.
+        // Relaxed: if this thread's adds happen before a read, then so does this update.
         let newest = self.newest.fetch_max(number + 1, Ordering::Relaxed);
         if newest <= number + 1 {
             return Arrival { is_late: false, is_to_sweep: newest <= number };
@@ -173,7 +173,7 @@ impl MetricArray {
         Arrival { is_late: is_behind && self.is_gone(number), is_to_sweep: is_behind }
     }
 
-    /// Whether a thread has recorded in a later bucket of the same slot.
+    /// Returns whether a thread has recorded in a later bucket of the same slot.
     #[cold]
     fn is_gone(&self, number: u64) -> bool {
         loop {
@@ -185,12 +185,12 @@ impl MetricArray {
         }
     }
 
-    /// Moves a cell's counts into the history, as its owner; returns the state that the cell is in then.
+    /// Moves a cell's counts into the history, as its owner, and returns the state of the sealed cell.
     fn seal(&self, place: u32, cell: &ThreadCell, state: State) -> State {
         self.publish_cell(place, cell, state, state.sealed(), GaugeCounts::default())
     }
 
-    /// The same for a cell that was abandoned, with its gauge counts.
+    /// Moves the counts and the gauge counts of a cell into the history. The caller has adopted the abandoned cell.
     fn retire(&self, place: u32, cell: &ThreadCell, state: State) {
         let gauge = GaugeCounts { entered: cell.entered(), ended: cell.ended() };
         self.publish_cell(place, cell, state, state.retired(), gauge);
@@ -220,8 +220,8 @@ impl MetricArray {
         history.publish(&self.config, &self.cells, sealed);
     }
 
-    /// Records without a cell of the thread's own: for a thread that is ending, and where there is no
-    /// place for one more cell.
+    /// Records without a cell of the thread's own: for a thread that is ending, or if there is no place for another
+    /// cell.
     fn record_directly<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
         let (cell, lease) = (ThreadCell::new(0), Lease::new());
         let result = op(OwnedCell { cell: &cell, lease: &lease }, Origin::NONE);
@@ -237,8 +237,8 @@ impl MetricArray {
         result
     }
 
-    /// Sweeps one group of cells: retires abandoned cells, and removes idle cells from the masks. The cell
-    /// at `bound` was just bound to that bucket, which is new or lies N or more behind the newest one.
+    /// Sweeps one group of cells: retires abandoned cells, and removes idle cells from the masks. The cell at the place
+    /// `bound` was just bound to bucket `number`, which is new, or N or more behind the newest one.
     fn sweep(&self, number: u64, bound: u32) {
         if let Some(group) = self.cells.next_group().filter(|group| !group.has_only(bound)) {
             self.sweep_group(&group, number);
@@ -250,7 +250,7 @@ impl MetricArray {
         let samples = self.config.sample_count() as u64;
         let is_idle = |cell: &ThreadCell, state: State| {
             let bucket = cell.bucket();
-            // One that is late is further from any time.
+            // The bucket of a late cell is in no window.
             let has_left = bucket & LATE != 0 || bucket + samples <= number;
             state.is_retired() || (state.is_bound() && has_left)
         };
@@ -267,14 +267,14 @@ impl MetricArray {
 
 #[cfg(all(test, not(loom)))]
 impl MetricArray {
-    /// How many rows, descriptors and places of cells were made.
+    /// Returns the numbers of rows, descriptors and places of cells that were made.
     pub(crate) fn blocks_made(&self) -> (u32, u32, u32) {
         let (rows, descriptors) = self.history.get().map_or((0, 0), History::blocks_made);
         (rows, descriptors, self.cells.len())
     }
 
-    /// The rows and descriptors that are in their places, as in `History::blocks_at_rest`, and the number
-    /// of abandoned cells. No other thread may use the array at this time.
+    /// Returns the rows and descriptors that are in their places, as in `History::blocks_at_rest`, and the number of
+    /// abandoned cells. No other thread may use the array during the call.
     pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>, u32) {
         let (rows, descriptors) =
             self.history.get().map(History::blocks_at_rest).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Parts of a window alone, for their models: the rest of a window would multiply the executions.
+//! Parts of a window, for models of each part alone: the rest of a window would multiply the executions.
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ pub struct BareHistory {
 }
 
 impl BareHistory {
-    /// One in which nothing was sealed.
+    /// Creates an empty history.
     #[must_use]
     pub fn new(samples: u32) -> Self {
         let config = config(samples);
         Self { config, cells: CellTable::new(), history: History::new(&config) }
     }
 
-    /// Publishes passes in a bucket.
+    /// Publishes `passes` passes in a bucket.
     pub fn seal(&self, number: u64, passes: u64) {
         let mut counts = Counts::ZERO;
         counts.events[PASS as usize] = passes;
@@ -42,7 +42,7 @@ impl BareHistory {
         self.history.publish(&self.config, &self.cells, &sealed);
     }
 
-    /// The passes in a bucket, and those of all buckets that have left, at one moment.
+    /// Returns the passes in a bucket and the expired passes, at one moment.
     #[must_use]
     pub fn passes(&self, number: u64) -> [u64; 2] {
         loop {
@@ -69,7 +69,7 @@ impl Default for BareDescriptors {
 }
 
 impl BareDescriptors {
-    /// A free descriptor, or a new one.
+    /// Takes a free descriptor, or makes a new one.
     #[must_use]
     pub fn take(&self) -> u32 {
         self.0.take().0
@@ -90,7 +90,7 @@ pub struct BareCell {
 }
 
 impl BareCell {
-    /// A cell of the slab.
+    /// Takes a cell from the slab.
     ///
     /// # Panics
     ///
@@ -101,7 +101,7 @@ impl BareCell {
         Self { place: 0, cell, state: cell.claim() }
     }
 
-    /// Gives it back. Returns the state in which it is left, as a number.
+    /// Gives the cell back. Returns the state in which the cell is left, as a number.
     #[expect(clippy::must_use_candidate, reason = "not every model compares it")]
     pub fn give(self) -> u64 {
         self.cell.disown();
@@ -110,7 +110,7 @@ impl BareCell {
         left
     }
 
-    /// Which cell it is, and its state as a number.
+    /// Returns the index of the cell, and its state as a number.
     #[must_use]
     pub const fn identity(self) -> (u32, u64) {
         (self.cell.index(), self.state.0)
@@ -128,7 +128,7 @@ impl Default for BareCells {
 }
 
 impl BareCells {
-    /// A new cell that is bound to a bucket.
+    /// Adds a new cell, which is bound to a bucket.
     ///
     /// # Panics
     ///
@@ -159,7 +159,7 @@ impl BareCells {
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If there is no retired cell.
     pub fn adopt(&self, bucket: u64) {
         let (place, cell, state) = self.0.adopt().expect("there is a retired cell");
         cell.bind(state, bucket);
@@ -171,7 +171,7 @@ impl BareCells {
         owned.cell.abandon(owned.state);
     }
 
-    /// Retires a cell that was abandoned; `false` if this thread finds none.
+    /// Retires an abandoned cell. Returns `false` if this thread finds none.
     ///
     /// # Panics
     ///
@@ -184,7 +184,7 @@ impl BareCells {
         adopted.is_some()
     }
 
-    /// Lets readers skip the cells that are retired or bound to a bucket before this one.
+    /// Lets readers skip the cells that are retired or bound to a bucket before `bucket`.
     ///
     /// # Panics
     ///
@@ -197,7 +197,7 @@ impl BareCells {
         group.skip_idle(is_idle);
     }
 
-    /// How many cells a reader finds that are bound to a bucket.
+    /// Returns the number of cells that a reader finds bound to a bucket.
     #[must_use]
     pub fn bound_to(&self, bucket: u64) -> usize {
         let mut found = 0;

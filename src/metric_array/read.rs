@@ -13,7 +13,7 @@ use crate::sync::Ordering;
 use crate::sync::stall::{self, Point};
 use crate::time::Timestamp;
 
-/// The numbers of buckets that follow each other, both ends included.
+/// The numbers of consecutive buckets, both ends included.
 #[derive(Clone, Copy)]
 struct Numbers {
     first: u64,
@@ -26,22 +26,23 @@ impl Numbers {
         Self { first: *numbers.start(), last: *numbers.end() }
     }
 
-    /// Whether the number is one of them. That of a late cell is not: it is beyond all others.
+    /// Returns whether the number is one of them. The number of a late cell is not: its mark [`LATE`] is above all
+    /// numbers.
     #[inline]
     const fn contains(self, number: u64) -> bool {
         number.wrapping_sub(self.first) <= self.last - self.first
     }
 }
 
-/// A moment of an array. If [`is_still`](Self::is_still) holds afterwards, everything that was read of
-/// the array is of this moment, except for adds to bound cells. A cell may have been bound while the array was
-/// read, but not if that may have made a bucket go.
+/// A moment of an array. If [`is_still`](Self::is_still) holds afterwards, everything that was read of the array is of
+/// this moment, except for adds to bound cells. Cells may have become bound during the read, but only if no bucket can
+/// be gone because of that.
 pub(super) struct Moment<'a> {
     array: &'a MetricArray,
     history: Option<(&'a History, Head)>,
     /// The number of the newest bucket, plus 1, or 0.
     newest: u64,
-    /// How many cells were bound before it was decided which buckets are there; `None` if all are.
+    /// The number of cells that were bound before the read decided which buckets are gone; `None` if no bucket is.
     bound: Cell<Option<usize>>,
 }
 
@@ -49,14 +50,14 @@ impl<'a> Moment<'a> {
     #[inline]
     pub(super) fn of(array: &'a MetricArray) -> Self {
         let history = array.history.get().map(|it| (it, it.complete_head(&array.cells)));
-        // Relaxed: a reader that must see a thread's adds has them behind it, and so this.
+        // Relaxed: if a thread's adds happen before this read, then so does its update of `newest`.
         let newest = array.newest.load(Ordering::Relaxed);
         stall::at(Point::MomentTaken);
         Self { array, history, newest, bound: Cell::new(None) }
     }
 
-    /// Whether since then nothing was sealed, no thread has come to a newer bucket, and, if buckets may be gone,
-    /// no cell was bound.
+    /// Returns whether, since this moment, nothing was sealed, no thread has recorded in a newer bucket, and, if
+    /// buckets may be gone, no cell was bound.
     #[inline]
     pub(super) fn is_still(&self) -> bool {
         stall::at(Point::Counted);
@@ -64,29 +65,29 @@ impl<'a> Moment<'a> {
             Some((history, head)) => history.is_still(head),
             None => self.array.has_no_history(),
         };
-        // After the fence in either: a reader that was kept from a cell which a newer bucket has made
-        // idle sees that bucket.
+        // After the fence in either branch: if a sweep for a newer bucket has hidden an idle cell from this reader, the
+        // reader sees that bucket.
         is_same
             && self.array.newest.load(Ordering::Relaxed) == self.newest
             && self.bound.get().is_none_or(|bound| bound == self.bound_cells())
     }
 
-    /// Whether a bucket may be gone: the newest one lies N or more after it.
+    /// Returns whether a bucket may be gone: the newest bucket is N or more after it.
     #[inline]
     const fn may_be_gone(&self, number: u64) -> bool {
         number + (self.array.config.sample_count() as u64) < self.newest
     }
 
-    /// Whether a thread has recorded in a later bucket of the same slot. A late record does not count.
+    /// Returns whether a thread has recorded in a later bucket of the same slot. A late record does not count.
     pub(super) fn is_gone(&self, number: u64) -> bool {
         self.may_be_gone(number)
             && self.latest_in(self.array.config.slot_of(number)).is_some_and(|it| it > number)
     }
 
-    /// The latest bucket of a slot that has a row or a cell.
+    /// Returns the latest bucket of a slot that has a row or a bound cell.
     fn latest_in(&self, slot: usize) -> Option<u64> {
         let mut latest = self.row_in(slot).map(Row::bucket);
-        // All cells, not only active ones: the latest bucket of the slot may lie before the window.
+        // All cells, not only active cells: the latest bucket of the slot may be before the window.
         self.array.cells.for_each_cell(|cell| latest = latest.max(self.bucket_in(slot, cell)));
         latest
     }
@@ -95,7 +96,7 @@ impl<'a> Moment<'a> {
         self.history.and_then(|(history, _)| history.row_in(slot))
     }
 
-    /// The bucket of that slot that the cell is bound to, unless it is late.
+    /// Returns the bucket that the cell is bound to, if it is a bucket of that slot and the cell is not late.
     fn bucket_in(&self, slot: usize, cell: &ThreadCell) -> Option<u64> {
         if !cell.state().is_bound() {
             return None;
@@ -105,7 +106,7 @@ impl<'a> Moment<'a> {
         is_in_slot.then_some(bucket)
     }
 
-    /// Visits the rows and cells of those buckets.
+    /// Visits the rows and the bound cells of those buckets, except for buckets that are gone.
     #[inline]
     fn for_each_part(&self, numbers: Numbers, mut visit: impl FnMut(Part<'_>)) {
         let mut kept = numbers;
@@ -126,13 +127,13 @@ impl<'a> Moment<'a> {
         self.for_each_bound(kept, |cell| visit(Part::Cell(cell)));
     }
 
-    /// Visits the rows and cells in the slots of those buckets, each with its bucket and whether that is
-    /// there or gone. This is decided once for each slot, since a part of a bucket would be true at no
-    /// moment.
+    /// Visits the rows and the bound cells in the slots of those buckets, each with its bucket and whether that is
+    /// there or gone. This is decided once for each slot, so that a read has all parts of a bucket or none: some parts
+    /// alone would be true at no moment.
     ///
-    /// A thread may bind a cell at any time, and so make a bucket go that was found there. While the head does
-    /// not change, cells may become bound, but none is sealed. So if the number of bound cells is the same before
-    /// and after everything was read, no cell was bound in between.
+    /// A thread may bind a cell at any time, so that a bucket that was found to be there is gone. While the head does
+    /// not change, cells may become bound, but none is sealed. So if the number of bound cells is the same before and
+    /// after the read, no cell was bound in between.
     #[cold]
     fn for_each_part_in_slots(&self, numbers: Numbers, visit: &mut dyn FnMut(Part<'_>, u64, bool)) {
         self.bound.set(Some(self.bound_cells()));
@@ -152,27 +153,27 @@ impl<'a> Moment<'a> {
         }
     }
 
-    /// How many cells are bound to any bucket.
+    /// Returns the number of bound cells, whatever their bucket.
     fn bound_cells(&self) -> usize {
         let mut bound = 0;
         self.array.cells.for_each_cell(|cell| bound += usize::from(cell.state().is_bound()));
         bound
     }
 
-    /// N buckets, of which each is in another slot.
+    /// Returns N buckets, one for each slot.
     const fn all_slots(&self) -> Numbers {
         Numbers { first: 0, last: self.array.config.sample_count() as u64 - 1 }
     }
 
-    /// The slots of those buckets: each once, though another geometry may ask for more buckets than
-    /// there are slots.
+    /// Returns the slots of those buckets. Each slot is returned once, although a read for another geometry may ask for
+    /// more buckets than there are slots.
     #[inline]
     fn slots_of(&self, numbers: Numbers) -> impl Iterator<Item = usize> + use<'_, 'a> {
         let samples = self.array.config.sample_count();
         let mut next = self.array.config.slot_of(numbers.first);
         (numbers.first..=numbers.last).take(samples).map(move |_| {
             let slot = next;
-            // Counted on: a division for each would cost as much as its row.
+            // Incremented: a division for each slot would take as long as reading its row.
             next = if slot + 1 == samples { 0 } else { slot + 1 };
             slot
         })
@@ -188,7 +189,7 @@ impl<'a> Moment<'a> {
         });
     }
 
-    /// A number that grows with each seal.
+    /// Returns a number that grows with each publication.
     pub(super) fn stamp(&self) -> u64 {
         self.history.map_or(0, |(_, head)| head.stamp())
     }
@@ -209,14 +210,14 @@ impl<'a> Moment<'a> {
         }
     }
 
-    /// The sums of some events over the rows of those buckets.
+    /// Returns the sums of some events over the rows of those buckets.
     fn sums_of_rows<const K: usize>(&self, numbers: Numbers, events: [MetricEvent; K]) -> [u64; K] {
         let mut sums = [0; K];
         self.for_each_row(numbers, |row| Part::Row(row).add_to(&mut sums, events));
         sums
     }
 
-    /// The same by the recent sums, where they are nearer than the rows.
+    /// Returns the same sums. Starts from the recent sums if that takes fewer rows.
     fn sums_of_sealed<const K: usize>(
         &self,
         numbers: Numbers,
@@ -238,13 +239,13 @@ impl<'a> Moment<'a> {
         };
         let more = rows(first..recent.start);
         let less = rows(recent.start..first.min(recent.end));
-        // The difference wraps only if the parts are of different moments. A row that is not in the recent
-        // sums may be at its end.
+        // The difference wraps around only if the parts are of different moments; then the read is repeated. A row that
+        // is not in the recent sums may be at its maximum, so its sum is added with saturation.
         std::array::from_fn(|k| sums[k].wrapping_sub(less[k]).saturating_add(more[k]))
     }
 }
 
-/// Counts of one bucket.
+/// A part of the counts of one bucket.
 #[derive(Clone, Copy)]
 enum Part<'a> {
     Row(&'a Row),
@@ -287,14 +288,14 @@ impl MetricArray {
         self.history.get().is_none()
     }
 
-    /// The end of the newest bucket that a thread has recorded in; `None` if none ever was.
+    /// Returns the end of the newest bucket that a thread has recorded in; `None` if there is none.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
         let newest = self.newest.load(Ordering::Relaxed).checked_sub(1)?;
         Some(self.config.start_of(newest).saturating_add(self.config.bucket_len()))
     }
 
-    /// The sum of `event` over the buckets of those numbers, which may be more than the array has: of
-    /// response times in nanoseconds.
+    /// Returns the sum of `event` over the buckets with those numbers, which may be more than the array has. The sum of
+    /// response times is in nanoseconds.
     pub(crate) fn sum(&self, numbers: RangeInclusive<u64>, event: MetricEvent) -> u128 {
         match event {
             MetricEvent::Rt => self.totals(numbers).rt_nanos,
@@ -302,13 +303,13 @@ impl MetricArray {
         }
     }
 
-    /// The sums of some events over the whole window at `now`, if the window is *steady*, and `None`
-    /// otherwise: `now` is in the newest bucket, less than `within` nanoseconds after its start, no thread
-    /// has sealed counts of that bucket, no sum reaches [`CEILING`], no publication is in flight, and the
-    /// current descriptor is one of the first two.
+    /// Returns the sums of some events over the whole window at `now`, if the window is *steady*, and `None` otherwise.
+    /// A window is steady if `now` is in the newest bucket, less than `within` nanoseconds after its start, no thread
+    /// has sealed counts of that bucket, no sum reaches [`CEILING`], no publication is in flight, and the current
+    /// descriptor is one of the first two.
     ///
-    /// It has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it also asks
-    /// that all active cells are among the window's first 32, and then has no call either.
+    /// This read has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it also returns `None`
+    /// unless all active cells are among the window's first 32, and then it has no call either.
     #[inline]
     pub(crate) fn steady_sums<const ALL_CELLS: bool, const K: usize>(
         &self,
@@ -321,7 +322,7 @@ impl MetricArray {
         stall::at(Point::MomentTaken);
         let descriptor = history.first_descriptor(head)?;
         let (number, start) = descriptor.after_recent();
-        // One comparison for both ends of the bucket: a time before it wraps around.
+        // One comparison for both ends of the bucket: for a time before the bucket, the difference wraps around.
         if now.as_nanos().wrapping_sub(start) >= within {
             return None;
         }
@@ -342,8 +343,8 @@ impl MetricArray {
             self.cells.try_for_each_active_of_first(add)?;
         }
         stall::at(Point::Counted);
-        // After the fence in `is_still`: no thread had come to a later bucket by then, so that no bucket
-        // of the window was gone, and none of its cells was found idle.
+        // Loaded after the fence in `is_still`: if it is the newest bucket, no thread had recorded in a later bucket by
+        // then, so no bucket of the window was gone, and no cell of the window had been found idle.
         let is_newest = || self.newest.load(Ordering::Relaxed) == number.wrapping_add(1);
         if !history.is_still(head) || !is_newest() {
             return None;
@@ -352,8 +353,8 @@ impl MetricArray {
         sums.iter().all(|&sum| sum < CEILING).then_some(sums)
     }
 
-    /// The sums of some events over the buckets of those numbers; they saturate. Response times are not
-    /// among them: their sum takes two words.
+    /// Returns the sums of some events over the buckets with those numbers. The sums saturate. Response times are not
+    /// allowed: their sum takes two words.
     #[inline(never)]
     pub(crate) fn sums<const K: usize>(
         &self,
@@ -376,7 +377,7 @@ impl MetricArray {
         }
     }
 
-    /// The totals of the buckets of those numbers.
+    /// Returns the totals of the buckets with those numbers.
     pub(crate) fn totals(&self, numbers: RangeInclusive<u64>) -> MetricTotals {
         let asked = Numbers::of(&numbers);
         loop {
@@ -389,10 +390,10 @@ impl MetricArray {
         }
     }
 
-    /// Where everything that was ever recorded is, if the window covers the buckets of those numbers.
+    /// Returns the ledger of all records, if the window covers the buckets with those numbers.
     ///
-    /// Each record is counted once. One that returned before this began is counted; one in flight may
-    /// be. The recorded total of a later ledger is no less.
+    /// Each record is counted once. A record that returned before this call is counted; a record in flight may be
+    /// counted. The recorded total of a later ledger is no less.
     pub(crate) fn ledger(&self, covered: &RangeInclusive<u64>) -> Ledger<MetricTotals> {
         loop {
             let moment = Moment::of(self);

@@ -13,7 +13,7 @@ fn add(array: &MetricArray, number: u64) {
 
 fn cells_left(array: &MetricArray) -> u32 {
     let mut left = 0;
-    array.cells.for_each_cell(|cell| left += u32::from(cell.state().is_left()));
+    array.cells.for_each_cell(|cell| left += u32::from(cell.state().is_unretired()));
     left
 }
 
@@ -21,7 +21,7 @@ fn cells_left(array: &MetricArray) -> u32 {
 fn each_sweep_retires_four_cells_of_ended_threads() {
     let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
     let array = Arc::new(MetricArray::new(config));
-    // All at once: a thread that begins later would adopt the cell of one that has ended.
+    // All at once: a thread that begins later would adopt the cell of a thread that has ended.
     let all = Arc::new(Barrier::new(9));
     let work = || {
         let (array, all) = (Arc::clone(&array), Arc::clone(&all));
@@ -35,7 +35,7 @@ fn each_sweep_retires_four_cells_of_ended_threads() {
         thread.join().unwrap();
     }
     assert_eq!(cells_left(&array), 9);
-    // This thread adopts one of them, too.
+    // This thread adopts one of the cells, and retires four in its sweep.
     add(&array, 10);
     assert_eq!(cells_left(&array), 4);
     add(&array, 11);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::error::NodeConfigError;
 use crate::time::WindowConfig;
 
-/// The geometry of a [`ResourceNode`](crate::ResourceNode): a short window and a long one over the
-/// same buckets, by default the last second and the last minute.
+/// The geometry of a [`ResourceNode`](crate::ResourceNode): a short window and a long window over the same counts. By
+/// default, these are the last second and the last minute.
 ///
 /// ```
 /// use leaparray::{NodeConfig, WindowConfig};
@@ -30,12 +30,13 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A short window that is a [view](crate::SlidingWindow::view) over the array of a long one.
+    /// Creates a geometry whose short window is a [view](crate::SlidingWindow::view) over the long window.
     ///
     /// # Errors
     ///
-    /// A [`NodeConfigError`] if the short window is no view over the long one, or if a second is no whole number of buckets
-    /// of the long one: [`poll_seconds`](crate::ResourceNode::poll_seconds) adds buckets up to whole seconds.
+    /// Returns a [`NodeConfigError`] if the short window cannot be a view over the long window, or if a second is not a
+    /// whole number of buckets of the long window: [`poll_seconds`](crate::ResourceNode::poll_seconds) adds buckets up
+    /// to whole seconds.
     pub const fn new(short: WindowConfig, long: WindowConfig) -> Result<Self, NodeConfigError> {
         if let Err(error) = short.buckets_per_sample(&long) {
             return Err(NodeConfigError::NoView(error));
@@ -46,13 +47,13 @@ impl NodeConfig {
         Ok(Self { short, long })
     }
 
-    /// The short window.
+    /// Returns the short window.
     #[must_use]
     pub const fn short(&self) -> &WindowConfig {
         &self.short
     }
 
-    /// The long window. Requests are recorded in its buckets.
+    /// Returns the long window. Requests are recorded in its buckets.
     #[must_use]
     pub const fn long(&self) -> &WindowConfig {
         &self.long
@@ -62,7 +63,7 @@ impl NodeConfig {
 pub(crate) const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 impl Default for NodeConfig {
-    /// 2 × 500 ms and 120 × 500 ms.
+    /// Returns a short window of 2 × 500 ms and a long window of 120 × 500 ms.
     fn default() -> Self {
         const DEFAULT: NodeConfig = {
             let short = WindowConfig::new(2, Duration::from_secs(1));
@@ -70,9 +71,9 @@ impl Default for NodeConfig {
             match (short, long) {
                 (Ok(short), Ok(long)) => match NodeConfig::new(short, long) {
                     Ok(config) => config,
-                    Err(_) => panic!("half a short divides both"),
+                    Err(_) => panic!("half a second divides both"),
                 },
-                _ => panic!("half a short divides both"),
+                _ => panic!("half a second divides both"),
             }
         };
         DEFAULT

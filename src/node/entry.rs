@@ -1,7 +1,7 @@
 //! A request in flight.
 #![expect(
     clippy::inline_always,
-    reason = "one call that is not inlined, and the entry goes through memory: a fifth as much again"
+    reason = "one call that is not inlined moves the entry to memory, which costs a fifth more"
 )]
 
 use std::ops::Deref;
@@ -17,13 +17,15 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// A request that has entered a node and has not ended yet.
 ///
 /// A request ends exactly once: by [`success`](Self::success), by [`exception`](Self::exception), or when the entry is
-/// dropped, which counts as an exception: on an early return, in a panic, or in a cancelled future. Its response time is
-/// recorded in the bucket in which it ends, and the node has one request fewer in flight. If the clock panics when the
-/// entry reads it, the request ends as an exception at the time at which it entered, without a response time. If the entry
-/// is dropped by another panic, a panic of the clock aborts the process.
+/// dropped. A drop counts as an exception. It occurs on an early return, in a panic, or when a future is cancelled. At
+/// its end, the response time is recorded in the bucket in which the request ends, and the node has one request fewer
+/// in flight.
 ///
-/// An entry can be sent to another thread and end there. `N` refers to the node: a reference, an
-/// [`Arc`], or a [`Resource`](crate::Resource) of a registry.
+/// If the clock panics when the entry reads it, the request ends as an exception at the time at which it entered,
+/// without a response time. If the entry is dropped during another panic and the clock panics too, the process aborts.
+///
+/// An entry can be sent to another thread, and end there. `N` is the type of the reference to the node:
+/// `&ResourceNode`, [`Arc`], or a [`Resource`](crate::Resource) of a registry.
 ///
 /// ```
 /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
@@ -56,7 +58,7 @@ where
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// Like [`enter`](Self::enter), for an entry that does not borrow the node.
+    /// Like [`enter`](Self::enter), but the entry owns its reference to the node and does not borrow it.
     ///
     /// ```
     /// use leaparray::{NodeConfig, ResourceNode};
@@ -71,12 +73,14 @@ impl<C: Clock + Clone> ResourceNode<C> {
         Entry::enter(self)
     }
 
-    /// Lets in a request whose permits were reserved: counts one more request in flight, and no pass.
+    /// Enters a request whose permits were [reserved](Self::reserve_next): counts one more request in flight, and no
+    /// pass, because reserved permits count as passes already.
     pub fn enter_reserved(&self, reservation: Reservation) -> Entry<&Self, C> {
         self.enter_reserved_at(self.clock().now(), reservation)
     }
 
-    /// The same at `now`. For an entry that does not borrow the node, there is [`Entry::enter_reserved_at`].
+    /// Like [`enter_reserved`](Self::enter_reserved), at `now`. For an entry that does not borrow the node, use
+    /// [`Entry::enter_reserved_at`].
     pub fn enter_reserved_at(&self, now: Timestamp, reservation: Reservation) -> Entry<&Self, C> {
         Entry::enter_reserved_at(self, now, reservation)
     }
@@ -87,45 +91,46 @@ where
     N: Deref<Target = ResourceNode<C>>,
     C: Clock + Clone,
 {
-    /// Lets in one request, through any reference to its node.
+    /// Enters one request, through any reference to its node; see [`ResourceNode::enter`].
     #[inline(always)]
     pub fn enter(node: N) -> Self {
         let now = node.clock().now();
         Self::enter_at(node, now)
     }
 
-    /// The same at `now`.
+    /// Like [`enter`](Self::enter), at `now`.
     #[inline(always)]
     pub fn enter_at(node: N, now: Timestamp) -> Self {
         Self::enter_many_at(node, now, 1)
     }
 
-    /// The same at `now`, for a request of `permits` permits.
+    /// Like [`enter`](Self::enter), at `now`, for a request of `permits` permits; see [`ResourceNode::enter_many`].
     #[inline(always)]
     pub fn enter_many_at(node: N, now: Timestamp, permits: u64) -> Self {
         let origin = node.count_in(now, permits);
         Self::of(node, now, permits, origin)
     }
 
-    /// Lets in a request whose permits were [reserved](ResourceNode::reserve_next_at), at `now`.
+    /// Enters a request whose permits were [reserved](ResourceNode::reserve_next_at), at `now`; see
+    /// [`ResourceNode::enter_reserved`].
     #[expect(clippy::needless_pass_by_value, reason = "the permits are used once")]
     pub fn enter_reserved_at(node: N, now: Timestamp, reservation: Reservation) -> Self {
         let origin = node.count_in(now, 0);
         Self::of(node, now, reservation.permits(), origin)
     }
 
-    /// The entry of a request that has been counted.
+    /// Creates the entry of a request that has been counted.
     #[inline(always)]
     pub(super) const fn of(node: N, start: Timestamp, permits: u64, origin: Origin) -> Self {
         Self { node, start, permits, origin, has_ended: false }
     }
 
-    /// The number of permits of the request.
+    /// Returns the number of permits of the request.
     pub const fn permits(&self) -> u64 {
         self.permits
     }
 
-    /// The time at which the request entered.
+    /// Returns the time at which the request entered.
     pub const fn started(&self) -> Timestamp {
         self.start
     }
@@ -136,7 +141,8 @@ where
         self.end(C::now, MetricEvent::Success);
     }
 
-    /// The same at `now`. If `now` is before the time at which the request entered, its response time is zero.
+    /// Like [`success`](Self::success), at `now`. If `now` is before the time at which the request entered, the
+    /// response time is zero.
     #[inline(always)]
     pub fn success_at(mut self, now: Timestamp) {
         self.end(|_| now, MetricEvent::Success);
@@ -148,7 +154,8 @@ where
         self.end(C::now, MetricEvent::Exception);
     }
 
-    /// The same at `now`.
+    /// Like [`exception`](Self::exception), at `now`. If `now` is before the time at which the request entered, the
+    /// response time is zero.
     #[inline(always)]
     pub fn exception_at(mut self, now: Timestamp) {
         self.end(|_| now, MetricEvent::Exception);
@@ -156,12 +163,12 @@ where
 
     #[inline(always)]
     fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, event: MetricEvent) {
-        // First, so that the entry is not ended again if the clock panics.
+        // Set before the clock is read: if the clock panics, `drop` does not end the request again.
         self.has_ended = true;
         Self::end_of(&self.node, self.start, self.permits, self.origin, now, event);
     }
 
-    /// Takes the fields rather than `&self`: an entry whose address is taken stays in memory.
+    /// Ends the request. Takes the fields rather than `&self`, because an entry whose address is taken stays in memory.
     #[inline(always)]
     fn end_of(
         node: &ResourceNode<C>,
@@ -178,14 +185,14 @@ where
         node.count_out(now, event, permits, Some(rt_nanos), origin);
     }
 
-    /// Ends a request that was dropped.
+    /// Ends a request whose entry was dropped.
     #[cold]
     fn end_dropped(node: &ResourceNode<C>, start: Timestamp, permits: u64, origin: Origin) {
         Self::end_of(node, start, permits, origin, C::now, MetricEvent::Exception);
     }
 }
 
-/// Ends a request when it is dropped, because the clock has panicked: as an exception at the time at which it
+/// A guard that ends a request if the clock panics. Its drop counts an exception at the time at which the request
 /// entered, without a response time.
 struct EndWithoutTime<'a, C: Clock + Clone> {
     node: &'a ResourceNode<C>,
@@ -201,7 +208,7 @@ impl<C: Clock + Clone> Drop for EndWithoutTime<'_, C> {
     }
 }
 
-/// The response time in nanoseconds, or 0 for a request that ends before it begins.
+/// Returns the response time in nanoseconds; 0 if the request ends before it begins.
 #[inline(always)]
 const fn nanos_since(start: Timestamp, end: Timestamp) -> u64 {
     end.as_nanos().saturating_sub(start.as_nanos())

@@ -10,11 +10,11 @@ use crate::time::ViewError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeConfigError {
-    /// The short window is no view over the long one.
+    /// The short window cannot be a view over the long window.
     NoView(ViewError),
-    /// The buckets do not make up whole seconds.
+    /// A second is not a whole number of buckets of the long window.
     NoWholeSeconds {
-        /// The length of one bucket.
+        /// The bucket length of the long window.
         bucket_len: Duration,
     },
 }

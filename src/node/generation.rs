@@ -13,26 +13,27 @@ use crate::window::SlidingWindow;
 
 /// A geometry of a node, with the array of that geometry.
 ///
-/// It is kept as long as the node: a thread that has stalled in the middle of a record may still add to the array. If a
-/// geometry is set again, its array is used again, so a node has as many arrays as it had different geometries.
+/// A generation is kept as long as its node, because a thread that has stalled in the middle of a record may still add
+/// to the array. If a geometry is set again, its generation is used again. So a node has one array for each different
+/// geometry that it has had.
 #[derive(Debug)]
 pub(crate) struct Generation<C> {
     pub(crate) config: NodeConfig,
     pub(crate) short: SlidingWindow<C>,
     pub(crate) long: SlidingWindow<C>,
-    /// Reserved permits by bucket; made with the first reservation.
+    /// The reserved permits of each bucket. Created with the first reservation.
     reserved: RacyOnce<LeapArray<Reserved>>,
 }
 
 impl<C: Clock + Clone> Generation<C> {
-    /// A geometry of a node that was made at `made`.
+    /// Creates a generation of a node that was made at `made`.
     pub(crate) fn new(config: NodeConfig, clock: C, made: Timestamp) -> Self {
         let long = SlidingWindow::made_at(*config.long(), clock, made);
         let short = long.view(*config.short()).expect("checked when the config was made");
         Self { config, short, long, reserved: RacyOnce::new() }
     }
 
-    /// Another geometry of the same node.
+    /// Creates a generation of the same node with another geometry.
     pub(crate) fn with_config(&self, config: NodeConfig) -> Self {
         Self::new(config, self.long.clock().clone(), self.long.made())
     }
@@ -51,35 +52,36 @@ impl<C> Generation<C> {
 }
 
 impl<C: Clock> Generation<C> {
-    /// The sum of `event` over the buckets of the span.
+    /// Returns the sum of `event` over the buckets of the span.
     pub(crate) fn sum(&self, span: &Span, event: MetricEvent) -> u128 {
         let array = self.long.array();
         span.buckets(array.config()).map_or(0, |numbers| array.sum(numbers, event))
     }
 
-    /// The totals of the buckets of the span.
+    /// Returns the totals of the buckets of the span.
     pub(crate) fn totals(&self, span: &Span) -> MetricTotals {
         let array = self.long.array();
         span.buckets(array.config()).map(|numbers| array.totals(numbers)).unwrap_or_default()
     }
 
-    /// The end of the newest bucket in which a thread has recorded, or asked for a reservation; `None` if there is none.
+    /// Returns the end of the newest bucket in which a thread has recorded, or for which a thread has asked for a
+    /// reservation; `None` if there is no such bucket.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {
         let reserved = self.reserved.get().and_then(LeapArray::newest_end);
         self.long.array().newest_end().max(reserved)
     }
 
-    /// The number of reserved permits of the buckets of the span.
+    /// Returns the number of reserved permits of the buckets of the span.
     pub(crate) fn reserved_in(&self, span: &Span) -> u64 {
         let Some(array) = self.reserved.get() else { return 0 };
         span.buckets(array.config()).map_or(0, |numbers| permits(array, numbers))
     }
 
-    /// The number of reserved permits of the bucket after the one of `now`.
+    /// Returns the number of reserved permits of the bucket after the bucket of `now`.
     pub(crate) fn reserved_next(&self, now: Timestamp) -> u64 {
         let Some(array) = self.reserved.get() else { return 0 };
         let next = Timestamp::MAX.as_nanos() - array.config().bucket_nanos();
-        // No bucket comes after the last one of all.
+        // No bucket follows the last bucket of time.
         if now.as_nanos() > next {
             return 0;
         }
@@ -87,25 +89,26 @@ impl<C: Clock> Generation<C> {
         permits(array, next..=next)
     }
 
-    /// The number of permits that were ever reserved.
+    /// Returns the number of permits that were ever reserved.
     pub(crate) fn ever_reserved(&self) -> u64 {
         let ledger = self.reserved.get().map(|array| array.ledger(Timestamp::MIN).recorded());
         ledger.map_or(0, |permits: Permits| permits.0)
     }
 
-    /// Reserves `count` permits of the bucket that starts at `start`, if the bucket then has at most `remaining` reserved ones.
+    /// Reserves `count` permits of the bucket that starts at `start`, if the bucket then has at most `remaining`
+    /// reserved permits. Returns whether the permits were reserved.
     pub(crate) fn reserve(&self, start: Timestamp, count: u64, remaining: u64) -> bool {
         let Some(config) = self.reserved_config() else { return false };
         let array = self.reserved.get_or_init(|| LeapArray::new(config));
-        // `None` if the bucket is gone: the thread has stalled for as long as the window is.
+        // `None` if a later bucket is in the slot: the thread has stalled for as long as the window is.
         array
             .current_bucket(start)
             .in_time()
             .is_some_and(|wrap| wrap.bucket().take(count, remaining))
     }
 
-    /// The geometry of the reserved permits: one bucket more than the long window, so that the next bucket does not
-    /// replace one that is still in the window. `None` if no window can be that long.
+    /// Returns the geometry of the array of reserved permits: one bucket more than the long window, so that the next
+    /// bucket does not replace a bucket that is still in the window. `None` if no window can be that long.
     fn reserved_config(&self) -> Option<WindowConfig> {
         let long = self.config.long();
         let (samples, len) = (long.sample_count() + 1, long.bucket_len());
@@ -119,7 +122,7 @@ fn permits(array: &LeapArray<Reserved>, numbers: RangeInclusive<u64>) -> u64 {
     array.fold_over(numbers, 0, look, u64::saturating_add)
 }
 
-/// Adds reserved permits to totals: as passes, and as reserved passes.
+/// Adds reserved permits to totals, both as passes and as reserved passes.
 pub(crate) fn add_reserved(totals: &mut MetricTotals, permits: u64) {
     for event in [MetricEvent::Pass, MetricEvent::ReservedPass] {
         let sum = &mut totals.events[event as usize];

@@ -30,11 +30,12 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 use crate::window::SlidingWindow;
 use generation::Generation;
 
-/// The metrics of one resource, such as a route or a method: the requests that passed, were blocked, succeeded or failed
-/// in the last second and in the last minute, their response times, and the number of requests in flight.
+/// The metrics of one resource, such as a route or a method: the requests that passed, were blocked, succeeded or
+/// failed, their response times, and the number of requests in flight. Counts are read over a short and a long window,
+/// by default the last second and the last minute.
 ///
-/// After Sentinel's `StatisticNode`. That one reads the clock twice and writes two arrays. A `ResourceNode` writes one
-/// bucket, which both windows read, so the windows never disagree.
+/// In Sentinel, `StatisticNode` corresponds to a node. It reads the clock twice and writes two arrays. A `ResourceNode`
+/// reads the clock once and writes one bucket, which both windows read, so the windows never disagree.
 ///
 /// ```
 /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -75,7 +76,7 @@ impl<C> fmt::Debug for ResourceNode<C> {
 }
 
 impl ResourceNode {
-    /// A node with a [`MonotonicClock`] of its own.
+    /// Creates a node with its own [`MonotonicClock`].
     #[must_use]
     pub fn new(config: NodeConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
@@ -83,7 +84,7 @@ impl ResourceNode {
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// A node that reads `clock`.
+    /// Creates a node that reads `clock`.
     #[must_use]
     pub fn with_clock(config: NodeConfig, clock: C) -> Self {
         let made = clock.now();
@@ -96,10 +97,10 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// Changes the geometry. Other threads may record and read at the same time.
     ///
-    /// Counts that were recorded under an earlier geometry stay in the readings: a bucket of that geometry is in a window
-    /// if it lies entirely within the window. Lifetime totals have all counts.
+    /// Counts that were recorded under an earlier geometry remain readable: a bucket of that geometry is in a window if
+    /// it lies entirely within the window. [Lifetime totals](Self::lifetime) include all counts.
     ///
-    /// A node keeps the array of each geometry that it ever had. If a geometry is set again, its array is used again.
+    /// A node keeps the array of each geometry that it has had. If a geometry is set again, its array is used again.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig};
@@ -123,11 +124,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
         let find_later = || self.later.find_or_append(is_it, make, usize::MAX);
         let later = if is_it(&self.first) { None } else { find_later() };
         let current = later.map_or(0, |(index, _)| index + 1);
-        // Release: pairs with the Acquire in `current`. A thread that sees the index finds the generation made.
+        // Release: pairs with the Acquire in `current`. A thread that reads the index finds the generation in the list.
         self.current.store(current, Ordering::Release);
     }
 
-    /// Lets in one request: counts a [pass](MetricEvent::Pass) and one more request in flight.
+    /// Enters one request: counts a [pass](MetricEvent::Pass) and one more request in flight. The returned entry ends
+    /// the request.
     ///
     /// Reads the clock once, and once more when the entry ends.
     #[inline(always)]
@@ -136,22 +138,22 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.enter_at(self.clock().now())
     }
 
-    /// The same at `now`.
+    /// Like [`enter`](Self::enter), at `now`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as in `entry`")]
     pub fn enter_at(&self, now: Timestamp) -> Entry<&Self, C> {
         self.enter_many_at(now, 1)
     }
 
-    /// Lets in one request of `permits` permits: counts a pass for each, and one more request in flight. A request of 0
-    /// permits is in flight as well, and has a response time.
+    /// Enters one request of `permits` permits: counts a pass for each permit, and one more request in flight. A
+    /// request of 0 permits is in flight as well, and has a response time.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as in `entry`")]
     pub fn enter_many(&self, permits: u64) -> Entry<&Self, C> {
         self.enter_many_at(self.clock().now(), permits)
     }
 
-    /// The same at `now`.
+    /// Like [`enter_many`](Self::enter_many), at `now`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as in `entry`")]
     pub fn enter_many_at(&self, now: Timestamp, permits: u64) -> Entry<&Self, C> {
@@ -159,25 +161,25 @@ impl<C: Clock + Clone> ResourceNode<C> {
         Entry::of(self, now, permits, origin)
     }
 
-    /// Counts a refused request.
+    /// Counts a refused request, as one [block](MetricEvent::Block).
     #[inline]
     pub fn block(&self) {
         self.block_many(1);
     }
 
-    /// The same at `now`.
+    /// Like [`block`](Self::block), at `now`.
     #[inline]
     pub fn block_at(&self, now: Timestamp) {
         self.block_many_at(now, 1);
     }
 
-    /// Counts a refused request of `permits` permits.
+    /// Counts a refused request of `permits` permits, as one [block](MetricEvent::Block) for each permit.
     #[inline]
     pub fn block_many(&self, permits: u64) {
         self.block_many_at(self.clock().now(), permits);
     }
 
-    /// The same at `now`.
+    /// Like [`block_many`](Self::block_many), at `now`.
     #[inline]
     pub fn block_many_at(&self, now: Timestamp, permits: u64) {
         let array = self.current().long.array();
@@ -215,7 +217,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
             if let Some(rt_nanos) = rt_nanos {
                 cell.writer().record_rt(rt_nanos);
             }
-            // Noted before it is counted: a look that counts this end also finds the note.
+            // The note precedes the count: a thread that reads the gauge and counts this end also finds the note.
             if here != origin {
                 array.note_end_elsewhere(origin);
             }
@@ -230,10 +232,10 @@ impl<C: Clock + Clone> ResourceNode<C> {
         let Some(due) = owned.gauge().due(cell, origin, now, look_after) else { return };
         stall::at(Point::GaugeDue);
         let gauge = self.gauge();
-        // A request that enters without a cell is not published yet.
+        // A request that enters without a cell is not published yet, so the gauge does not count it.
         let unpublished = u64::from(origin.is_none());
-        // One at least: this request is in flight, also if others end in the middle of the look.
-        let reached = (gauge.at_most_reached + unpublished).max(1);
+        // At least one: this request is in flight, even if others end while the gauge is read.
+        let reached = (gauge.reached + unpublished).max(1);
         owned.writer().record_concurrency(reached);
         let slack = cell.max_concurrency().saturating_sub(gauge.at_least);
         owned.gauge().note_look(due, cell, origin, now, slack);
@@ -241,14 +243,14 @@ impl<C: Clock + Clone> ResourceNode<C> {
 }
 
 impl<C> ResourceNode<C> {
-    /// The geometry.
+    /// Returns the current geometry.
     #[must_use]
     #[inline]
     pub fn config(&self) -> &NodeConfig {
         &self.current().config
     }
 
-    /// The clock that this node reads.
+    /// Returns the clock that this node reads.
     #[must_use]
     #[inline]
     pub fn clock(&self) -> &C
@@ -258,7 +260,7 @@ impl<C> ResourceNode<C> {
         self.first.long.clock()
     }
 
-    /// The geometry in which threads record.
+    /// Returns the generation in which threads record.
     #[inline]
     fn current(&self) -> &Generation<C> {
         // Acquire: pairs with the Release in `reconfigure`.
@@ -273,13 +275,13 @@ impl<C> ResourceNode<C> {
         self.later.iter().nth(index).expect("it was appended before it became the current one")
     }
 
-    /// The short window and the long one.
+    /// Returns the short window and the long window.
     fn windows(&self) -> (&SlidingWindow<C>, &SlidingWindow<C>) {
         let Generation { short, long, .. } = self.current();
         (short, long)
     }
 
-    /// The number of requests in flight, under whichever geometry they entered.
+    /// Returns the number of requests in flight, under all geometries.
     pub(super) fn gauge(&self) -> Gauge {
         Gauge::of(|| self.arrays())
     }
@@ -288,7 +290,7 @@ impl<C> ResourceNode<C> {
         self.generations().map(Generation::array)
     }
 
-    /// All geometries that the node has had.
+    /// Returns the generations of all geometries that the node has had.
     fn generations(&self) -> impl Iterator<Item = &Generation<C>> {
         iter::once(&self.first).chain(self.later.iter().map(|item| &***item))
     }

@@ -10,42 +10,40 @@ use crate::time::{Clock, Span, Timestamp};
 use crate::window::{SlidingWindow, per_second};
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// The rate of `event` per second over the short window, by default the last second.
+    /// Returns the rate of `event` per second over the short window, by default the last second.
     #[inline]
     pub fn qps(&self, event: MetricEvent) -> f64 {
         self.qps_at(self.clock().now(), event)
     }
 
-    /// The rate of `event` per second over the short window at `now`. For a node that is younger than the short window,
-    /// the rate since the node was made.
+    /// Returns the rate of `event` per second over the short window at `now`. For a node that is younger than the short
+    /// window, it is the rate since the node was made; see [`SlidingWindow::qps_at`](crate::SlidingWindow::qps_at).
     #[inline]
     pub fn qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
         let short = &self.current().short;
         per_second(self.sum_of(short, now, event), short.observed_secs(now))
     }
 
-    /// The rate of passed and blocked requests per second over the last second.
+    /// Returns the rate of passed and blocked requests per second over the short window, by default the last second.
     pub fn total_qps(&self) -> f64 {
         self.total_qps_at(self.clock().now())
     }
 
-    /// The rate of passed and blocked requests per second over the short window at `now`.
+    /// Returns the rate of passed and blocked requests per second over the short window at `now`.
     pub fn total_qps_at(&self, now: Timestamp) -> f64 {
         [MetricEvent::Pass, MetricEvent::Block].map(|event| self.qps_at(now, event)).iter().sum()
     }
 
-    /// The rate of `event` per second in the last complete bucket of the short window; `None` if the long window is too
-    /// short to keep that bucket.
+    /// Returns the rate of `event` per second in the last complete bucket of the short window; `None` if the long
+    /// window is too short to keep that bucket.
     pub fn previous_qps(&self, event: MetricEvent) -> Option<f64> {
         self.previous_qps_at(self.clock().now(), event)
     }
 
-    /// The rate of `event` per second in the last bucket of the short window that is complete at `now`.
+    /// Returns the rate of `event` per second in the last bucket of the short window that is complete at `now`; `None`
+    /// if the long window is too short to keep that bucket.
     pub fn previous_qps_at(&self, now: Timestamp, event: MetricEvent) -> Option<f64> {
         let (short, long) = self.windows();
-        if self.is_plain() {
-            return short.previous_qps_at(now, event);
-        }
         let len = short.config().bucket_len();
         if len.saturating_mul(2) > long.config().interval() {
             return None;
@@ -55,13 +53,14 @@ impl<C: Clock + Clone> ResourceNode<C> {
         Some(per_second(sum, len.as_secs_f64()))
     }
 
-    /// The highest rate of `event` per second in any one bucket of the last second.
+    /// Returns the highest rate of `event` per second in any one bucket of the short window, by default of the last
+    /// second.
     pub fn max_qps(&self, event: MetricEvent) -> f64 {
         self.max_qps_at(self.clock().now(), event)
     }
 
-    /// The highest rate of `event` per second in any one bucket of the short window at `now`. For successes, this is
-    /// Sentinel's `maxSuccessQps`.
+    /// Returns the highest rate of `event` per second in any one bucket of the short window at `now`. For successes,
+    /// Sentinel calls this `maxSuccessQps`.
     pub fn max_qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
         self.max_qps_of(&self.current().short, now, event)
     }
@@ -72,99 +71,103 @@ impl<C: Clock + Clone> ResourceNode<C> {
         now: Timestamp,
         event: MetricEvent,
     ) -> f64 {
-        let max = if self.is_plain() {
-            short.max_of_single_bucket_at(now, event)
-        } else {
-            let ages = 0..short.config().sample_count() as u64;
-            let samples = ages.map_while(|age| short.sample(now, age));
-            samples.map(|span| self.sum_between(&span, event)).max().unwrap_or(0)
-        };
+        let ages = 0..short.config().sample_count() as u64;
+        let samples = ages.map_while(|age| short.sample(now, age));
+        let max = samples.map(|span| self.sum_between(&span, event)).max().unwrap_or(0);
         per_second(max, short.config().bucket_len().as_secs_f64())
     }
 
-    /// The sum of `event` over the long window, by default the last minute.
+    /// Returns the sum of `event` over the long window, by default the last minute.
     pub fn long_sum(&self, event: MetricEvent) -> u64 {
         self.long_sum_at(self.clock().now(), event)
     }
 
-    /// The sum of `event` over the long window at `now`: for [`MetricEvent::Rt`] in nanoseconds.
+    /// Returns the sum of `event` over the long window at `now`. The sum of [`MetricEvent::Rt`] is in nanoseconds. Sums
+    /// saturate at `u64::MAX`.
     pub fn long_sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
         self.sum_of(&self.current().long, now, event)
     }
 
-    /// The mean response time over the last second; `None` if nothing ended in it.
+    /// Returns the mean response time over the short window, by default the last second; `None` if no request ended in
+    /// it.
     pub fn avg_rt(&self) -> Option<Duration> {
         self.avg_rt_at(self.clock().now())
     }
 
-    /// The mean response time over the short window at `now`; `None` if nothing ended in it.
+    /// Returns the mean response time over the short window at `now`, rounded down to the nanosecond; `None` if no
+    /// request ended in it.
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.short_totals(now).avg_rt()
     }
 
-    /// The shortest response time of the last second; `None` if nothing ended in it.
+    /// Returns the shortest response time of the short window, by default the last second; `None` if no request ended
+    /// in it.
     pub fn min_rt(&self) -> Option<Duration> {
         self.min_rt_at(self.clock().now())
     }
 
-    /// The shortest response time of the short window at `now`; `None` if nothing ended in it.
+    /// Returns the shortest response time of the short window at `now`; `None` if no request ended in it.
     pub fn min_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.short_totals(now).min_rt()
     }
 
-    /// The longest response time of the last second; `None` if nothing ended in it.
+    /// Returns the longest response time of the short window, by default the last second; `None` if no request ended in
+    /// it.
     pub fn max_rt(&self) -> Option<Duration> {
         self.max_rt_at(self.clock().now())
     }
 
-    /// The longest response time of the short window at `now`; `None` if nothing ended in it.
+    /// Returns the longest response time of the short window at `now`; `None` if no request ended in it.
     pub fn max_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.short_totals(now).max_rt()
     }
 
-    /// The number of requests in flight: those that have entered and have not ended.
+    /// Returns the number of requests in flight, which have entered and have not ended.
     ///
-    /// Never negative, and exact if no request enters or ends during the read. A request that enters or ends during the
-    /// read may be counted or not; a request that is in flight during the whole read is counted.
+    /// The number is never negative, and exact if no request enters or ends during the read. A request that enters or
+    /// ends during the read may or may not be counted. A request that is in flight during the whole read is counted.
     pub fn concurrency(&self) -> u64 {
         self.gauge().at_least
     }
 
-    /// The highest concurrency of the last second; `None` if nothing entered in it.
+    /// Returns the highest concurrency that was found in the short window, by default the last second; `None` if no
+    /// request entered in it. See [`max_concurrency_at`](Self::max_concurrency_at) for the accuracy.
     pub fn max_concurrency(&self) -> Option<u64> {
         self.max_concurrency_at(self.clock().now())
     }
 
-    /// The highest concurrency that was found in the short window at `now`; `None` if no request entered in it.
+    /// Returns the highest concurrency that was found in the short window at `now`; `None` if no request entered in it.
     ///
-    /// A thread adds up the counts of all threads when a request enters on it that is the first in a bucket, when more of
-    /// the requests that entered on it are in flight than shortly before, and when it last did so a thousandth of a bucket
-    /// ago or longer. So the result is exact if all requests enter on one thread, wherever they end, under one geometry, and
-    /// no request ends on another thread while one enters. If a request ends while another one enters, a maximum of that
-    /// moment may be missed, even if [`concurrency`](Self::concurrency) has returned it.
+    /// When a request enters, its thread adds up the requests in flight of all threads in three cases: the request is
+    /// the thread's first in a bucket; more of the requests that entered on the thread are in flight than shortly
+    /// before; or the thread last added them up a thousandth of a bucket ago or longer. So the result is exact if all
+    /// requests enter on one thread, on whichever threads they end, under one geometry, and no request ends on another
+    /// thread while one enters. If a request ends while another one enters, a maximum of that moment may be missed,
+    /// even if [`concurrency`](Self::concurrency) has returned it.
     ///
-    /// If requests enter on several threads, they can reach a maximum together that no thread finds at once: a thread does
-    /// not add up while its own requests in flight are at most about twice as many as in the last two thousandths of a
-    /// bucket. Such a maximum is found by the next request that enters on a thread which last added up a thousandth of a
-    /// bucket ago, if as many requests are still in flight then. The result is never higher than the highest concurrency
-    /// there was.
+    /// If requests enter on several threads, they can together reach a maximum that no thread finds at once: a thread
+    /// does not add up while the number of its own requests in flight is at most about twice the number in the last two
+    /// thousandths of a bucket. Such a maximum is found by the next request that enters on a thread which last added up
+    /// a thousandth of a bucket ago or longer, if as many requests are still in flight then. The result is never above
+    /// the highest concurrency that occurred.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
         self.short_totals(now).max_concurrency()
     }
 
-    /// The totals since the node was made. They only grow.
+    /// Returns the totals since the node was made. They never decrease.
     pub fn lifetime(&self) -> MetricTotals {
         self.ledger_at(Timestamp::MIN).recorded()
     }
 
-    /// The totals in the long window, expired and late, by the time of the clock.
+    /// Returns the totals in the long window, expired and late, at the time of the clock; see
+    /// [`ledger_at`](Self::ledger_at).
     pub fn ledger(&self) -> Ledger<MetricTotals> {
         self.ledger_at(self.clock().now())
     }
 
-    /// The totals in the long window at `now`, expired and late. Their sum is everything that was ever recorded. Counts
-    /// of another geometry are in the window if they are in the long window of that geometry. Reserved permits are in the
-    /// window.
+    /// Returns the totals in the long window at `now`, expired and late. Their sum is everything that was ever
+    /// recorded. Counts of an earlier geometry are in the window if they are in the long window of that geometry.
+    /// Reserved permits are always counted as in the window.
     pub fn ledger_at(&self, now: Timestamp) -> Ledger<MetricTotals> {
         let mut ledger = Ledger::default();
         for generation in self.generations() {
@@ -177,27 +180,24 @@ impl<C: Clock + Clone> ResourceNode<C> {
         ledger
     }
 
-    /// The totals of the short window at `now`.
+    /// Returns the totals of the short window at `now`.
     pub(super) fn short_totals(&self, now: Timestamp) -> MetricTotals {
         self.totals_between(&self.current().short.span(now))
     }
 
-    /// Whether all counts are in one array.
-    #[inline]
-    fn is_plain(&self) -> bool {
-        self.later.is_empty() && !self.first.has_reserved()
-    }
-
+    /// Returns the sum of `event` over one of the two windows of the current geometry at `now`.
     #[inline]
     fn sum_of(&self, window: &SlidingWindow<C>, now: Timestamp, event: MetricEvent) -> u64 {
-        if self.is_plain() {
+        // If all counts are in one array, its steady read takes a fraction of the time.
+        let is_one_array = self.later.is_empty() && !self.first.has_reserved();
+        if is_one_array {
             window.sum_at(now, event)
         } else {
             self.sum_between(&window.span(now), event)
         }
     }
 
-    /// The sum of `event` over the buckets of the span, of all geometries.
+    /// Returns the sum of `event` over the buckets of the span, of all geometries.
     pub(super) fn sum_between(&self, span: &Span, event: MetricEvent) -> u64 {
         let with_reserved = matches!(event, MetricEvent::Pass | MetricEvent::ReservedPass);
         let sum = self.generations().fold(0, |sum: u128, generation| {
@@ -207,12 +207,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
         sum.try_into().unwrap_or(u64::MAX)
     }
 
-    /// The number of passes from the start of a bucket up to `now`.
+    /// Returns the number of passes from the start of a bucket up to `now`.
     pub(crate) fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64 {
         self.sum_between(&Span::until_now(start, now), MetricEvent::Pass)
     }
 
-    /// The totals of the buckets of the span, of all geometries.
+    /// Returns the totals of the buckets of the span, of all geometries.
     pub(super) fn totals_between(&self, span: &Span) -> MetricTotals {
         let mut totals = MetricTotals::default();
         for generation in self.generations() {

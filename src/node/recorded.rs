@@ -5,10 +5,11 @@ use super::generation::Generation;
 use crate::time::{Clock, Timestamp};
 
 impl<C: Clock> ResourceNode<C> {
-    /// A time before which everything was recorded: the end of the newest bucket in which a thread has recorded, or asked
-    /// for a reservation; if there is none, the end of the bucket in which the node was made.
+    /// Returns a time before which everything was recorded: the end of the newest bucket in which a thread has
+    /// recorded, or for which a thread has asked for a reservation. If there is no such bucket, it is the end of the
+    /// bucket in which the node was made.
     ///
-    /// This may miss records that other threads make at the same time.
+    /// The result may miss records that other threads make at the same time.
     pub(crate) fn recorded_before(&self) -> Timestamp {
         let long = &self.first.long;
         let made = long.made().saturating_add(long.config().bucket_len());

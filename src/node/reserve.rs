@@ -6,7 +6,7 @@ use super::ResourceNode;
 use crate::metric::MetricEvent;
 use crate::time::{Clock, Span, Timestamp};
 
-/// Permits of the next bucket, to be used when it begins. Returned by [`ResourceNode::reserve_next`].
+/// Permits of the next bucket, for use when that bucket begins. Returned by [`ResourceNode::reserve_next`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the permits stay reserved, whether or not they are used"]
 pub struct Reservation {
@@ -16,19 +16,19 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// The start of the bucket.
+    /// Returns the start of the bucket.
     #[must_use]
     pub const fn begins(&self) -> Timestamp {
         self.begins
     }
 
-    /// The time from the reservation to the start of the bucket: at most the length of a bucket.
+    /// Returns the time from the reservation to the start of the bucket. It is at most the length of a bucket.
     #[must_use]
     pub const fn wait(&self) -> Duration {
         self.wait
     }
 
-    /// The number of permits.
+    /// Returns the number of permits.
     #[must_use]
     pub const fn permits(&self) -> u64 {
         self.permits
@@ -36,22 +36,25 @@ impl Reservation {
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// Reserves permits of the next bucket; as [`reserve_next_at`](Self::reserve_next_at), with the time of the clock.
+    /// Reserves permits of the next bucket; see [`reserve_next_at`](Self::reserve_next_at).
     pub fn reserve_next(&self, permits: u64, limit: u64) -> Option<Reservation> {
         self.reserve_next_at(self.clock().now(), permits, limit)
     }
 
-    /// Reserves `permits` of the bucket after the one of `now`, if the short window that ends with that bucket then has
-    /// at most `limit` passes; otherwise returns `None`. After Sentinel's `tryOccupyNext`.
+    /// Reserves `permits` of the bucket after the bucket of `now`, if the short window that ends with that bucket then
+    /// has at most `limit` passes. Otherwise returns `None`. Sentinel calls this `tryOccupyNext`.
     ///
-    /// The permits count as [`Pass`](MetricEvent::Pass) and as [`ReservedPass`](MetricEvent::ReservedPass) in that bucket.
-    /// Until it begins, they are in [`reserved`](Self::reserved). A reservation cannot be returned: the caller is expected
-    /// to [enter](Self::enter_reserved) with it.
+    /// There is no next bucket, and the result is `None`, at the end of time, and if the long window with one bucket
+    /// more would exceed the maximum sample count or interval of a [`WindowConfig`](crate::WindowConfig).
     ///
-    /// Threads that race for one bucket never reserve more than is left of the limit. Requests that pass in the current
-    /// bucket at the same time may be missed, so a caller that admits those has to count [`reserved`](Self::reserved) as
-    /// well. Two threads that race across a boundary between buckets, or with a change of the geometry, may miss each
-    /// other's permits.
+    /// The permits count as [`Pass`](MetricEvent::Pass) and as [`ReservedPass`](MetricEvent::ReservedPass) in that
+    /// bucket. Until it begins, [`reserved`](Self::reserved) counts them. A reservation cannot be returned: the caller
+    /// should [enter](Self::enter_reserved) with it.
+    ///
+    /// Threads that race for one bucket never reserve more than remains of the limit. Requests that pass in the current
+    /// bucket during the call may be missed, so a caller that admits such requests has to count
+    /// [`reserved`](Self::reserved) as well. Two threads that race across a boundary between buckets, or with a change
+    /// of the geometry, may miss each other's permits.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -84,8 +87,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         } else {
             0
         };
-        // `reserve` counts the permits of the next bucket itself. Further ones are reserved under another geometry, or in
-        // a later bucket, by a thread with a later `now`.
+        // `reserve` counts the permits of the next bucket itself. Other permits are reserved under another geometry, or
+        // in a later bucket by a thread with a later `now`.
         let others = self.generations().filter(|other| !std::ptr::eq(*other, generation));
         let others = others.fold(0_u64, |sum, other| sum.saturating_add(other.reserved_next(now)));
         let later = generation.reserved_next(begins);
@@ -98,12 +101,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
         })
     }
 
-    /// The number of permits of the next bucket that are reserved.
+    /// Returns the number of reserved permits of the next bucket.
     pub fn reserved(&self) -> u64 {
         self.reserved_at(self.clock().now())
     }
 
-    /// The number of permits of the bucket after the one of `now` that are reserved.
+    /// Returns the number of reserved permits of the bucket after the bucket of `now`.
     pub fn reserved_at(&self, now: Timestamp) -> u64 {
         self.generations()
             .fold(0, |sum, generation| sum.saturating_add(generation.reserved_next(now)))

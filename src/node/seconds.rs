@@ -6,10 +6,10 @@ use crate::metric::{MetricEvent, MetricTotals, SecondMetrics};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Span, Timestamp};
 
-/// The position of a reader in the seconds of a node, kept between two polls.
+/// The position of a reader in the seconds of a node. It is kept from one poll to the next.
 ///
-/// Threads that poll with the same cursor share the seconds: each second is delivered to one of them. Use one cursor for
-/// each node.
+/// Threads that poll with the same cursor share the seconds: each second is delivered to one of the threads. Use one
+/// cursor for each node.
 #[derive(Debug)]
 pub struct SecondsCursor {
     /// The number of the first second that has not been delivered.
@@ -18,24 +18,24 @@ pub struct SecondsCursor {
 }
 
 impl SecondsCursor {
-    /// A cursor before all seconds that the node still has.
+    /// Creates a cursor before all seconds that the node still has.
     #[must_use]
     pub fn new() -> Self {
         Self { next: AtomicU64::new(0), missed: AtomicU64::new(0) }
     }
 
-    /// The number of seconds that left the long window between two polls, and so were not delivered.
+    /// Returns the number of seconds that left the long window between two polls, and so were not delivered.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// The seconds from `oldest` up to, not including, `current` that this call has to deliver.
+    /// Returns the seconds that this call has to deliver, from `oldest` up to, not including, `current`.
     fn advance(&self, oldest: u64, current: u64) -> std::ops::Range<u64> {
-        // One read-modify-write: threads that poll at once get different seconds. Relaxed: the counts are ordered by the
-        // array that they are in.
+        // One read-modify-write: threads that poll at the same time get different seconds. Relaxed: the counts are
+        // ordered by the array that they are in.
         let next = self.next.fetch_max(current, Ordering::Relaxed);
-        // A window of less than a second has no whole one.
+        // A window of less than a second has no whole second.
         let oldest = oldest.min(current);
         if next > 0 && next < oldest {
             self.missed.fetch_add(oldest - next, Ordering::Relaxed);
@@ -51,20 +51,21 @@ impl Default for SecondsCursor {
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// The complete seconds that the cursor has not delivered before.
+    /// Returns the complete seconds that the cursor has not delivered before; see
+    /// [`poll_seconds_at`](Self::poll_seconds_at).
     pub fn poll_seconds(&self, cursor: &SecondsCursor) -> impl Iterator<Item = SecondMetrics> {
         self.poll_seconds_at(self.clock().now(), cursor)
     }
 
-    /// The seconds of the long window that are complete at `now` and that the cursor has not delivered before. Seconds
-    /// without any record are left out. After Sentinel's `metrics`.
+    /// Returns the seconds of the long window that are complete at `now` and that the cursor has not delivered before.
+    /// Seconds without any record are left out. Sentinel calls this `metrics`.
     ///
-    /// The long window should be at least two seconds long, and polled before a second has left it: a shorter window has a
-    /// whole second for a moment only.
+    /// The long window should be at least two seconds long, because a shorter window contains a whole second for a
+    /// moment only. Poll before a second leaves the window.
     ///
-    /// A second is delivered once, with the counts that it has when the iterator returns it. If a stalled thread adds to it
-    /// later, these counts are in the totals, but in no item. A second that the caller does not take from the iterator is
-    /// not delivered again.
+    /// A second is delivered once, with the counts that it has when the iterator returns it. If a stalled thread adds
+    /// to it later, the totals include these counts, but no item does. A second that the caller does not take from the
+    /// iterator is not delivered again.
     ///
     /// ```
     /// use leaparray::{ManualClock, NodeConfig, ResourceNode, SecondsCursor, Timestamp};

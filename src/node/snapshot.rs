@@ -36,7 +36,7 @@ pub struct NodeSnapshot {
     pub timestamp: Timestamp,
     /// The number of requests in flight.
     pub concurrency: u64,
-    /// The number of permits of the next bucket that are reserved.
+    /// The number of reserved permits of the next bucket.
     pub reserved: u64,
     /// The short window.
     pub short: WindowSnapshot,
@@ -49,61 +49,61 @@ pub struct NodeSnapshot {
 }
 
 impl NodeSnapshot {
-    /// The rate of `event` per second in the short window.
+    /// Returns the rate of `event` per second in the short window.
     #[must_use]
     pub fn qps(&self, event: MetricEvent) -> f64 {
         self.short.qps(event)
     }
 
-    /// The rate of passes per second.
+    /// Returns the rate of passes per second in the short window.
     #[must_use]
     pub fn pass_qps(&self) -> f64 {
         self.qps(MetricEvent::Pass)
     }
 
-    /// The rate of blocked requests per second.
+    /// Returns the rate of blocked requests per second in the short window.
     #[must_use]
     pub fn block_qps(&self) -> f64 {
         self.qps(MetricEvent::Block)
     }
 
-    /// The rate of passed and blocked requests per second.
+    /// Returns the rate of passed and blocked requests per second in the short window.
     #[must_use]
     pub fn total_qps(&self) -> f64 {
         self.pass_qps() + self.block_qps()
     }
 
-    /// The rate of successes per second.
+    /// Returns the rate of successes per second in the short window.
     #[must_use]
     pub fn success_qps(&self) -> f64 {
         self.qps(MetricEvent::Success)
     }
 
-    /// The rate of exceptions per second.
+    /// Returns the rate of exceptions per second in the short window.
     #[must_use]
     pub fn exception_qps(&self) -> f64 {
         self.qps(MetricEvent::Exception)
     }
 
-    /// The rate per second of passes whose permits were reserved.
+    /// Returns the rate of passes with reserved permits per second in the short window.
     #[must_use]
     pub fn reserved_pass_qps(&self) -> f64 {
         self.qps(MetricEvent::ReservedPass)
     }
 
-    /// The rate of passes per second in the last complete bucket; `None` if it is not kept.
+    /// Returns the rate of passes per second in the last complete bucket; `None` if the bucket is not kept.
     #[must_use]
     pub fn previous_pass_qps(&self) -> Option<f64> {
         self.previous.as_ref().map(|bucket| bucket.qps(MetricEvent::Pass))
     }
 
-    /// The rate of blocked requests per second in the last complete bucket; `None` if it is not kept.
+    /// Returns the rate of blocked requests per second in the last complete bucket; `None` if the bucket is not kept.
     #[must_use]
     pub fn previous_block_qps(&self) -> Option<f64> {
         self.previous.as_ref().map(|bucket| bucket.qps(MetricEvent::Block))
     }
 
-    /// The mean response time of the short window; `None` if nothing ended in it.
+    /// Returns the mean response time of the short window; `None` if no request ended in it.
     #[must_use]
     pub fn avg_rt(&self) -> Option<Duration> {
         self.short.totals.avg_rt()
@@ -115,8 +115,8 @@ impl NodeSnapshot {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct WindowSnapshot {
-    /// The divisor of rates: the interval of the window, or, for a younger node, the time from the start of the bucket in which
-    /// it was made to the end of the current one.
+    /// The divisor of rates: the interval of the window. For a node that is younger than that, it is the time from the
+    /// start of the bucket in which the node was made to the end of the current bucket.
     #[cfg_attr(
         feature = "serde",
         serde(with = "crate::time::serde_nanos", rename = "length_nanos")
@@ -127,7 +127,8 @@ pub struct WindowSnapshot {
 }
 
 impl WindowSnapshot {
-    /// The rate of `event` per second; 0 if the length is zero, as in a default snapshot.
+    /// Returns the rate of `event` per second. It is 0 if the sum is 0, even if the length is zero, as in a default
+    /// snapshot.
     #[must_use]
     pub fn qps(&self, event: MetricEvent) -> f64 {
         let sum = self.totals.sum(event);
@@ -136,12 +137,12 @@ impl WindowSnapshot {
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
-    /// The readings of this node now.
+    /// Returns the readings of this node now.
     pub fn snapshot(&self) -> NodeSnapshot {
         self.snapshot_at(self.clock().now())
     }
 
-    /// The readings of this node at `now`. Allocates nothing.
+    /// Returns the readings of this node at `now`. Allocates nothing.
     pub fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         let (short, long) = self.windows();
         let window = |window: &crate::window::SlidingWindow<C>| WindowSnapshot {

@@ -6,7 +6,7 @@ use super::snapshot::{NodeSnapshot, WindowSnapshot};
 use crate::time::Timestamp;
 
 impl NodeSnapshot {
-    /// The snapshot of no node, to which others are added.
+    /// Returns the snapshot of no node, to which other snapshots are added.
     pub(crate) fn nothing_at(now: Timestamp) -> Self {
         Self {
             timestamp: now,
@@ -23,13 +23,14 @@ impl NodeSnapshot {
 impl AddAssign<&Self> for NodeSnapshot {
     /// Adds another snapshot, as if one node had recorded the requests of both.
     ///
-    /// Counts, response times, requests in flight and reserved permits add up, without overflow. The timestamp is the later
-    /// one. The peaks are lower bounds: [`max_success_qps`](Self::max_success_qps) and
-    /// [`max_concurrency`](crate::MetricTotals::max_concurrency) are the higher one of the two, since it is not known
-    /// whether both nodes had their peaks at once.
+    /// Counts, response times, requests in flight and reserved permits are added; the sums saturate. The timestamp is
+    /// the later of the two. The peaks are lower bounds: [`max_success_qps`](Self::max_success_qps) and
+    /// [`max_concurrency`](crate::MetricTotals::max_concurrency) are the higher of the two, because it is not known
+    /// whether both nodes had their peaks at the same time.
     ///
     /// The sum is meaningful for snapshots of nodes of one geometry, taken at one `now`. The length of a window is the
-    /// longer one of the two. That is right if one node is younger than the other, but not if its window is shorter.
+    /// longer of the two lengths. That is right if one node is younger than the other, but not if its window is
+    /// shorter.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -50,7 +51,7 @@ impl AddAssign<&Self> for NodeSnapshot {
     /// assert_eq!((both.concurrency, both.short.totals.max_concurrency()), (2, Some(1)));
     /// ```
     fn add_assign(&mut self, other: &Self) {
-        // Named one by one: a field that is added later is not forgotten here.
+        // Each field is named, so that a field which is added later is not forgotten here.
         let Self { timestamp, concurrency, reserved, short, long, previous, max_success_qps } =
             other;
         self.timestamp = self.timestamp.max(*timestamp);
@@ -67,17 +68,17 @@ impl AddAssign<&Self> for NodeSnapshot {
 }
 
 impl AddAssign<&Self> for WindowSnapshot {
-    /// Adds another window: the totals add up, and the length is the longer one.
+    /// Adds another window: the totals are added, and the length is the longer of the two.
     ///
     /// ```
     /// use leaparray::WindowSnapshot;
     /// use std::time::Duration;
     ///
     /// let mut sum = WindowSnapshot::default();
-    /// let mut short = WindowSnapshot::default();
-    /// second.length = Duration::from_secs(1);
-    /// sum += &second;
-    /// assert_eq!(sum, short);
+    /// let mut one = WindowSnapshot::default();
+    /// one.length = Duration::from_secs(1);
+    /// sum += &one;
+    /// assert_eq!(sum, one);
     /// ```
     fn add_assign(&mut self, other: &Self) {
         let Self { length, totals } = other;

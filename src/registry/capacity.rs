@@ -2,8 +2,9 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// A fixed number of capacity. A place is taken before a resource is listed, and given back once it is not listed any more.
-/// So there are never more listed resources than capacity.
+/// The capacity of a registry, and the number of claims on it. A thread claims room before it lists a resource, and the
+/// room is released once the resource is no longer listed. So the number of listed resources never exceeds the
+/// capacity.
 #[derive(Debug)]
 pub(crate) struct Capacity {
     taken: AtomicU64,
@@ -35,7 +36,7 @@ impl Capacity {
         taken.is_ok().then(|| Claim(self))
     }
 
-    /// Releases the room of a resource that is not listed any more.
+    /// Releases the room of a resource that is no longer listed.
     pub(crate) fn release(&self) {
         self.taken.fetch_sub(1, Ordering::Relaxed);
     }

@@ -22,21 +22,21 @@ pub struct RegistryConfig {
 }
 
 impl RegistryConfig {
-    /// The geometry of the nodes; by default, a second and a minute.
+    /// Sets the geometry of the nodes. By default, the short window is a second and the long window a minute.
     pub const fn node(self, node: NodeConfig) -> Self {
         Self { node, ..self }
     }
 
-    /// The maximum number of listed resources; by default, 10,000. With 0, every resource is refused.
+    /// Sets the maximum number of listed resources. The default is 10,000. With 0, every resource is refused.
     ///
     /// Without a maximum, names that are taken from requests, such as paths with numbers, could use up all memory.
     pub const fn max_resources(self, max_resources: usize) -> Self {
         Self { max_resources, ..self }
     }
 
-    /// The maximum number of contexts of one resource; by default, 64. With 0, every context is refused.
+    /// Sets the maximum number of contexts of one resource. The default is 64. With 0, every context is refused.
     ///
-    /// Contexts are for the few entrances to a resource: a context is found by a linear search.
+    /// A context is found by a linear search, so a resource should have few contexts.
     pub const fn max_contexts(self, max_contexts: usize) -> Self {
         Self { max_contexts, ..self }
     }
@@ -50,7 +50,7 @@ impl Default for RegistryConfig {
 
 /// The configuration of one resource.
 ///
-/// A [`NodeConfig`] or a [`TrafficType`] converts into it, if only one of them differs from the default.
+/// A [`NodeConfig`] or a [`TrafficType`] converts into a `ResourceConfig` in which everything else has its default.
 ///
 /// ```
 /// use leaparray::{NodeConfig, Registry, ResourceConfig, TrafficType};
@@ -68,12 +68,12 @@ pub struct ResourceConfig {
 }
 
 impl ResourceConfig {
-    /// The geometry; by default, that of the registry.
+    /// Sets the geometry. The default is the geometry of the registry.
     pub const fn node(self, node: NodeConfig) -> Self {
         Self { node: Some(node), ..self }
     }
 
-    /// The direction; by default, inbound.
+    /// Sets the direction. The default is inbound.
     pub const fn traffic_type(self, traffic: TrafficType) -> Self {
         Self { traffic, ..self }
     }
@@ -91,8 +91,8 @@ impl From<TrafficType> for ResourceConfig {
     }
 }
 
-/// The direction of the calls to a resource. Limits that protect the service as a whole go by inbound calls, and not by
-/// the calls that the service makes itself.
+/// The direction of the calls to a resource. Limits that protect the service as a whole use the [sum of the inbound
+/// calls](crate::Registry::inbound_snapshot), without the calls that the service itself makes.
 ///
 /// In Sentinel, an entry is outbound by default. Here, a resource is inbound by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

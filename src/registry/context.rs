@@ -1,17 +1,17 @@
-//! The entrances by which a resource is reached.
+//! Contexts: the entrances through which requests reach a resource.
 
 use crate::collections::Item;
 use crate::node::ResourceNode;
 use crate::sync::{Arc, Name};
 
-/// A node of a resource, for what reaches it by one entrance.
+/// A node of a resource for the requests that come through one entrance.
 #[derive(Debug)]
 pub(crate) struct Context<C> {
     name: Name,
     node: ResourceNode<C>,
 }
 
-/// A context, kept for as long as its resource is.
+/// A shared reference to a context in the list of its resource.
 pub(crate) type KeptContext<C> = Arc<Item<Context<C>>>;
 
 impl<C> Context<C> {

@@ -1,4 +1,4 @@
-//! Resources that are not listed any more.
+//! Resources that are no longer listed.
 
 use std::sync::PoisonError;
 
@@ -9,12 +9,12 @@ use crate::metric::MetricTotals;
 use crate::sync::{Arc, MutexGuard};
 use crate::time::Clock;
 
-/// The totals of resources that are gone.
+/// The totals of resources that are gone: evicted or removed.
 #[derive(Debug)]
 pub(crate) struct Delisted<C> {
     inbound: MetricTotals,
     outbound: MetricTotals,
-    /// Removed resources of which there are still handles: threads may still record in them.
+    /// The removed resources that may still have handles, by which threads may still record in them.
     held: Vec<Arc<Listed<C>>>,
 }
 
@@ -27,7 +27,7 @@ impl<C> Delisted<C> {
         }
     }
 
-    /// Adds a resource that was removed, of which there may be handles.
+    /// Adds a resource that was removed and may still have handles.
     pub(crate) fn keep(&mut self, listed: Arc<Listed<C>>) {
         self.held.push(listed);
     }
@@ -36,7 +36,7 @@ impl<C> Delisted<C> {
         self.held.iter()
     }
 
-    /// The totals of the resources of which there are no handles any more.
+    /// Returns the totals of the reclaimed resources, which no longer have handles.
     pub(crate) const fn reclaimed(&self, traffic: TrafficType) -> &MetricTotals {
         match traffic {
             TrafficType::Inbound => &self.inbound,
@@ -46,16 +46,16 @@ impl<C> Delisted<C> {
 }
 
 impl<C: Clock + Clone> Delisted<C> {
-    /// Adds the totals of a resource in which no thread can record any more.
+    /// Adds the totals of a resource in which no thread can record from now on.
     pub(crate) fn reclaim(&mut self, listed: &Listed<C>) {
-        let settled = match listed.traffic_type() {
+        let total = match listed.traffic_type() {
             TrafficType::Inbound => &mut self.inbound,
             TrafficType::Outbound => &mut self.outbound,
         };
-        *settled += &listed.lifetime();
+        *total += &listed.lifetime();
     }
 
-    /// Settles the removed resources of which there are no handles any more.
+    /// Reclaims the removed resources that no longer have handles.
     pub(crate) fn reclaim_released(&mut self) {
         let held = std::mem::take(&mut self.held);
         for listed in held {
@@ -69,7 +69,7 @@ impl<C: Clock + Clone> Delisted<C> {
 }
 
 impl<C> Registry<C> {
-    /// The resources that are gone, locked.
+    /// Locks the resources that are gone.
     pub(crate) fn delisted(&self) -> MutexGuard<'_, Delisted<C>> {
         // A panic under this lock leaves no invariant broken, so a poisoned lock is used as it is.
         self.delisted.lock().unwrap_or_else(PoisonError::into_inner)

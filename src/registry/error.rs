@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// Why a [`Registry`](crate::Registry) has no node for a name.
+/// The error of a [`Registry`](crate::Registry) that has no room for a new resource or context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegistryError {

@@ -8,23 +8,26 @@ use crate::sync::Arc;
 use crate::time::{Clock, Timestamp};
 
 impl<C: Clock + Clone> Registry<C> {
-    /// Evicts the resources that have been idle for `idle`, and returns their number.
+    /// Evicts the resources that have been idle for `idle`, and returns their number. See
+    /// [`evict_idle_at`](Self::evict_idle_at).
     pub fn evict_idle(&self, idle: Duration) -> usize {
         self.evict_idle_at(self.clock.now(), idle)
     }
 
-    /// Evicts the resources that are idle at `now`, and returns their number. A resource is idle if there is no
-    /// [`Resource`](crate::Resource) of it, and if it was made, and last recorded in, at `now − idle` or earlier, contexts
-    /// included. Times are compared by the ends of buckets, so a resource may be evicted up to a bucket late, but never
-    /// early. With [`Duration::ZERO`], every resource without a handle is evicted.
+    /// Evicts the resources that are idle at `now`, and returns their number.
     ///
-    /// A resource with a handle stays: otherwise, the thread that has the handle could record in a node that no reader
-    /// finds. To have a resource evicted, keep no handle.
+    /// A resource is idle if it has no handle (a [`Resource`](crate::Resource)), and if it was made, and last recorded
+    /// in, at `now − idle` or earlier, contexts included. Times are compared by the ends of buckets, so a resource may
+    /// be evicted up to a bucket late, but never early. With [`Duration::ZERO`], every resource without a handle is
+    /// evicted.
     ///
-    /// No count is lost: a thread that looks the resource up at the same time either prevents the eviction, or finds the
-    /// resource gone and lists a new one. The counts of an evicted resource stay in the
-    /// [lifetime totals](Self::lifetime), but leave the windows. If the windows are read, `idle` should be at least as
-    /// long as the long window.
+    /// A resource with a handle is not evicted, because the thread that has the handle could then record in a node that
+    /// no reader finds. To allow the eviction of a resource, keep no handle.
+    ///
+    /// No count is lost: a thread that looks up the resource at the same time either prevents the eviction, or finds
+    /// the resource gone and lists a new one. The counts of an evicted resource stay in the [lifetime
+    /// totals](Self::lifetime), but leave the windows. If the windows are read, `idle` should be at least as long as
+    /// the long window.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
@@ -53,8 +56,8 @@ impl<C: Clock + Clone> Registry<C> {
     }
 
     fn evict(&self, listed: &Arc<Listed<C>>, now: Timestamp, idle: Duration) -> bool {
-        // Under the lock, one thread at a time watches a resource, and no thread adds up totals until those of this resource
-        // are settled.
+        // Under the lock, one thread at a time watches a resource, and no thread adds up totals until the totals of
+        // this resource are reclaimed.
         let mut delisted = self.delisted();
         let holders = listed.holders();
         // Checked again while the resource is watched: `watch` has acquired what was recorded before, and a thread that
@@ -68,12 +71,13 @@ impl<C: Clock + Clone> Registry<C> {
         true
     }
 
-    /// Removes the resource of that name, also if there are handles to it, and returns whether it was listed.
+    /// Removes the resource with that name, even if it has handles, and returns whether it was listed.
     ///
-    /// Existing handles still record in the resource and read it, but look-ups do not find it: the next one lists a new
-    /// resource. The room of the removed one is free at once. Earlier and later records in the removed resource are in the
-    /// [lifetime totals](Self::lifetime) of the registry. Its memory is kept until the last handle is dropped and then
-    /// the lifetime totals are read or another resource is removed.
+    /// Existing handles still record in the resource and read it, but look-ups do not find it: the next
+    /// [`resource`](Self::resource) call lists a new resource. The room of the removed resource is free at once.
+    /// Earlier and later records in the removed resource are in the [lifetime totals](Self::lifetime) of the registry.
+    /// Its memory is kept until the last handle is dropped, and after that until the lifetime totals are read or
+    /// another resource is removed.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -103,7 +107,7 @@ impl<C: Clock + Clone> Registry<C> {
             if is_ours {
                 return true;
             }
-            // Another thread has removed or evicted it; a new resource of this name may be listed by now.
+            // Another thread has removed or evicted the resource. A new resource with this name may be listed by now.
         }
     }
 }

@@ -6,13 +6,13 @@ use crate::sync::{AtomicU64, Ordering};
 ///
 /// A *holder* is a [`Resource`](super::Resource): a handle to the resource.
 ///
-/// A resource is *gone* once it is evicted or removed. That is final: no new holder is taken from then on, except from an
-/// existing one. A resource is evicted only while it has no holders. So a thread that has a handle, and has not seen the
-/// resource removed, records in a listed resource.
+/// A resource is *gone* once it is evicted or removed. That is final: from then on, a new holder is taken only from an
+/// existing one. A resource is evicted only while it has no holders. So a thread that has a handle, and has not found
+/// the resource removed, records in a listed resource.
 ///
-/// A resource is *watched* while a thread decides whether to evict it. A thread that takes it ends the watch. So a
-/// resource that is evicted has had no holder since the watch began, and what the evicting thread has read of it since
-/// then is still true.
+/// A resource is *watched* while a thread decides whether to evict it. A thread that takes a holder ends the watch. So
+/// a resource that is evicted has had no holder since the watch began, and everything that the evicting thread has read
+/// of it since then still holds.
 #[derive(Debug)]
 pub(crate) struct Holders(AtomicU64);
 
@@ -21,16 +21,16 @@ const WATCHED: u64 = 1 << 62;
 const COUNT: u64 = WATCHED - 1;
 
 impl Holders {
-    /// One holder.
+    /// Creates the state of a listed resource with one holder.
     pub(crate) fn one() -> Self {
         Self(AtomicU64::new(1))
     }
 
-    /// Adds a holder, unless the resource is gone.
+    /// Adds a holder, unless the resource is gone. Returns whether the holder was added.
     #[inline]
     pub(crate) fn take(&self) -> bool {
-        // Relaxed: the map's ordering shows the new holder the resource. This add and the changes of a watch are
-        // read-modify-writes of one word, so one is ordered before the other.
+        // Relaxed: the map orders the making of the resource before its look-up. This add and the changes of a watch
+        // are read-modify-writes of one word, so one is ordered before the other.
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         before & (GONE | WATCHED) == 0 || self.end_watch(before)
     }
@@ -42,7 +42,8 @@ impl Holders {
             self.0.fetch_sub(1, Ordering::Relaxed);
             return false;
         }
-        // After the add, and before this holder is removed: a watch that began before the add cannot end in an eviction.
+        // After the add, and before this holder is removed: a watch that began before the add cannot end in an
+        // eviction.
         self.0.fetch_and(!WATCHED, Ordering::Relaxed);
         true
     }
@@ -56,27 +57,28 @@ impl Holders {
     /// Removes a holder.
     #[inline]
     pub(crate) fn release(&self) {
-        // Release: pairs with the Acquire in `watch` and in `is_released`. The totals that are read after those have the
+        // Release: pairs with the Acquire in `watch` and in `is_released`. Totals that are read after these include the
         // records of this holder.
         self.0.fetch_sub(1, Ordering::Release);
     }
 
-    /// Begins a watch; `false` if there is a holder. One thread at a time calls this.
+    /// Begins a watch; `false` if there is a holder. Only one thread at a time may call this.
     pub(crate) fn watch(&self) -> bool {
         // Acquire: pairs with the Release in `release`.
         let begun = self.0.compare_exchange(0, WATCHED, Ordering::Acquire, Ordering::Relaxed);
-        // If the resource is still watched since an earlier call, no thread has taken it since. If a thread takes it now,
-        // `evict` fails.
+        // If the resource is still watched since an earlier call, no thread has taken a holder since. If a thread takes
+        // one now, `evict` fails.
         begun.is_ok() || begun == Err(WATCHED)
     }
 
-    /// Evicts the resource, unless a thread has taken it since the watch began.
+    /// Evicts the resource, unless a thread has taken a holder since the watch began. Returns whether the resource was
+    /// evicted.
     pub(crate) fn evict(&self) -> bool {
         // Relaxed: all records were acquired when the watch began.
         self.0.compare_exchange(WATCHED, GONE, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Removes the resource, also if it has holders; `false` if it was gone already.
+    /// Removes the resource, even if it has holders; `false` if it was gone already.
     pub(crate) fn remove(&self) -> bool {
         self.0.fetch_or(GONE, Ordering::Relaxed) & GONE == 0
     }
@@ -85,7 +87,7 @@ impl Holders {
         self.0.load(Ordering::Relaxed) & GONE != 0
     }
 
-    /// Whether a resource that is gone has no holders. From then on it never has one again.
+    /// Returns whether a resource that is gone has no holders. If so, it will never have one again.
     pub(crate) fn is_released(&self) -> bool {
         // Acquire: pairs with the Release in `release`.
         self.0.load(Ordering::Acquire) & COUNT == 0

@@ -8,11 +8,11 @@ use super::resource::Resource;
 use crate::sync::Arc;
 
 impl<C> Registry<C> {
-    /// The resources, in any order. Other threads may list and remove resources during the iteration: a resource that is
-    /// listed all the time is returned exactly once, any other one at most once.
+    /// Returns an iterator over the listed resources, in any order. Other threads may list and remove resources during
+    /// the iteration: a resource that is listed all the time is returned exactly once, any other resource at most once.
     ///
-    /// The iterator first collects one pointer to each resource. It skips resources that are removed or evicted before
-    /// their turn.
+    /// This call collects one pointer to each resource. The iterator skips resources that are removed or evicted before
+    /// it reaches them.
     ///
     /// ```
     /// use leaparray::Registry;
@@ -33,7 +33,7 @@ impl<C> Registry<C> {
     }
 }
 
-/// An iterator over the resources of a [`Registry`]: see [`Registry::iter`].
+/// An iterator over the resources of a [`Registry`]. Returned by [`Registry::iter`].
 #[must_use]
 pub struct Resources<C>(vec::IntoIter<Arc<Listed<C>>>);
 

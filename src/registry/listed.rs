@@ -15,7 +15,7 @@ use crate::time::{Clock, Timestamp};
 
 /// A resource that is or was listed.
 //
-// In this order: the fields that a look-up reads are adjacent.
+// In this order, the fields that a look-up reads are adjacent.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Listed<C> {
@@ -58,14 +58,14 @@ impl<C> Listed<C> {
         self.contexts.iter()
     }
 
-    /// The node of the resource, and those of its contexts.
+    /// Returns the node of the resource, and the nodes of its contexts.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &ResourceNode<C>> {
         iter::once(&self.node).chain(self.contexts().map(|context| context.node()))
     }
 }
 
 impl<C: Clock + Clone> Listed<C> {
-    /// A resource with one handle, that of the caller.
+    /// Creates a resource with one handle, which belongs to the caller.
     pub(super) fn new(
         name: Name,
         traffic: TrafficType,
@@ -85,13 +85,14 @@ impl<C: Clock + Clone> Listed<C> {
     /// Changes the geometry of the node and of the contexts, for the thread that has just listed the resource.
     pub(crate) fn reconfigure(&self, config: NodeConfig) {
         self.node.reconfigure(config);
-        // A thread that appends a context takes its turn after that, and then reads the geometry of the node again. So either
-        // the context is found here, or that thread reads the new geometry.
+        // A thread that appends a context takes its turn after that, and then reads the geometry of the node again. So
+        // either this thread finds the context, or that thread reads the new geometry.
         self.common.geometry.take_turn();
         self.contexts().for_each(|context| context.node().reconfigure(config));
     }
 
-    /// The context of that name, appended to the list if it is not there and not one too many.
+    /// Returns the context with that name. If it is not in the list, appends it, unless the list has the maximum number
+    /// of contexts.
     pub(crate) fn context(
         &self,
         name: &str,
@@ -107,13 +108,13 @@ impl<C: Clock + Clone> Listed<C> {
         })
     }
 
-    /// Whether nothing was recorded with a time after `now − idle`, in it or in any of its contexts.
+    /// Returns whether nothing was recorded with a time after `now − idle`, in the resource or in any of its contexts.
     pub(crate) fn is_idle(&self, now: Timestamp, idle: std::time::Duration) -> bool {
         let recorded_before = self.nodes().map(ResourceNode::recorded_before).max();
         recorded_before.is_none_or(|then| now.saturating_since(then) >= idle)
     }
 
-    /// The totals since the resource was made, contexts included.
+    /// Returns the totals since the resource was made, contexts included.
     pub(crate) fn lifetime(&self) -> MetricTotals {
         self.nodes().fold(MetricTotals::default(), |mut sum, node| {
             sum += &node.lifetime();
@@ -121,7 +122,7 @@ impl<C: Clock + Clone> Listed<C> {
         })
     }
 
-    /// The sum of the node and those of the contexts.
+    /// Returns the sum of the snapshots of the node and of the contexts.
     pub(crate) fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         self.nodes().fold(NodeSnapshot::nothing_at(now), |mut sum, node| {
             sum += &node.snapshot_at(now);

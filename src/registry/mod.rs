@@ -1,4 +1,4 @@
-//! Resources by name: at most one node for each, a cap, removal and eviction.
+//! Resources by name: at most one resource for each name, a maximum number, removal and eviction.
 
 mod capacity;
 mod config;
@@ -29,14 +29,14 @@ use delisted::Delisted;
 use geometry::Geometry;
 use listed::Listed;
 
-/// Resources by name. The first look-up of a name makes its node.
+/// A map from names to resources. The first call of [`resource`](Self::resource) with a name creates the resource.
 ///
-/// A look-up takes no lock, except for a [thread's first one](Self::get). Threads that race for a new name get the same
-/// node. A look-up returns a [`Resource`], a handle that can be kept. While there is a handle, the resource is
+/// A look-up takes no lock, except for a [thread's first look-up](Self::get). Threads that race for a new name get the
+/// same resource. A look-up returns a [`Resource`], a handle that can be kept. While a handle exists, the resource is
 /// [not evicted](Self::evict_idle), so no thread records in a node that readers do not find.
 ///
-/// At most [`max_resources`](RegistryConfig::max_resources) names are listed at a time. A further one is refused with a
-/// [`RegistryError`], and [counted](Self::refused).
+/// At most [`max_resources`](RegistryConfig::max_resources) names are listed at a time. A look-up of a further name
+/// fails with a [`RegistryError`], and is [counted](Self::refused).
 ///
 /// ```
 /// use leaparray::{MetricEvent, Registry};
@@ -45,7 +45,7 @@ use listed::Listed;
 /// let orders = registry.resource("GET /orders")?;
 /// orders.enter().success();
 ///
-/// // Elsewhere: the same node.
+/// // Elsewhere: the same resource.
 /// registry.resource("GET /orders")?.enter().success();
 /// assert_eq!(orders.long_sum(MetricEvent::Success), 2);
 ///
@@ -61,8 +61,8 @@ pub struct Registry<C = MonotonicClock> {
     names: Names<Listed<C>>,
     capacity: Capacity,
     common: Arc<Common>,
-    /// The resources that are not listed any more. A thread that evicts, removes or reconfigures has this lock; a thread
-    /// that lists, looks up or records never takes it.
+    /// The resources that are no longer listed. A thread that evicts, removes, reconfigures or reads lifetime totals
+    /// takes this lock. A thread that lists, looks up or records never takes it.
     delisted: Mutex<Delisted<C>>,
 }
 
@@ -78,13 +78,13 @@ struct Common {
 /// The result of [`Registry::clear`].
 enum Cleared<C> {
     Listed(Resource<C>),
-    /// A resource that is gone, and is not in the map any more.
+    /// The resource was gone, and is no longer in the map.
     Gone,
     Nothing,
 }
 
 impl Common {
-    /// Counts a refusal.
+    /// Counts a refusal, and returns its error.
     fn refuse(&self, error: RegistryError) -> RegistryError {
         // Relaxed: a count that orders nothing.
         self.refused.fetch_add(1, Ordering::Relaxed);
@@ -93,13 +93,13 @@ impl Common {
 }
 
 impl Registry {
-    /// An empty registry of the default configuration, whose nodes share a precise clock.
+    /// Creates an empty registry with the default configuration. Its nodes share one [`MonotonicClock`].
     #[must_use]
     pub fn new() -> Self {
         Self::with_config(RegistryConfig::default())
     }
 
-    /// An empty registry whose nodes share a precise clock.
+    /// Creates an empty registry. Its nodes share one [`MonotonicClock`].
     #[must_use]
     pub fn with_config(config: RegistryConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
@@ -113,7 +113,7 @@ impl Default for Registry {
 }
 
 impl<C: Clock + Clone> Registry<C> {
-    /// An empty registry whose nodes read clones of the given clock.
+    /// Creates an empty registry. Its nodes read clones of `clock`.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
@@ -142,17 +142,19 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// The resource of that name, made if it is not listed: inbound, with the registry's geometry.
+    /// Returns the resource with that name. If it is not listed, creates and lists it: inbound, with the geometry of
+    /// the registry.
     ///
-    /// Like [`get`](Self::get), this waits for no other thread if the resource is listed. To list it, this may wait for a thread
-    /// that is making the map larger. A caller that needs the same resource for every request keeps the returned
-    /// value, and looks nothing up.
+    /// If the resource is listed, this waits for no other thread; see [`get`](Self::get). To list it, this may wait for
+    /// a thread that is enlarging the map. A caller that needs the same resource for each request should keep the
+    /// returned handle instead of looking up the name again.
     ///
     /// # Errors
     ///
-    /// [`RegistryError::Full`] if it is not listed and there is no room for it. While threads race to list one name, each
-    /// of them claims room until it has lost the race. So the last room may belong to a thread that is about to list this
-    /// name, or to lose that race, or that is removing a resource from the list, perhaps an earlier one of this name.
+    /// Returns [`RegistryError::Full`] if the resource is not listed and there is no room for it. While threads race to
+    /// list one name, each of them claims room until it loses the race. So the last room may be claimed by a thread
+    /// that is about to list this name or to lose that race, or by a thread that is removing a resource, perhaps an
+    /// earlier one with this name.
     #[inline]
     pub fn resource(&self, name: &str) -> Result<Resource<C>, RegistryError> {
         match self.get(name) {
@@ -161,12 +163,13 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// The same, for a resource that is made with the given [geometry](NodeConfig) or [direction](TrafficType). If the
-    /// resource is listed already, it is not changed.
+    /// Like [`resource`](Self::resource), but a resource that is not listed is created with the given configuration: a
+    /// [geometry](NodeConfig), a [direction](TrafficType), or a [`ResourceConfig`]. A resource that is already listed
+    /// is not changed.
     ///
     /// # Errors
     ///
-    /// As of [`resource`](Self::resource).
+    /// As for [`resource`](Self::resource).
     ///
     /// ```
     /// use leaparray::{NodeConfig, Registry, TrafficType, WindowConfig};
@@ -194,11 +197,11 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// The resource of that name, if it is listed.
+    /// Returns the resource with that name; `None` if it is not listed.
     ///
-    /// Waits for no other thread, whatever other threads list, evict or remove. There is one exception: the first
-    /// look-up that a thread makes in any registry takes the lock of a list of thread numbers, which other threads
-    /// hold for a few instructions when they make their first look-up and when they end.
+    /// A look-up does not wait for threads that list, evict or remove resources. There is one exception: the first
+    /// look-up that a thread makes in any registry takes the lock of a list of thread numbers. Other threads hold this
+    /// lock for a few instructions, at their first look-up and when they end.
     ///
     /// ```
     /// use leaparray::Registry;
@@ -211,12 +214,12 @@ impl<C: Clock + Clone> Registry<C> {
     /// ```
     #[inline]
     pub fn get(&self, name: &str) -> Option<Resource<C>> {
-        // A resource that is gone, and that another thread is about to take out of the map, is not listed. Taking it out
-        // here could wait for a thread that is making the map larger.
+        // A resource that is gone, and that another thread is about to take out of the map, is not listed. Taking it
+        // out here could wait for a thread that is enlarging the map.
         self.names.with(name, Resource::take)?
     }
 
-    /// Looks a name up, to list it: takes a resource that is gone out of the map.
+    /// Looks up a name that is about to be listed. If its resource is gone, takes the resource out of the map.
     fn clear(&self, name: &str) -> Cleared<C> {
         let take = |listed: &_| Resource::take(listed).ok_or_else(|| Arc::clone(listed));
         match self.names.with(name, take) {
@@ -229,7 +232,7 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Lists a resource. If another thread does so first, returns the resource of that thread.
+    /// Lists a resource. If another thread lists the name first, returns the resource of that thread.
     #[cold]
     fn list(&self, name: &str, config: ResourceConfig) -> Result<Resource<C>, RegistryError> {
         loop {
@@ -261,7 +264,7 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Takes this resource out of the map, unless another thread has done so, and releases its room.
+    /// Takes this resource out of the map and releases its room, unless another thread has done so.
     fn unlist(&self, listed: &Arc<Listed<C>>) {
         stall::at(Point::Gone);
         if self.names.remove(listed.name(), listed) {
@@ -269,12 +272,12 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
-    /// Changes the geometry of all listed nodes, also of those with a geometry of their own and of contexts, and of new
-    /// nodes.
+    /// Changes the geometry of all listed resources and of new ones. Resources that have a geometry of their own, and
+    /// contexts, are changed as well.
     ///
-    /// Earlier counts [stay](crate::ResourceNode::reconfigure). [Removed](Self::remove) resources are not changed. A
-    /// resource that is listed during the change has the new geometry once this call and the call that listed it have
-    /// both returned.
+    /// Earlier counts [remain readable](crate::ResourceNode::reconfigure). [Removed](Self::remove) resources are not
+    /// changed. A resource that is listed during the change has the new geometry once this call and the call that
+    /// listed it have both returned.
     ///
     /// ```
     /// use leaparray::{MetricEvent, NodeConfig, Registry, WindowConfig};
@@ -294,14 +297,14 @@ impl<C: Clock + Clone> Registry<C> {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconfigure(&self, config: NodeConfig) {
-        // Under the lock: of two changes, the same one is the last for all nodes.
-        let _departed = self.delisted();
+        // Under the lock: if two threads change the geometry, the same change is the later one for all nodes.
+        let _lock = self.delisted();
         self.common.geometry.change(config, || {
             self.names.for_each(|listed| listed.nodes().for_each(|node| node.reconfigure(config)));
         });
     }
 
-    /// The geometry of new nodes.
+    /// Returns the geometry of new nodes.
     #[must_use]
     pub fn config(&self) -> NodeConfig {
         self.common.geometry.get()
@@ -309,32 +312,33 @@ impl<C: Clock + Clone> Registry<C> {
 }
 
 impl<C> Registry<C> {
-    /// The clock of which all nodes read clones.
+    /// Returns the clock. All nodes read clones of it.
     #[must_use]
     pub const fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// The number of listed resources. While other threads list and remove resources, those that are about to be listed or
-    /// have just been removed may be counted. Never more than [`max_resources`](Self::max_resources).
+    /// Returns the number of listed resources. While other threads list and remove resources, the number may include
+    /// resources that are about to be listed or have just been removed. It never exceeds
+    /// [`max_resources`](Self::max_resources).
     #[must_use]
     pub fn len(&self) -> usize {
         self.capacity.claimed()
     }
 
-    /// Whether no resource is listed.
+    /// Returns whether no resource is listed; see [`len`](Self::len).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The maximum number of listed resources.
+    /// Returns the maximum number of listed resources.
     #[must_use]
     pub const fn max_resources(&self) -> usize {
         self.capacity.max()
     }
 
-    /// The number of times that a resource or a context was refused because the maximum was reached.
+    /// Returns the number of times that a resource or a context was refused because the maximum was reached.
     ///
     /// ```
     /// use leaparray::{Registry, RegistryConfig, RegistryError};

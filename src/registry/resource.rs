@@ -11,16 +11,17 @@ use crate::node::{Entry, NodeConfig, NodeSnapshot, ResourceNode};
 use crate::sync::Arc;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
-/// A handle to a resource of a [`Registry`](crate::Registry). Dereferences to the node of the resource.
+/// A handle to a resource of a [`Registry`](crate::Registry). Dereferences to the [`ResourceNode`] of the resource or,
+/// for a handle [to a context](Self::in_context), of the context.
 ///
 /// A handle can be cloned, kept, and sent to other threads. While a handle exists, the resource is not
-/// [evicted](crate::Registry::evict_idle). It may be [removed](crate::Registry::remove), which
-/// [`is_removed`](Self::is_removed) tells.
+/// [evicted](crate::Registry::evict_idle). It may be [removed](crate::Registry::remove);
+/// [`is_removed`](Self::is_removed) returns whether it was.
 ///
 /// ```
 /// use leaparray::{Entry, Registry, Resource};
 ///
-/// // Not tied to the registry, nor to the borrow of anything: an entry for a request that goes from
+/// // The entry borrows neither the registry nor the handle, so its request can move from
 /// // thread to thread.
 /// fn begin(orders: &Resource) -> Entry<Resource> {
 ///     orders.enter_owned()
@@ -42,12 +43,12 @@ pub struct Resource<C = MonotonicClock> {
 }
 
 impl<C> Resource<C> {
-    /// A handle that is already counted among the holders.
+    /// Creates a handle that is already counted among the holders.
     pub(super) const fn of(listed: Arc<Listed<C>>) -> Self {
         Self { listed, context: None }
     }
 
-    /// A new handle, unless the resource is gone.
+    /// Creates a handle, unless the resource is gone.
     #[inline]
     pub(super) fn take(listed: &Arc<Listed<C>>) -> Option<Self> {
         listed.holders().take().then(|| Self::of(Arc::clone(listed)))
@@ -57,55 +58,55 @@ impl<C> Resource<C> {
         &self.listed
     }
 
-    /// A new handle to the same resource, in a context or in none.
+    /// Creates a handle to the same resource, in a context or in none.
     fn with_context(&self, context: Option<&KeptContext<C>>) -> Self {
         self.listed.holders().take_another();
         Self { listed: Arc::clone(&self.listed), context: context.cloned() }
     }
 
-    /// The name of the resource.
+    /// Returns the name of the resource.
     #[must_use]
     pub fn name(&self) -> &str {
         self.listed.name()
     }
 
-    /// The name of the context, if the handle is to one.
+    /// Returns the name of the context, if the handle is to a context.
     #[must_use]
     pub fn context(&self) -> Option<&str> {
         self.context.as_ref().map(|context| context.name())
     }
 
-    /// The direction with which the resource was made.
+    /// Returns the direction with which the resource was created.
     #[must_use]
     pub fn traffic_type(&self) -> TrafficType {
         self.listed.traffic_type()
     }
 
-    /// Whether the resource was [removed](crate::Registry::remove). From then on, records in it are in the
-    /// [lifetime totals](crate::Registry::lifetime) of the registry and in no other reading of it.
+    /// Returns whether the resource was [removed](crate::Registry::remove). From then on, records in it are in the
+    /// [lifetime totals](crate::Registry::lifetime) of the registry and in no other reading of the registry.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.listed.holders().is_gone()
     }
 
-    /// The contexts of this resource, the oldest first.
+    /// Returns handles to the contexts of this resource, the oldest first.
     pub fn contexts(&self) -> impl Iterator<Item = Self> {
         self.listed.contexts().map(|context| self.with_context(Some(context)))
     }
 }
 
 impl<C: Clock + Clone> Resource<C> {
-    /// This resource in a context: a separate node for the requests that come through one entrance. It is made if it does
-    /// not exist, with the geometry of the resource.
+    /// Returns a handle to a context of this resource: a separate node for the requests that come through one entrance.
+    /// If the context does not exist, creates it with the geometry of the resource.
     ///
-    /// A request that enters in a context is counted in the node of the context only;
-    /// [`total_snapshot`](Self::total_snapshot) adds the nodes up. Contexts are found by a linear search, so there should
-    /// be few.
+    /// A request that enters through a context is counted in the node of the context only.
+    /// [`total_snapshot`](Self::total_snapshot) adds up the nodes. A context is found by a linear search, so a resource
+    /// should have few contexts.
     ///
     /// # Errors
     ///
-    /// [`RegistryError::TooManyContexts`] if the context does not exist, and the resource has its
-    /// [maximum](crate::RegistryConfig::max_contexts) of contexts.
+    /// Returns [`RegistryError::TooManyContexts`] if the context does not exist and the resource has the [maximum
+    /// number](crate::RegistryConfig::max_contexts) of contexts.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -132,19 +133,19 @@ impl<C: Clock + Clone> Resource<C> {
         let resource = self.with_context(Some(context));
         loop {
             as_of = geometry.catch_up(as_of, |config| resource.reconfigure(config));
-            // The thread that lists the resource may pass it an earlier change only now.
+            // The thread that lists the resource may pass an earlier change to it only now.
             let current = *self.listed.node().config();
             if current == inherited || *resource.config() != inherited {
                 return Ok(resource);
             }
-            // A later change may reach the context before this, and is looked for once more.
+            // A later change may reach the context before this one does, so the loop checks for it once more.
             resource.reconfigure(current);
             inherited = current;
         }
     }
 
-    /// Like [`enter`](ResourceNode::enter), for an entry that does not borrow the resource: it has a clone of this handle.
-    /// To move a handle into the entry instead, use [`Entry::enter`].
+    /// Like [`enter`](ResourceNode::enter), but the entry has a clone of this handle and does not borrow it. To move a
+    /// handle into the entry instead, use [`Entry::enter`].
     ///
     /// ```
     /// use leaparray::{Entry, Registry};
@@ -159,26 +160,26 @@ impl<C: Clock + Clone> Resource<C> {
         Entry::enter(self.clone())
     }
 
-    /// The same at `now`.
+    /// Like [`enter_owned`](Self::enter_owned), at `now`.
     pub fn enter_owned_at(&self, now: Timestamp) -> Entry<Self, C> {
         Entry::enter_at(self.clone(), now)
     }
 
-    /// The sum of the resource's own node and those of its contexts.
+    /// Returns the sum of the snapshots of the resource's own node and of its contexts.
     #[must_use]
     pub fn total_snapshot(&self) -> NodeSnapshot {
         self.total_snapshot_at(self.clock().now())
     }
 
-    /// The same at `now`. The nodes are read one after the other. Peaks are those of one node, as in any sum of
-    /// [`NodeSnapshot`]s.
+    /// Like [`total_snapshot`](Self::total_snapshot), at `now`. The nodes are read one after the other. Peaks are lower
+    /// bounds: the highest peak of a single node, as in any sum of [`NodeSnapshot`]s.
     #[must_use]
     pub fn total_snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         self.listed.snapshot_at(now)
     }
 
-    /// Changes the geometry of the node to which this handle dereferences: that of the resource, or of its context. See
-    /// [`ResourceNode::reconfigure`].
+    /// Changes the geometry of the node to which this handle dereferences: the node of the resource, or of its context.
+    /// See [`ResourceNode::reconfigure`].
     pub fn reconfigure(&self, config: NodeConfig) {
         ResourceNode::reconfigure(self, config);
     }

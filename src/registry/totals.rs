@@ -1,4 +1,4 @@
-//! Totals of all resources.
+//! The totals of all resources.
 
 use super::Registry;
 use super::config::TrafficType;
@@ -7,9 +7,11 @@ use crate::node::NodeSnapshot;
 use crate::time::{Clock, Timestamp};
 
 impl<C: Clock + Clone> Registry<C> {
-    /// The totals of all resources since they were made, including evicted and removed ones. These totals only grow.
+    /// Returns the totals of all resources since they were created, including evicted and removed resources. These
+    /// totals never decrease.
     ///
-    /// Visits every resource. Threads that evict or remove wait for it; threads that look up or record do not.
+    /// This call visits every resource. Threads that evict, remove or reconfigure wait for it. Threads that look up or
+    /// record do not wait.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -29,7 +31,7 @@ impl<C: Clock + Clone> Registry<C> {
         sum
     }
 
-    /// The same for the resources of one direction.
+    /// Like [`lifetime`](Self::lifetime), for the resources of one direction.
     pub fn lifetime_of(&self, traffic: TrafficType) -> MetricTotals {
         // Under the lock, no listed resource is evicted or removed before it has been added up.
         let mut delisted = self.delisted();
@@ -39,7 +41,7 @@ impl<C: Clock + Clone> Registry<C> {
             sum += &listed.lifetime();
         }
         self.names.for_each(|listed| {
-            // A resource that is gone is among the settled or the held ones.
+            // A resource that is gone is among the reclaimed or the held resources.
             if listed.traffic_type() == traffic && !listed.holders().is_gone() {
                 sum += &listed.lifetime();
             }
@@ -47,13 +49,14 @@ impl<C: Clock + Clone> Registry<C> {
         sum
     }
 
-    /// The sum of the listed inbound resources, including their contexts.
+    /// Returns the sum of the snapshots of all listed inbound resources, including their contexts.
     pub fn inbound_snapshot(&self) -> NodeSnapshot {
         self.inbound_snapshot_at(self.clock.now())
     }
 
-    /// The same at `now`. The sum is made by this read, so a request writes one node and not two. Peaks are those of one
-    /// node, as in any sum of [`NodeSnapshot`]s.
+    /// Like [`inbound_snapshot`](Self::inbound_snapshot), at `now`. The sum is computed by this call, so a request
+    /// writes one node, and not a second one for the sum. Peaks are lower bounds: the highest peak of a single node, as
+    /// in any sum of [`NodeSnapshot`]s.
     ///
     /// ```
     /// use leaparray::{Registry, TrafficType};

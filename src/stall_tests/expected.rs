@@ -2,11 +2,11 @@
 
 use super::subject::Subject;
 
-/// What a stopped thread adds. All adds of the other threads together stay far below it, so that one
+/// The count that a stopped thread adds. The sum of all adds of the other threads stays far below it, so that one
 /// number tells both apart.
 pub(super) const MARK: u64 = 1 << 40;
 
-/// The number of marks in a count, and what the other threads have added to it.
+/// Returns the number of marks in a count, and the sum of the other threads' adds in it.
 pub(super) const fn split(count: u64) -> (u64, u64) {
     (count / MARK, count % MARK)
 }
@@ -24,7 +24,7 @@ pub(super) struct Expected {
     pub(super) recorded: u64,
     /// The sum of the adds to each of the last seconds, by slot.
     last: [u64; SAMPLES],
-    /// The marks that the last audit has found.
+    /// The number of marks that the last audit has found.
     marks: u64,
 }
 
@@ -48,7 +48,7 @@ impl Expected {
         &mut self.last[usize::try_from(self.now % self.samples).unwrap()]
     }
 
-    /// The sum of the adds to the seconds of the window.
+    /// Returns the sum of the adds to the seconds of the window.
     pub(super) fn in_window(&self) -> u64 {
         self.last.iter().sum()
     }

@@ -1,4 +1,4 @@
-//! Requests enter and end while another thread adds up how many are in flight.
+//! Tests of requests that enter and end while another thread adds up the gauge.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ fn enter(node: &Node) -> Entry<Node, ManualClock> {
     node.clone().enter_owned()
 }
 
-/// How often one look goes through the arrays, and stops at [`Point::MomentTaken`]: for the stamp, for the requests that
-/// have ended, for those that have entered, and again for those that have ended.
+/// The number of passes in which one look goes through the arrays, and stops at [`Point::MomentTaken`]: for the stamp,
+/// for the ended requests, for the entered requests, and again for the ended requests.
 const PASSES: usize = 4;
 
-/// A thread that reads the concurrency, stopped in that pass of its look.
+/// Starts a thread that reads the concurrency, and stops it in that pass of its look.
 fn reader_stopped_in(pass: usize, node: &Node) -> Led<u64> {
     let mut stopped = Led::start({
         let node = node.clone();
@@ -39,7 +39,7 @@ fn reader_stopped_in(pass: usize, node: &Node) -> Led<u64> {
     stopped
 }
 
-/// Four are in flight, one of them ends elsewhere, and two more enter: five at once.
+/// Four requests are in flight, one of them ends on another thread, and two more enter: five are in flight at once.
 #[test]
 fn maximum_is_found_beside_a_thread_that_is_stopped_while_it_ends_a_request() {
     let node = node();
@@ -57,7 +57,7 @@ fn maximum_is_found_beside_a_thread_that_is_stopped_while_it_ends_a_request() {
     assert_eq!((node.concurrency(), node.max_concurrency()), (5, Some(5)));
 }
 
-/// The request ends after the other thread has decided to look, and before it looks.
+/// The request ends after the other thread has decided to look, and before that thread looks.
 #[test]
 fn maximum_is_found_by_a_thread_that_is_stopped_before_it_looks() {
     let node = node();
@@ -80,8 +80,7 @@ fn maximum_is_found_by_a_thread_that_is_stopped_before_it_looks() {
     assert_eq!(found, (5, Some(5)));
 }
 
-/// The request enters under a geometry that is new since the pass at which the reader is stopped, and ends under the one
-/// before.
+/// The request enters under a geometry that was added after the reader was stopped, and ends under the geometry before.
 #[test]
 fn stopped_reader_finds_no_negative_gauge_beside_a_change_of_the_geometry() {
     for pass in 1..=PASSES {
@@ -98,7 +97,7 @@ fn stopped_reader_finds_no_negative_gauge_beside_a_change_of_the_geometry() {
     }
 }
 
-/// The look has found that one has entered, and then that one more has ended than before.
+/// The look counts a request as entered, and then finds that it has ended since the look began.
 #[test]
 fn gauge_is_added_up_again_after_a_request_has_ended_in_the_middle_of_a_look() {
     let node = node();

@@ -1,4 +1,4 @@
-//! A thread that evicts or removes a resource is stopped before it takes the name out of the map.
+//! Tests of a thread that evicts or removes a resource, and is stopped before it takes the name out of the map.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::time::{ManualClock, Timestamp};
 
 type Model = Arc<Registry<ManualClock>>;
 
-/// With room for one resource, which is listed and has one pass.
+/// Creates a registry with room for one resource, which is listed and has one pass.
 fn registry() -> Model {
     let config = RegistryConfig::default().max_resources(1);
     let registry = Arc::new(Registry::with_clock(config, ManualClock::new(Timestamp::MIN)));
@@ -19,7 +19,8 @@ fn registry() -> Model {
     registry
 }
 
-/// Stops a thread whose `act` has made the resource go, and tries to find it and to list it anew.
+/// Stops a thread in `act` when the resource is gone and its name is still in the map. Another thread then does not
+/// find the resource, and lists the name anew.
 fn list_beside(act: impl FnOnce(&Model) + Send + 'static) {
     let registry = registry();
     let mut stopped = Led::start({
@@ -73,7 +74,7 @@ fn removed_resource_is_complete_after_a_look_up_has_found_it_gone() {
     });
     assert!(stopped.lead(0));
     stopped.lead_to(Point::Gone);
-    assert!(registry.get("orders").is_none(), "it is still in the map, and gone");
+    assert!(registry.get("orders").is_none(), "the name is in the map, and the resource is gone");
     stopped.finish();
     let kept = || registry.delisted().held().count();
     assert_eq!(kept(), 1);

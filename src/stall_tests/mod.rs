@@ -1,11 +1,11 @@
-//! A thread that is stopped at any point, for any time, blocks no other thread, and its own add is
+//! Tests that a thread that is stopped at any point, for any time, blocks no other thread, and that its own add is
 //! neither lost nor counted twice.
 //!
-//! Each test starts a [`Scene`] again and again, and stops a thread one [`Point`] later each time.
-//! Other threads then record and read, and every reading is compared with what was added. At the end
-//! the stopped threads go on, and each of their adds must be in its one place.
+//! Each test starts a [`Scene`] again and again, and stops a thread one [`Point`] later each time. Other threads then
+//! record and read, and every reading is compared with the adds. At the end, the stopped threads go on, and each of
+//! their adds must be in exactly one place.
 //!
-//! There are two subjects: a [`SlidingWindow`], which stands on a `MetricArray`, and a [`LeapArray`].
+//! There are two subjects: a [`SlidingWindow`], which is based on a `MetricArray`, and a [`LeapArray`].
 
 mod back_in_time;
 mod expected;
@@ -49,7 +49,7 @@ fn two_stalled_threads_block_no_other_in_an_array() {
     stop_two_at_each_two_points::<Array>();
 }
 
-/// Stops one thread at each point, and then again at each later one.
+/// Stops one thread at each point, and then again at each later point.
 fn stop_at_each_point<S: Subject>() {
     let mut points = Vec::new();
     for samples in [1, 2] {
@@ -79,7 +79,8 @@ fn stop_once<S: Subject>(scene: Scene, samples: u64, points: &mut Vec<Point>) {
     }
 }
 
-/// The second stop shows what the thread does with what the others have changed since the first.
+/// Stops a thread twice. The second stop shows how the thread handles the changes that others have made since the first
+/// stop.
 fn stop_twice<S: Subject>(scene: Scene, samples: u64, points: &mut Vec<Point>) {
     for passed in 0.. {
         for passed_then in 0.. {
@@ -114,7 +115,7 @@ fn stop_two_at_each_two_points<S: Subject>() {
     }
 }
 
-/// Stops one thread in that scene, and a second one that begins with `act` that many seconds later.
+/// Stops one thread in `scene`, and a second thread that begins with `act`, `later` seconds after the first.
 fn stop_two<S: Subject>(
     scene: Scene,
     act: Act,

@@ -15,9 +15,9 @@ pub(super) enum Scene {
     /// An add that replaces a stale bucket. In a window, the thread adopts a cell that is bound to
     /// the bucket before.
     Rotate,
-    /// The same by a thread whose own cell is bound to the bucket before.
+    /// Like `Rotate`, but the thread's own cell is bound to the bucket before.
     Next,
-    /// The same, and a second abandoned cell is there to be retired.
+    /// Like `Rotate`, but a second abandoned cell is there to be retired.
     Orphan,
     /// An add that recycles a wrap which another thread is still adding up.
     Refused,
@@ -42,7 +42,7 @@ impl Scene {
             Self::First | Self::Rotate | Self::Orphan | Self::Refused | Self::Join | Self::Late => {
                 Act::Add
             }
-            Self::Next | Self::IncompleteAdd => Act::AddNext,
+            Self::Next | Self::IncompleteAdd => Act::AddAfterPrevious,
             Self::Again => Act::AddAgain,
             Self::Sum => Act::Sum,
             Self::Values => Act::Values,
@@ -51,11 +51,11 @@ impl Scene {
     }
 }
 
-/// Prints the points at which threads were stopped if the test fails.
+/// A world and its stopped threads. If the test fails, this prints the points at which the threads were stopped.
 pub(super) struct Stage<S> {
     scene: Scene,
     pub(super) world: World<S>,
-    /// The last one is the one that is led.
+    /// The stopped threads, of which the last one is led.
     stopped: Vec<Stopped>,
     /// The points at which threads were stopped while others went on.
     pub(super) points: Vec<Point>,
@@ -81,8 +81,8 @@ impl<S: Subject> Stage<S> {
         stage
     }
 
-    /// A reader finds a retired wrap in the list. A rotator reclaims it and takes it, to recycle it
-    /// for another bucket. Then the reader pins it, and is about to add it up.
+    /// Stops a reader and a rotator. The reader finds a retired wrap in the list. The rotator reclaims the wrap and
+    /// takes it, to recycle it for another bucket. Then the reader pins the wrap, and is about to add it up.
     fn refused(mut self) -> Self {
         self.begin(Act::Ledger, 0);
         self.stopped[0].lead_to(Point::PendingFound);
@@ -93,25 +93,25 @@ impl<S: Subject> Stage<S> {
         self
     }
 
-    /// A thread seals its cell, and stops before it completes the first step of the publication.
+    /// Starts a thread that seals its cell, and stops it before it completes the first step of the publication.
     fn leave_incomplete(&mut self) {
         self.world.expected.advance();
         self.begin(Act::Add, 0);
         self.stopped[0].lead_to(Point::Published);
     }
 
-    /// Starts one more thread, at a second that lies so far behind the newest one.
+    /// Starts another thread, at the second that is `behind` seconds before the newest one.
     pub(super) fn begin(&mut self, act: Act, behind: u64) {
         let second = self.world.expected.now - behind;
         self.stopped.push(Stopped::begin(&self.world, act, second));
     }
 
-    /// Leads the last thread past so many points; `false` if it ended before.
+    /// Leads the last thread past that number of points. Returns `false` if the thread ended before.
     pub(super) fn lead(&mut self, points: usize) -> bool {
         self.stopped.last_mut().is_some_and(|last| last.lead(points))
     }
 
-    /// Other threads record and read while these are stopped.
+    /// Lets other threads record and read while these are stopped.
     pub(super) fn others_go_on(&mut self, progress: Progress) {
         self.points.extend(self.stopped.iter().filter_map(Stopped::point));
         self.world.go_on(progress);

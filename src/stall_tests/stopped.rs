@@ -13,35 +13,35 @@ use crate::sync::stall::Point;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Add,
-    /// An add after the thread has touched the same bucket.
+    /// An add after the thread has made the same bucket current.
     AddAgain,
-    /// An add after the thread has touched the bucket before.
-    AddNext,
+    /// An add after the thread has made the bucket before current.
+    AddAfterPrevious,
     Sum,
     Values,
     Ledger,
 }
 
 impl Act {
-    /// Those of a second thread.
+    /// The acts of a second thread.
     pub(super) const ALL: [Self; 5] =
         [Self::Add, Self::AddAgain, Self::Sum, Self::Values, Self::Ledger];
 
     pub(super) const fn adds(self) -> bool {
-        matches!(self, Self::Add | Self::AddAgain | Self::AddNext)
+        matches!(self, Self::Add | Self::AddAgain | Self::AddAfterPrevious)
     }
 
     fn prepare(self, subject: &impl Subject, second: u64) {
         match self {
             Self::AddAgain => subject.rotate(second),
-            Self::AddNext => subject.rotate(second - 1),
+            Self::AddAfterPrevious => subject.rotate(second - 1),
             Self::Add | Self::Sum | Self::Values | Self::Ledger => {}
         }
     }
 
     fn on(self, subject: &impl Subject, second: u64) -> Outcome {
         match self {
-            Self::Add | Self::AddAgain | Self::AddNext => {
+            Self::Add | Self::AddAgain | Self::AddAfterPrevious => {
                 subject.add(second, MARK);
                 Outcome::Added
             }
@@ -60,14 +60,14 @@ enum Outcome {
 
 pub(super) struct Stopped {
     thread: Led<Outcome>,
-    /// What others had recorded, and how much of it was in the window, when the thread began.
+    /// The sum of the adds of the others when the thread began, and the part of it that was in the window.
     recorded: u64,
     in_window: u64,
-    /// What others have added since to the thread's second or before it.
+    /// The sum of the adds of the others since then, to the thread's second or before it.
     beside: u64,
-    /// The thread's second had left the window before the thread began.
+    /// Whether the thread's second had left the window before the thread began.
     is_late: bool,
-    /// How many points the thread had come to when others left its second behind.
+    /// The number of points that the thread had reached when the others left its second behind.
     left_behind: Option<usize>,
 }
 
@@ -98,7 +98,7 @@ impl Stopped {
         }
     }
 
-    /// Leads the thread past so many points; `false` if it ended before.
+    /// Leads the thread past that number of points. Returns `false` if the thread ended before.
     pub(super) fn lead(&mut self, points: usize) -> bool {
         self.thread.lead(points)
     }
@@ -107,7 +107,7 @@ impl Stopped {
         self.thread.lead_to(point);
     }
 
-    /// The point at which the thread is.
+    /// Returns the point at which the thread is.
     pub(super) fn point(&self) -> Option<Point> {
         self.thread.trace.last().copied()
     }
@@ -119,16 +119,16 @@ impl Stopped {
         }
     }
 
-    /// Lets the thread end, and checks its reading; returns the place of its add. The add of the
-    /// stopped thread that has ended before is in the place `before`.
+    /// Lets the thread end, checks its reading, and returns the place of its add. `before` is the place of the add of
+    /// the stopped thread that ended last before this one.
     pub(super) fn finish<S: Subject>(
         self,
         recorded_by_now: u64,
         before: Option<Part>,
     ) -> Option<Part> {
-        // No more than was ever in that window, even if its buckets were recycled.
+        // At most the counts that were ever in that window, even if its buckets were recycled.
         let in_window = 0..=self.in_window + self.beside;
-        // All adds of before the thread began, each of them once. Later seconds may be counted.
+        // All adds from before the thread began, each of them once. Adds in later seconds may be counted.
         let recorded_before = self.recorded..=self.recorded + self.beside;
         let (outcome, trace) = self.thread.finish();
         match outcome {
@@ -139,10 +139,10 @@ impl Stopped {
                     |point| trace.iter().position(|&it| it == point).map(|at| at >= left_behind);
                 return Some(match came_after(S::PLACED) {
                     Some(true) => Part::Late,
-                    // It has adopted a cell that is bound to the bucket. By then, only a thread that
-                    // was stopped as well can have bound it.
+                    // The thread has adopted a cell that is bound to the bucket. By then, only the other stopped thread
+                    // can have bound it.
                     None if came_after(Point::CellTaken) == Some(true) => before.unwrap(),
-                    // It had a cell that was bound to the bucket.
+                    // The thread had a cell that was bound to the bucket.
                     Some(false) | None => Part::Expired,
                 });
             }

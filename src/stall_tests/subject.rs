@@ -21,13 +21,13 @@ pub(super) trait Subject: Send + Sync + 'static {
     /// The scenes in which a second thread is stopped as well.
     const SCENES_OF_TWO: &'static [Scene];
 
-    /// The points that none of its operations passes.
+    /// The points that no operation of the subject passes.
     const NOT_PASSED: &'static [Point];
 
-    /// From this point on, it is decided in which bucket an add is counted, or that it is late.
+    /// The point from which on it is decided in which bucket an add is counted, or that the add is late.
     const PLACED: Point;
 
-    /// An empty subject with that many buckets of a second.
+    /// Creates an empty subject with `samples` buckets of a second.
     fn new(samples: u64) -> Self;
 
     fn add(&self, second: u64, count: u64);
@@ -37,7 +37,7 @@ pub(super) trait Subject: Send + Sync + 'static {
 
     fn sum(&self, second: u64) -> u64;
 
-    /// The sum over the buckets of the window, each of which is read by itself.
+    /// Returns the sum over the buckets of the window, each of which is read by itself.
     fn values(&self, second: u64) -> u64;
 
     fn ledger(&self, second: u64) -> Ledger<u64>;
@@ -46,11 +46,11 @@ pub(super) trait Subject: Send + Sync + 'static {
         self.ledger(0).recorded()
     }
 
-    /// How many blocks of memory there are, of those that are freed only with the subject.
+    /// Returns the number of memory blocks that are freed only with the subject.
     fn made(&self) -> u64;
 
-    /// Asserts that each block is in its one place, and that there are few, while no thread uses the
-    /// subject.
+    /// Asserts that each block is in exactly one place, and that there are few blocks. No thread may use the subject
+    /// during the call.
     fn assert_kept(&self, samples: u64);
 }
 
@@ -81,8 +81,8 @@ impl Subject for SlidingWindow<ManualClock> {
     const SCENES_OF_TWO: &'static [Scene] =
         &[Scene::First, Scene::Orphan, Scene::Again, Scene::Sum, Scene::Values, Scene::Ledger];
 
-    /// The points of an array. `FreeCellSeen` is not among them: the windows of earlier scenes have
-    /// given their cells back to the slab.
+    /// The points of an array, of a registry and of the gauge. `FreeCellSeen` is not among them: the windows of earlier
+    /// scenes have given their cells back to the slab.
     const NOT_PASSED: &'static [Point] = &[
         Point::Gone,
         Point::EndNoted,
@@ -159,9 +159,9 @@ impl Subject for SlidingWindow<ManualClock> {
             u64::from(rows) <= samples + u64::from(descriptors),
             "{rows} rows, {descriptors} descriptors"
         );
-        // A thread that publishes has one descriptor, and one is current.
+        // A thread that publishes has one descriptor, and one descriptor is current.
         assert!(descriptors <= THREADS + 1, "{descriptors} descriptors");
-        // A thread has its own cell, and perhaps one that it retires.
+        // A thread has its own cell, and perhaps a cell that it retires.
         assert!(places <= 2 * THREADS, "{places} cells");
     }
 }
@@ -197,7 +197,7 @@ impl Subject for LeapArray<Sum> {
     const SCENES_OF_TWO: &'static [Scene] =
         &[Scene::First, Scene::Rotate, Scene::Again, Scene::Sum, Scene::Values, Scene::Ledger];
 
-    /// The points of thread cells and of a window's history.
+    /// The points of thread cells, of a window's history, of a registry and of the gauge.
     const NOT_PASSED: &'static [Point] = &[
         Point::Gone,
         Point::EndNoted,

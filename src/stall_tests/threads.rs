@@ -1,4 +1,4 @@
-//! Watched threads: a thread that is blocked fails the test, and does not hang it.
+//! Watched threads: a thread that is blocked fails the test instead of hanging it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::sync::stall::{Leash, Point};
 
-/// Far more than any machine needs for a millisecond's work.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time after which a thread counts as blocked: far more than any machine needs for a millisecond's work.
+const BLOCKED_AFTER: Duration = Duration::from_secs(60);
 
 pub(super) struct Watched<R> {
     what: &'static str,
@@ -22,7 +22,7 @@ pub(super) fn watched<R: Send + 'static>(
 ) -> Watched<R> {
     let (sender, result) = channel();
     let thread = thread::spawn(move || {
-        // Refused only where the test has failed already.
+        // Fails only if the test has failed already.
         let _ = sender.send(act());
     });
     Watched { what, result, thread }
@@ -31,7 +31,7 @@ pub(super) fn watched<R: Send + 'static>(
 impl<R> Watched<R> {
     pub(super) fn result(self) -> R {
         let what = self.what;
-        let result = match self.result.recv_timeout(PATIENCE) {
+        let result = match self.result.recv_timeout(BLOCKED_AFTER) {
             Ok(result) => result,
             Err(RecvTimeoutError::Timeout) => panic!("{what} is blocked"),
             Err(RecvTimeoutError::Disconnected) => panic!("{what} failed: see above"),
@@ -47,12 +47,12 @@ pub(super) struct Led<R> {
     thread: Watched<R>,
     reached: Receiver<Point>,
     go: Sender<usize>,
-    /// The points that the thread has come to.
+    /// The points that the thread has reached.
     pub(super) trace: Vec<Point>,
 }
 
 impl<R: Send + 'static> Led<R> {
-    /// `act` is led from where it puts the leash on.
+    /// Starts a thread. It is led from the point at which `act` puts the leash on.
     pub(super) fn start(act: impl FnOnce(Leash) -> R + Send + 'static) -> Self {
         let ((reached_sender, reached), (go, go_receiver)) = (channel(), channel());
         let leash = Leash::new(reached_sender, go_receiver);
@@ -60,33 +60,34 @@ impl<R: Send + 'static> Led<R> {
         Self { thread, reached, go, trace: Vec::new() }
     }
 
-    /// Leads the thread past so many points, to stop at the next; `false` if it ended before.
+    /// Leads the thread past that number of points, to stop at the next point. Returns `false` if the thread ended
+    /// before.
     pub(super) fn lead(&mut self, points: usize) -> bool {
-        // Refused by a thread that has ended.
+        // Fails if the thread has ended.
         let _ = self.go.send(points);
-        (0..=points).all(|_| self.comes_on())
+        (0..=points).all(|_| self.reaches_next_point())
     }
 
-    /// Leads the thread to that point, which it must pass.
+    /// Leads the thread to that point. Panics if the thread ends without it.
     pub(super) fn lead_to(&mut self, point: Point) {
         while self.trace.last() != Some(&point) {
             assert!(self.lead(0), "never came to {point:?}: {:?}", self.trace);
         }
     }
 
-    fn comes_on(&mut self) -> bool {
-        match self.reached.recv_timeout(PATIENCE) {
+    fn reaches_next_point(&mut self) -> bool {
+        match self.reached.recv_timeout(BLOCKED_AFTER) {
             Ok(point) => self.trace.push(point),
             Err(RecvTimeoutError::Disconnected) => return false,
-            Err(RecvTimeoutError::Timeout) => panic!("blocked beyond {:?}", self.trace),
+            Err(RecvTimeoutError::Timeout) => panic!("blocked after {:?}", self.trace),
         }
         true
     }
 
-    /// Lets the thread run to its end; returns its result and all points that it came to.
+    /// Lets the thread run to its end. Returns its result and all points that it has reached.
     pub(super) fn finish(mut self) -> (R, Vec<Point>) {
         let _ = self.go.send(usize::MAX);
-        while self.comes_on() {}
+        while self.reaches_next_point() {}
         (self.thread.result(), self.trace)
     }
 }

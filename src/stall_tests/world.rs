@@ -15,38 +15,39 @@ use super::threads::{Watched, watched};
 pub(super) enum Progress {
     /// Two threads record in the newest bucket, and one reads.
     Same,
-    /// They record through several laps, from the newest bucket on.
+    /// Two threads record through several laps, from the newest bucket on, and one reads. Then one thread records and
+    /// reads alone.
     Laps,
-    /// One thread does, and reads.
+    /// One thread records and reads alone, through several laps.
     LapsAlone,
 }
 
-/// How many threads use the subject at once: two that are stopped, and two recorders. A third one
+/// The number of threads that record in the subject at once: two stopped threads, and two recorders. Another thread
 /// reads.
 pub(super) const THREADS: u32 = 4;
 
-/// For how many laps one thread goes on alone, and how many seconds longer: by the middle of it, a
-/// window has a row for each slot and for each of two descriptors.
+/// The number of laps for which one thread goes on alone, and the number of seconds that it goes on after them. Halfway
+/// through, a window has a row for each slot and for each of two descriptors.
 const LAPS: u64 = 4;
 const LONGER: u64 = 2;
 
-/// For how many laps all go on together, at a pace that depends on the machine.
+/// The number of laps for which all threads go on together, at a pace that depends on the machine.
 const LAPS_TOGETHER: u64 = 2;
 
-/// How often each of two recorders adds in each second.
+/// The number of times that each of two recorders adds in each second.
 const TIMES: u64 = 2;
 
-/// What each add counts in the second in which a thread is stopped, and before it.
+/// The count of each add in the second in which a thread is stopped, and before it.
 const BEFORE: u64 = 1;
 
-/// What each add counts later: more than all adds before, so that a sum tells both apart.
+/// The count of each later add: more than all adds before, so that a sum tells both apart.
 pub(super) const AFTER: u64 = 1_000;
 
-/// How much the two recorders add to the second in which they begin.
+/// The sum of the adds of the two recorders to the second in which they begin.
 const BESIDE: u64 = 2 * TIMES * BEFORE;
 
 impl Progress {
-    /// How much others add to the second in which they begin.
+    /// Returns the sum of the adds of others to the second in which they begin.
     pub(super) const fn beside(self) -> u64 {
         match self {
             Self::Same | Self::Laps => BESIDE,
@@ -61,19 +62,19 @@ pub(super) struct World<S> {
 }
 
 impl<S: Subject> World<S> {
-    /// A subject in which nothing was recorded.
+    /// Creates a world with a subject in which nothing was recorded.
     pub(super) fn empty(samples: u64) -> Self {
         Self { subject: Arc::new(S::new(samples)), expected: Expected::new(samples) }
     }
 
-    /// A subject that has wrapped around several times.
+    /// Creates a world with a subject that has wrapped around several times.
     pub(super) fn filled(samples: u64) -> Self {
         let mut world = Self::empty(samples);
         world.one_goes_on(BEFORE);
         world
     }
 
-    /// Two threads record at once in the newest second, and end. So their cells are two.
+    /// Lets two threads record at once in the newest second, and end. So they leave two abandoned cells.
     pub(super) fn abandon_two_cells(&mut self) {
         self.one("a recorder beside another one", |subject, expected| {
             let second = expected.now;
@@ -99,8 +100,8 @@ impl<S: Subject> World<S> {
         }
     }
 
-    /// Runs `act` on a watched thread, to its end. In a window, the thread's cell is abandoned then,
-    /// and the next thread adopts or retires it.
+    /// Runs `act` on a watched thread, to its end. In a window, the thread then abandons its cell, and the next thread
+    /// adopts or retires it.
     fn one(&mut self, what: &'static str, act: impl FnOnce(&S, &mut Expected) + Send + 'static) {
         let (subject, mut expected) = (Arc::clone(&self.subject), self.expected);
         let one = watched(what, move || {
@@ -110,7 +111,7 @@ impl<S: Subject> World<S> {
         self.expected = one.result();
     }
 
-    /// Two threads record, each at its own pace, and one reads beside them.
+    /// Lets two threads record, each at its own pace, while a third thread reads.
     fn all_go_on(&mut self, last: u64) {
         let seconds = self.expected.now..=last;
         let recorders = [(); 2].map(|()| {
@@ -126,12 +127,12 @@ impl<S: Subject> World<S> {
         let added: u64 = recorders.into_iter().map(Watched::result).sum();
         done.store(true, Ordering::Release);
         reader.result();
-        // How much of it is in the window is not known, unless all was added in one second.
+        // The part of it that is in the window is unknown, unless all was added in one second.
         self.expected.now = last;
         self.expected.record(added);
     }
 
-    /// One thread records, second by second. Each reading is exact, and memory is recycled.
+    /// Lets one thread record, second by second. Asserts that each reading is exact, and that memory is recycled.
     fn one_goes_on(&mut self, count: u64) {
         self.one("a recorder alone", move |subject, expected| {
             let seconds = LAPS * expected.samples + LONGER;
@@ -140,7 +141,7 @@ impl<S: Subject> World<S> {
                 expected.advance();
                 expected.record(count);
                 subject.add(expected.now, count);
-                // From then on, all that is in the window was added by this thread.
+                // From here on, this thread has added all counts that are in the window.
                 if second + 1 >= expected.samples {
                     expected.audit(subject);
                 }
@@ -152,15 +153,15 @@ impl<S: Subject> World<S> {
         });
     }
 
-    /// Checks, after all stopped threads have ended, that each of their adds is in its place and in no
-    /// other, and that all memory is where it belongs.
+    /// Checks, after all stopped threads have ended, that each of their adds is in its place and in no other, and that
+    /// all memory is in its place.
     pub(super) fn end(&mut self, adds: Vec<Part>) {
         self.one("a reader at the end", move |subject, expected| {
             let ledger = subject.ledger(expected.now);
             let placed = [Part::InWindow, Part::Expired, Part::Late]
                 .map(|place| adds.iter().filter(|&&other| other == place).count() as u64);
             let found = [ledger.in_window, ledger.expired, ledger.late];
-            assert_eq!(found.map(|part| split(part).0), placed, "in their places: {ledger}");
+            assert_eq!(found.map(|part| split(part).0), placed, "marks in their places: {ledger}");
             expected.audit(subject);
         });
         self.go_on(Progress::LapsAlone);
@@ -169,14 +170,14 @@ impl<S: Subject> World<S> {
             subject.rotate(expected.now);
             expected.audit(subject);
             let left = expected.now - expected.samples;
-            assert_eq!(subject.sum(left), 0, "its buckets have left the window");
+            assert_eq!(subject.sum(left), 0, "the buckets of that window are gone");
         });
-        // By a thread of its own: the one before has abandoned its cell by now.
+        // On another thread: the thread before has abandoned its cell by now.
         self.one("a reader at rest", |subject, expected| subject.assert_kept(expected.samples));
     }
 }
 
-/// Records in those seconds, and returns how much.
+/// Records in those seconds, and returns the sum of the adds.
 fn record(subject: &impl Subject, seconds: RangeInclusive<u64>) -> u64 {
     let first = *seconds.start();
     let mut added = 0;

@@ -1,4 +1,4 @@
-//! Yielding to a thread that does the same work, for a bounded time.
+//! A bounded backoff, for a thread that waits for another thread to do the same work.
 
 /// A bounded number of yields.
 #[cfg(not(loom))]
@@ -21,8 +21,8 @@ impl Backoff {
     }
 }
 
-/// No yields at all: in a model, the lock holder has always stalled. At a yield, loom would run the lock holder to its end,
-/// and so never explore what happens without the lock.
+/// A backoff without yields: in a model, the lock holder always counts as stalled. At a yield, loom would run the lock
+/// holder to its end, and would never explore an execution that proceeds without the lock.
 #[cfg(loom)]
 #[derive(Debug)]
 pub(crate) struct Backoff;
@@ -33,7 +33,7 @@ impl Backoff {
         Self
     }
 
-    #[expect(clippy::unused_self, reason = "the real one counts")]
+    #[expect(clippy::unused_self, reason = "outside of loom, it counts the yields")]
     pub(crate) fn snooze(&mut self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 //! The only place that names the standard library's atomics, `arc-swap`, `papaya` or `loom`.
 //!
-//! Under `cfg(loom)` every atomic, every `Arc`, the slot and the map are the model checker's, so that the
+//! Under `cfg(loom)`, the atomics and `Arc` are loom's, and stand-ins made of them replace the slot and the map. So the
 //! models in `loom-tests` run the crate's own code.
 
 mod backoff;

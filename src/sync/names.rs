@@ -1,4 +1,4 @@
-//! Which value has a name: the one type that holds `papaya`.
+//! A map from names to values: the only type that uses `papaya`.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use papaya::HashMap;
 
 use super::{Arc, Name};
 
-/// A map from names to values that is read without a lock, while others insert and remove.
+/// A map from names to values, in which threads look up without a lock while others insert and remove.
 ///
 /// # Orderings
 ///
-/// An insertion releases and a look-up acquires: a thread that finds a value sees it made. If a look-up finds nothing, it
-/// only follows that no insertion happened before it.
+/// An insertion releases and a look-up acquires: a thread that finds a value sees it made. A look-up that finds nothing
+/// only shows that no insertion of the name happened before it, or that the name was removed.
 pub(crate) struct Names<V>(HashMap<Name, Arc<V>>);
 
 impl<V> Names<V> {
@@ -19,28 +19,28 @@ impl<V> Names<V> {
         Self(HashMap::new())
     }
 
-    /// The result of `look` on the value of that name, if there is one.
+    /// Calls `look` with the value of that name, and returns the result; `None` if the name has no value.
     #[inline]
     pub(crate) fn with<R>(&self, name: &str, look: impl FnOnce(&Arc<V>) -> R) -> Option<R> {
         self.0.pin().get(name).map(look)
     }
 
-    /// Inserts the value, unless the name has one.
+    /// Inserts the value, unless the name has a value. Returns whether it was inserted.
     pub(crate) fn insert(&self, name: &Name, value: Arc<V>) -> bool {
         self.0.pin().try_insert(Name::clone(name), value).is_ok()
     }
 
-    /// Removes the name if it has this very value, and returns whether it had.
+    /// Removes the name if its value is `value`, by identity. Returns whether it was removed.
     pub(crate) fn remove(&self, name: &str, value: &Arc<V>) -> bool {
         let is_it = |_: &Name, found: &Arc<V>| Arc::ptr_eq(found, value);
         matches!(self.0.pin().remove_if(name, is_it), Ok(Some(_)))
     }
 
-    /// Visits each value that is present during the whole call exactly once, and perhaps values that are inserted or removed
-    /// during the call.
+    /// Visits each value that is present during the whole call exactly once, and perhaps values that are inserted or
+    /// removed during the call.
     pub(crate) fn for_each(&self, look: impl FnMut(&Arc<V>)) {
-        // Over one table, the newest one at the beginning of the call. An entry keeps its place in this table even when it is
-        // copied into a larger one.
+        // Iterates over one table, the newest at the start of the call. An entry keeps its place in that table even
+        // when it is copied into a larger one.
         self.0.pin().values().for_each(look);
     }
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn name_has_one_value_and_only_this_very_value_is_removed() {
+    fn name_has_one_value_and_only_that_value_is_removed() {
         let names = Names::new();
         let name = Name::from("a");
         let [one, equal] = [(); 2].map(|()| Arc::new(1));
@@ -66,6 +66,6 @@ mod tests {
         assert!(!names.remove("a", &equal), "equal, but not the same");
         assert!(names.remove("a", &one) && !names.remove("a", &one));
         assert!(names.with("a", |_| ()).is_none());
-        names.for_each(|_| panic!("it is empty"));
+        names.for_each(|_| panic!("the map is empty"));
     }
 }

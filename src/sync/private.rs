@@ -1,4 +1,4 @@
-//! Words of memory that goes from thread to thread, and that one thread at a time uses.
+//! Words that one thread at a time uses, in memory that passes from thread to thread.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -6,8 +6,8 @@ pub(crate) use crossbeam_utils::atomic::AtomicCell;
 
 macro_rules! private {
     ($name:ident, $atomic:ident, $value:ty) => {
-        /// A word that one thread at a time reads and writes. It is atomic only to be shareable without
-        /// unsafe code, and orders nothing: a model need not see it.
+        /// A word that one thread at a time reads and writes. It is atomic only so that it can be shared without unsafe
+        /// code. It orders nothing, so a model need not see it.
         #[derive(Debug)]
         pub(crate) struct $name($atomic);
 

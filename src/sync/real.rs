@@ -1,4 +1,4 @@
-//! The real thing: the standard library's atomics, and the one type that holds `arc-swap`.
+//! The implementation outside of loom: the standard library's atomics, and the only type that uses `arc-swap`.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ pub(crate) use once_cell::race::OnceRef;
 
 use super::stall::{self, Point};
 
-/// The value, if the caller has the only reference to it. Of several threads that give up their references at once, one
-/// gets it.
+/// Returns the value if the caller has the last reference to it. If several threads give up their references at once,
+/// one of them gets the value.
 pub(crate) fn into_inner<T>(value: Arc<T>) -> Option<T> {
     Arc::into_inner(value)
 }
@@ -23,31 +23,31 @@ pub(crate) fn into_inner<T>(value: Arc<T>) -> Option<T> {
 /// The name of a resource or a context.
 pub(crate) type Name = Arc<str>;
 
-/// A number that was never returned before.
+/// Returns a number that was never returned before.
 pub(crate) fn unique() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A word of a cell that a model need not see.
+/// Creates a word of a cell that a model need not see.
 pub(crate) const fn word_beside(value: i64) -> AtomicI64 {
     AtomicI64::new(value)
 }
 
-/// A word of a published block.
+/// A word of a row or of a descriptor.
 pub(crate) type Payload = AtomicU64;
 
-/// One that a model need not see.
+/// Creates a word of a row or of a descriptor that a model need not see.
 pub(crate) const fn payload(value: u64) -> Payload {
     Payload::new(value)
 }
 
-/// One that a model sees.
+/// Creates a word of a row or of a descriptor that a model sees.
 pub(crate) const fn seen_payload(value: u64) -> Payload {
     Payload::new(value)
 }
 
-/// A static of the process.
+/// Defines a static of the process.
 macro_rules! process_static {
     (static $name:ident: $type:ty = $init:expr;) => {
         static $name: $type = $init;
@@ -55,7 +55,7 @@ macro_rules! process_static {
 }
 pub(crate) use process_static;
 
-/// An array of [`RacyOnce`]s in which nothing is made.
+/// Creates an array of empty [`RacyOnce`]s.
 macro_rules! lazy_array {
     ($len:expr) => {
         [const { RacyOnce::new() }; $len]
@@ -63,22 +63,22 @@ macro_rules! lazy_array {
 }
 pub(crate) use lazy_array;
 
-/// The number of values of a pool that are made together. Few, since a window that was used once has that many.
+/// The number of values of a pool that are made together. It is small, since a window that was used once has that many.
 pub(crate) const CHUNK_LEN: u32 = 4;
 
 /// The number of cells in the first chunk of the slab.
 pub(crate) const SLAB_CHUNK_LEN: u32 = 64;
 
-/// How many sets a thread's cache of cells has.
+/// The number of sets of a thread cache.
 pub(crate) const THREAD_CACHE_SETS: usize = 512;
 
 /// An atomically swapped `Option<Arc<T>>`.
 ///
 /// # Orderings
 ///
-/// A load acquires and a swap releases: a thread that sees a value sees everything that was written before it was put into
-/// the slot. `arc-swap` needs this for the value itself, as the description of its internals says. Its documentation
-/// promises a `SeqCst` read-modify-write for both operations.
+/// A load acquires and a swap releases: a thread that sees a value sees everything that was written before it was put
+/// into the slot. `arc-swap` needs this for the value itself, as the description of its internals says. Its
+/// documentation promises a `SeqCst` read-modify-write for both operations.
 pub(crate) struct Slot<T>(ArcSwapOption<T>);
 
 impl<T> Slot<T> {
@@ -91,8 +91,8 @@ impl<T> Slot<T> {
         Held(self.0.load())
     }
 
-    /// Puts `new` into the slot if it still has the very value that was `observed`, and returns that value; otherwise returns
-    /// `new`.
+    /// Puts `new` into the slot if the slot still has the very value that was `observed`, and returns that value;
+    /// otherwise returns `new`.
     ///
     /// There is no ABA: while `observed` is alive, its address belongs to no other value.
     pub(crate) fn compare_and_swap(
@@ -106,7 +106,7 @@ impl<T> Slot<T> {
 }
 
 /// A value that is made when it is first needed. Threads that need it at the same time do not wait for each other: each
-/// makes a value, and all use the one that was first in its place.
+/// makes a value, and all use the value that was published first.
 #[derive(Debug)]
 pub(crate) struct RacyOnce<T>(OnceBox<T>);
 
@@ -129,7 +129,7 @@ impl<T> RacyOnce<T> {
     }
 }
 
-/// The value of a slot when it was loaded, kept alive.
+/// The value that a load of a slot has returned, kept alive.
 pub(crate) struct Held<T>(Guard<Option<Arc<T>>>);
 
 impl<T> Held<T> {
@@ -138,7 +138,7 @@ impl<T> Held<T> {
         self.0.as_deref()
     }
 
-    /// Whether both are the same thing, not merely equal.
+    /// Whether both are the same value, by address, or both are empty.
     pub(crate) fn same(&self, other: &Self) -> bool {
         self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
     }
@@ -161,12 +161,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn swap_is_against_the_very_thing_that_was_observed() {
+    fn swap_is_against_the_observed_value() {
         let slot = Slot::empty();
         let empty = slot.load();
         assert_eq!(slot.compare_and_swap(&empty, Arc::new(1)), Ok(None));
         let refused = slot.compare_and_swap(&empty, Arc::new(2));
-        assert_eq!(refused, Err(Arc::new(2)), "not empty any more");
+        assert_eq!(refused, Err(Arc::new(2)), "no longer empty");
         let one = slot.load();
         assert_eq!(one.get(), Some(&1));
         assert_eq!(slot.compare_and_swap(&one, Arc::new(1)), Ok(Some(Arc::new(1))));

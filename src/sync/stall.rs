@@ -1,6 +1,6 @@
 //! Points at which a test can stop a thread. Outside of the crate's own tests, they compile to nothing.
 
-/// Defines the points, and for the tests a list of all of them.
+/// Defines the points and, for the tests, a list of them all.
 macro_rules! points {
     ($($(#[$attribute:meta])* $point:ident,)*) => {
         /// A point in the middle of an operation, whose state other threads can observe.
@@ -17,7 +17,7 @@ macro_rules! points {
 }
 
 points! {
-    /// A value that is made once was made, and is not in its place yet.
+    /// The value of a `RacyOnce` is made, and not published yet.
     Made,
     /// An index was read from a slot, and its wrap is not pinned yet.
     IndexRead,
@@ -27,7 +27,7 @@ points! {
     Rotating,
     /// The retired list was read, and not edited yet.
     ListRead,
-    /// A wrap has left its slot, or has no start any more, and its pin count is not checked yet.
+    /// A wrap has left its slot, or no longer has a start, and its pin count is not checked yet.
     Unplaced,
     /// The edited list is not swapped in yet.
     ListEdited,
@@ -35,42 +35,42 @@ points! {
     ListSwapped,
     /// No thread has pinned the wrap that is about to be recycled.
     Unpinned,
-    /// It is not live, and not empty yet.
+    /// The wrap is not live, and not empty yet.
     NotLive,
-    /// It is empty, and has no start yet.
+    /// The wrap is empty, and has no start yet.
     Emptied,
-    /// It has its start, and is not live yet.
+    /// The wrap has its start, and is not live yet.
     Started,
-    /// The wrap was not used, and is not back on the list yet.
+    /// A wrap that was taken out of the list is not used, and not back in the list yet.
     RecycleRefused,
-    /// A new index was taken, and there is no wrap of it yet.
+    /// A new index was taken, and its wrap is not made yet.
     IndexTaken,
     /// A fresh wrap is ready, and not in its slot yet.
     Fresh,
     /// The slot was swapped, and the wrap that was replaced is not marked yet.
     Swapped,
-    /// Another thread was first, and the fresh wrap is not back on the list yet.
+    /// Another thread has swapped the slot first, and the fresh wrap is not back in the list yet.
     SwapLost,
-    /// A test has found the bucket of an array, and added nothing to it. The test itself stops here.
+    /// A test has looked up the bucket of an array, and has not added to it yet. The test itself comes to this point.
     #[cfg(all(test, not(loom)))]
     BucketFound,
     /// An owned counter was read, and not written yet.
     CounterRead,
-    /// The thread has a cell, which is not in its cache yet.
+    /// The thread owns a cell that is not in its thread cache yet.
     CellTaken,
     /// A cell was seen to be abandoned, and is not adopted yet.
     AbandonedSeen,
-    /// An abandoned cell was adopted, to be retired.
+    /// An abandoned cell was adopted by a sweep, and is not retired yet.
     Adopted,
     /// The top of the slab's free cells was read, and not taken yet.
     FreeCellSeen,
-    /// The thread's cell is sealed, and not bound to a bucket again.
+    /// The thread's cell is sealed or was not bound, and is not bound to the new bucket yet.
     Unbound,
-    /// The cell's counters are zero, and its state does not say that it is bound.
+    /// The cell's counters are zero, and its state does not say yet that it is bound.
     CellZeroed,
-    /// The cell is bound, and nothing was added to it.
+    /// The cell is bound, and the thread has not added to it yet.
     Bound,
-    /// A cell was found to be idle, and is not out of the mask yet.
+    /// A member of a mask was found idle, and is not removed from the mask yet.
     IdleSeen,
     /// The top of the free descriptors was read, and not taken yet.
     FreeDescriptorSeen,
@@ -78,23 +78,23 @@ points! {
     HeadRead,
     /// A row and a descriptor are filled, and not published yet.
     Filled,
-    /// They are published, and no step is completed.
+    /// The row and the descriptor are published, and no step is completed yet.
     Published,
-    /// A head was seen whose steps are not completed.
+    /// A head was found whose steps are not completed, and the thread has not read the steps yet.
     IncompleteSeen,
-    /// The steps of a publication are known, and this thread has done none.
+    /// The steps of a publication are known, and this thread has not taken any yet.
     StepsRead,
     /// The row is in its slot, and the cell not sealed yet.
     SlotChanged,
     /// The cell is sealed, and the head not complete yet.
     CellSealed,
-    /// A reader has the head, and has added nothing up.
+    /// A reader has read the head, and has not added anything up yet.
     MomentTaken,
-    /// A reader that goes back in time has visited a slot, and not the next one.
+    /// A reader that goes back in time has visited a slot, and has not visited the next one yet.
     SlotVisited,
-    /// A read without a pin has seen the start that it looks for, and no counter yet.
+    /// A reader without a pin has found the start that it looks for, and has read no counter yet.
     StartSeen,
-    /// A reader has added up, and has not validated it yet.
+    /// A reader has added up the counts, and has not validated the read yet.
     Counted,
     /// The wraps in all slots are pinned, and the retired list is not read yet.
     SlotsPinned,
@@ -102,17 +102,17 @@ points! {
     PendingFound,
     /// The pending wrap is pinned, and its start is not compared yet.
     PendingPinned,
-    /// Its start is the one in the list, and its counts are not added up yet.
+    /// The start of the pending wrap is the start in the list, and its counts are not added up yet.
     PendingValidated,
-    /// A resource is gone, and its name is still in the map.
+    /// A resource is gone, and its name is not removed from the map yet.
     Gone,
-    /// A request that ends elsewhere than it entered is noted, and its end is not counted yet.
+    /// The end of a request that entered in another cell is noted, and not counted yet.
     EndNoted,
-    /// A thread has found that it has to look at the gauge, and has not looked yet.
+    /// A thread has found that it has to look at the gauge, and has not looked at it yet.
     GaugeDue,
 }
 
-/// Here a thread may be stopped.
+/// Does nothing: in this build, no test stops a thread.
 #[cfg(not(all(test, not(loom))))]
 #[inline(always)]
 pub(crate) const fn at(_: Point) {}
@@ -131,12 +131,13 @@ mod leash {
         static LEASH: RefCell<Option<Leash>> = const { RefCell::new(None) };
     }
 
-    /// The thread's end of what leads it from point to point.
+    /// The thread's ends of the channels by which a test leads it from point to point.
     #[derive(Debug)]
     pub(crate) struct Leash {
-        /// Where it is.
+        /// Sends each point that the thread comes to.
         reached: Sender<Point>,
-        /// How many points it may pass, to stop at the next; or, hung up, all that there are.
+        /// Receives the number of points to pass before the next stop. Once the test has dropped its end, the thread no
+        /// longer stops.
         go: Receiver<usize>,
         left: usize,
     }
@@ -146,7 +147,7 @@ mod leash {
             Self { reached, go, left: 0 }
         }
 
-        /// The calling thread is led from here on.
+        /// Puts the calling thread on this leash, and waits for the number of points that it may pass.
         pub(crate) fn put_on(self) {
             LEASH.set(self.wait());
         }
@@ -165,9 +166,9 @@ mod leash {
         }
     }
 
-    /// Stops if that is how far the thread is led.
+    /// Reports the point if the thread is led, and waits if it has no more points to pass.
     pub(crate) fn at(point: Point) {
-        // A thread that is ending is not led any more.
+        // A thread that is ending is no longer led.
         let _ = LEASH.try_with(|leash| {
             let mut leash = leash.borrow_mut();
             *leash = leash.take().and_then(|leash| leash.come_to(point));

@@ -11,7 +11,7 @@ pub(crate) struct Divisor {
 }
 
 impl Divisor {
-    /// The divisor of that value, which must not be zero.
+    /// Creates a divisor with that value, which must not be zero.
     pub(crate) const fn new(value: u64) -> Self {
         Self { value, reciprocal: u64::MAX / value }
     }
@@ -21,17 +21,17 @@ impl Divisor {
         self.value
     }
 
-    /// The quotient and the remainder of `dividend`.
+    /// Returns the quotient and the remainder of `dividend`.
     #[inline]
     pub(crate) const fn divide(self, dividend: u64) -> (u64, u64) {
-        // The reciprocal is at most 1 below 2⁶⁴ / value. So the estimate is below dividend / value by less than 1 before it
-        // is rounded down: it is the quotient, or one less.
+        // The reciprocal is at most 1 below 2⁶⁴ / value. So the estimate is below dividend / value by less than 1
+        // before it is rounded down: it is the quotient, or one less.
         let estimate = ((dividend as u128 * self.reciprocal as u128) >> 64) as u64;
         let rest = dividend - estimate * self.value;
         if rest >= self.value { (estimate + 1, rest - self.value) } else { (estimate, rest) }
     }
 
-    /// The same for a dividend of 128 bits; as fast if it fits into 64.
+    /// Divides a dividend of 128 bits. If it fits into 64 bits, this is as fast as [`divide`](Self::divide).
     #[inline]
     pub(crate) fn divide_wide(self, dividend: u128) -> (u128, u64) {
         match u64::try_from(dividend) {
@@ -52,7 +52,7 @@ impl Divisor {
 }
 
 impl fmt::Debug for Divisor {
-    /// The value alone, from which the reciprocal follows.
+    /// Formats the value alone, from which the reciprocal follows.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
     }
@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_the_division(dividend in number(), value in number(), multiple in any::<bool>()) {
+        fn product_equals_the_division(dividend in number(), value in number(), multiple in any::<bool>()) {
             let value = value.max(1);
             // At a multiple and beside it, an estimate may be off by one.
             let dividend = if multiple { dividend - dividend % value } else { dividend };
@@ -89,7 +89,7 @@ mod tests {
         }
 
         #[test]
-        fn is_the_wide_division(dividend in number(), factor in number(), value in number()) {
+        fn product_equals_the_wide_division(dividend in number(), factor in number(), value in number()) {
             let (value, dividend) = (value.max(1), u128::from(dividend) * u128::from(factor));
             let (quotient, remainder) = Divisor::new(value).divide_wide(dividend);
             let expected = (dividend / u128::from(value), dividend % u128::from(value));

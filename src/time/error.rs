@@ -18,7 +18,7 @@ pub enum ConfigError {
     TooManySamples {
         /// The sample count that was asked for.
         sample_count: usize,
-        /// The largest sample count there is.
+        /// The largest valid sample count.
         max: usize,
     },
     /// The interval is zero: the window covers no time.
@@ -30,7 +30,7 @@ pub enum ConfigError {
     IntervalTooLong {
         /// The interval that was asked for.
         interval: Duration,
-        /// The longest interval there is.
+        /// The longest valid interval.
         max: Duration,
     },
     /// A bucket would be shorter than two nanoseconds.
@@ -77,7 +77,8 @@ impl fmt::Display for ConfigError {
 
 impl Error for ConfigError {}
 
-/// The error of [`SlidingWindow::view`](crate::SlidingWindow::view): the geometry of the view does not fit that of the array.
+/// The error of [`SlidingWindow::view`](crate::SlidingWindow::view): the geometry of the view does not fit the geometry
+/// of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ViewError {

@@ -14,7 +14,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration
     u64::deserialize(from).map(Duration::from_nanos)
 }
 
-/// The same for an `Option<Duration>`.
+/// The same functions for an `Option<Duration>`.
 pub(crate) mod option {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, saturating_nanos};
 

@@ -14,37 +14,39 @@ pub(crate) struct Span {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Up to the end of the bucket of this time, however long that is: nothing was recorded after it.
+    /// Up to the end of the bucket that contains this time, whatever its length: nothing was recorded after that
+    /// bucket.
     Now(u64),
     /// Up to this time: a bucket that ends later is not included.
     Whole(u64),
 }
 
 impl Span {
-    /// From the start of a bucket up to the end of the bucket of `now`.
+    /// Returns the span from `start`, the start of a bucket, up to the end of the bucket of `now`.
     pub(crate) const fn until_now(start: Timestamp, now: Timestamp) -> Self {
         Self { first: start.as_nanos(), end: End::Now(now.as_nanos()) }
     }
 
-    /// The start of the span.
+    /// Returns the start of the span.
     pub(crate) const fn start(&self) -> Timestamp {
         Timestamp::from_nanos(self.first)
     }
 
-    /// `nanos` nanoseconds from `start` on, cut at the end of time.
+    /// Returns the span of `nanos` nanoseconds from `start` on, cut at the end of time.
     pub(crate) const fn of(start: Timestamp, nanos: u64) -> Self {
         let first = start.as_nanos();
         Self { first, end: End::Whole(first.saturating_add(nanos - 1)) }
     }
 
-    /// The buckets of a geometry that lie within the span. A bucket that begins earlier is left out: its counts cannot be
-    /// told apart by time.
+    /// Returns the buckets of a geometry that are within the span; `None` if there are none. A bucket that begins
+    /// earlier is left out: its counts cannot be split by time.
     pub(crate) fn buckets(&self, config: &WindowConfig) -> Option<RangeInclusive<u64>> {
         let len = config.bucket_nanos();
         let first = self.first.div_ceil(len);
         let last = match self.end {
             End::Now(now) => now / len,
-            // A bucket is included only if its last nanosecond is, except for the last bucket of all, which the end of time cuts.
+            // A bucket is included only if its last nanosecond is, except for the last bucket of all, which the end of
+            // time cuts short.
             End::Whole(end) => match end.checked_add(1) {
                 Some(after) => (after / len).checked_sub(1)?,
                 None => end / len,
@@ -87,7 +89,7 @@ mod tests {
         assert_eq!(last.buckets(&config(500)), Some(19..=20));
         assert_eq!(last.buckets(&config(1_000)), Some(10..=10));
         assert_eq!(last.buckets(&config(2_000)), Some(5..=5));
-        assert_eq!(last.buckets(&config(4_000)), None, "it began at 8 s");
+        assert_eq!(last.buckets(&config(4_000)), None, "the bucket began at 8 s");
         // More buckets than the ring has, as after a long time without records.
         assert_eq!(Span::until_now(t(0), t(600_000)).buckets(&config(1_000)), Some(0..=600));
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// A point in time: whole nanoseconds since the Unix epoch, on a monotonic timeline.
 ///
-/// A newtype, so that a unit cannot be mistaken. It spans the years 1970 to 2554; arithmetic
-/// saturates at both ends instead of wrapping or panicking.
+/// A newtype, so that units cannot be confused. It spans the years 1970 to 2554; arithmetic saturates at both ends
+/// instead of wrapping or panicking.
 ///
 /// ```
 /// use leaparray::Timestamp;
@@ -28,77 +28,77 @@ impl Timestamp {
     /// The last representable instant, `u64::MAX` ns.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The instant `nanos` nanoseconds after the Unix epoch.
+    /// Returns the instant `nanos` nanoseconds after the Unix epoch.
     #[must_use]
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// The instant `micros` microseconds after the Unix epoch, at most [`Timestamp::MAX`].
+    /// Returns the instant `micros` microseconds after the Unix epoch, at most [`Timestamp::MAX`].
     #[must_use]
     #[inline]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros.saturating_mul(1_000))
     }
 
-    /// The instant `millis` milliseconds after the Unix epoch, at most [`Timestamp::MAX`].
+    /// Returns the instant `millis` milliseconds after the Unix epoch, at most [`Timestamp::MAX`].
     #[must_use]
     #[inline]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// The instant `secs` seconds after the Unix epoch, at most [`Timestamp::MAX`].
+    /// Returns the instant `secs` seconds after the Unix epoch, at most [`Timestamp::MAX`].
     #[must_use]
     #[inline]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// Nanoseconds since the Unix epoch.
+    /// Returns the nanoseconds since the Unix epoch.
     #[must_use]
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole microseconds since the Unix epoch, rounded down.
+    /// Returns the whole microseconds since the Unix epoch, rounded down.
     #[must_use]
     #[inline]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Whole milliseconds since the Unix epoch, rounded down.
+    /// Returns the whole milliseconds since the Unix epoch, rounded down.
     #[must_use]
     #[inline]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// Whole seconds since the Unix epoch, rounded down.
+    /// Returns the whole seconds since the Unix epoch, rounded down.
     #[must_use]
     #[inline]
     pub const fn as_secs(self) -> u64 {
         self.0 / 1_000_000_000
     }
 
-    /// The instant `span` later, at most [`Timestamp::MAX`].
+    /// Returns the instant `span` later, at most [`Timestamp::MAX`].
     #[must_use]
     #[inline]
     pub const fn saturating_add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(saturating_nanos(span)))
     }
 
-    /// The instant `span` earlier, at least [`Timestamp::MIN`].
+    /// Returns the instant `span` earlier, at least [`Timestamp::MIN`].
     #[must_use]
     #[inline]
     pub const fn saturating_sub(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(saturating_nanos(span)))
     }
 
-    /// The time that passed from `earlier` to `self`; zero if `earlier` is the later one.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later than `self`.
     #[must_use]
     #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
@@ -107,13 +107,13 @@ impl Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// Seconds since the Unix epoch with nine decimals: `1540629334.619000000`.
+    /// Formats the time as seconds since the Unix epoch, with nine decimals: `1540629334.619000000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:09}", self.as_secs(), self.0 % 1_000_000_000)
     }
 }
 
-/// A span in nanoseconds, cut at `u64::MAX` (584 years).
+/// Returns a span in nanoseconds, cut at `u64::MAX` (584 years).
 #[inline]
 pub(crate) const fn saturating_nanos(span: Duration) -> u64 {
     span.as_secs().saturating_mul(1_000_000_000).saturating_add(span.subsec_nanos() as u64)

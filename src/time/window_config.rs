@@ -8,16 +8,15 @@ use super::divisor::Divisor;
 use super::error::{ConfigError, ViewError};
 use super::timestamp::Timestamp;
 
-/// The shortest bucket. With buckets of one nanosecond, a bucket would start at every time; the array needs a time at which
-/// no bucket starts.
+/// The length of the shortest bucket. With buckets of one nanosecond, a bucket would start at every time, but the array
+/// needs a time at which no bucket starts.
 const MIN_BUCKET_NANOS: u64 = 2;
 
 /// The geometry of a window: the number of its buckets, and their total length.
 ///
-/// It is validated when it is made, so no function can be passed an invalid one. With L the
-/// [bucket length](Self::bucket_len) and N the [sample count](Self::sample_count), the time `t`
-/// falls into the bucket number `k(t) = floor(t / L)`, which starts at `k · L` and is in slot
-/// `k mod N`. A read at `now` covers exactly the buckets `k(now) − N + 1 ..= k(now)`.
+/// It is validated when it is created, so every value is valid. With L the [bucket length](Self::bucket_len) and N the
+/// [sample count](Self::sample_count), the time `t` falls into the bucket number `k(t) = floor(t / L)`, which starts at
+/// `k · L` and is in slot `k mod N`. A read at `now` covers exactly the buckets `k(now) − N + 1 ..= k(now)`.
 ///
 /// ```
 /// use leaparray::{Timestamp, WindowConfig};
@@ -38,18 +37,18 @@ pub struct WindowConfig {
 }
 
 impl WindowConfig {
-    /// The largest [sample count](Self::sample_count), 2²⁰. The slots of an empty window then take some ten megabytes.
+    /// The largest [sample count](Self::sample_count), 2²⁰. The slots of an empty window then take about ten megabytes.
     pub const MAX_SAMPLE_COUNT: usize = 1 << 20;
 
     /// The longest [interval](Self::interval), `u64::MAX` nanoseconds.
     pub const MAX_INTERVAL: Duration = Duration::from_nanos(u64::MAX);
 
-    /// A window of `sample_count` buckets that together span `interval`.
+    /// Creates a window of `sample_count` buckets that together span `interval`.
     ///
     /// # Errors
     ///
-    /// A [`ConfigError`] if either is zero or too large, if a bucket would be shorter than two
-    /// nanoseconds, or if the interval does not divide into buckets of whole nanoseconds.
+    /// Returns a [`ConfigError`] if either is zero or too large, if a bucket would be shorter than two nanoseconds, or
+    /// if the interval does not divide into buckets of whole nanoseconds.
     ///
     /// ```
     /// use leaparray::{ConfigError, WindowConfig};
@@ -89,44 +88,44 @@ impl WindowConfig {
         Ok(Self { samples: Divisor::new(sample_count as u64), bucket })
     }
 
-    /// The number of buckets, N: 1 to [`Self::MAX_SAMPLE_COUNT`].
+    /// Returns the number of buckets, N: 1 to [`Self::MAX_SAMPLE_COUNT`].
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "it was a usize")]
     pub const fn sample_count(&self) -> usize {
         self.samples.value() as usize
     }
 
-    /// The length of the window, N · L.
+    /// Returns the length of the window, N · L.
     #[must_use]
     pub const fn interval(&self) -> Duration {
         Duration::from_nanos(self.bucket.value() * self.samples.value())
     }
 
-    /// The length of a bucket, L: at least two nanoseconds.
+    /// Returns the length of a bucket, L: at least two nanoseconds.
     #[must_use]
     pub const fn bucket_len(&self) -> Duration {
         Duration::from_nanos(self.bucket.value())
     }
 
-    /// The absolute number of the bucket that `now` falls into, `k(now) = floor(now / L)`.
+    /// Returns the absolute number of the bucket that `now` falls into, `k(now) = floor(now / L)`.
     #[must_use]
     pub const fn bucket_number(&self, now: Timestamp) -> u64 {
         self.bucket.divide(now.as_nanos()).0
     }
 
-    /// The start of the bucket that `now` falls into, `k(now) · L`.
+    /// Returns the start of the bucket that `now` falls into, `k(now) · L`.
     #[must_use]
     pub const fn bucket_start(&self, now: Timestamp) -> Timestamp {
         self.start_of(self.bucket_number(now))
     }
 
-    /// The ring's slot for the bucket that `now` falls into, `k(now) mod N`.
+    /// Returns the ring's slot for the bucket that `now` falls into, `k(now) mod N`.
     #[must_use]
     pub const fn slot(&self, now: Timestamp) -> usize {
         self.slot_of(self.bucket_number(now))
     }
 
-    /// The number of the bucket that `now` falls into, and the nanoseconds from its start to `now`.
+    /// Returns the number of the bucket that `now` falls into, and the nanoseconds from its start to `now`.
     #[inline]
     pub(crate) const fn bucket_and_age(&self, now: Timestamp) -> (u64, u64) {
         self.bucket.divide(now.as_nanos())
@@ -137,7 +136,8 @@ impl WindowConfig {
         self.bucket.value()
     }
 
-    /// The start of the bucket of that number. The number is that of some timestamp, so the product does not overflow.
+    /// Returns the start of the bucket with that number. The number is the bucket number of some timestamp, so the
+    /// product does not overflow.
     pub(crate) const fn start_of(&self, number: u64) -> Timestamp {
         Timestamp::from_nanos(number * self.bucket.value())
     }
@@ -147,12 +147,13 @@ impl WindowConfig {
         self.samples.divide(number).1 as usize
     }
 
-    /// The buckets that a read at `now` covers, from number 0 on at the earliest.
+    /// Returns the numbers of the buckets that a read at `now` covers. They begin at 0 at the earliest.
     pub(crate) const fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
         run(self.bucket_number(now), self.samples.value())
     }
 
-    /// The number of buckets of `array` in one bucket of this window, if it can be a view over that array.
+    /// Returns the number of buckets of `array` in one bucket of this window, or an error if this window cannot be a
+    /// view of that array.
     pub(crate) const fn buckets_per_sample(&self, array: &Self) -> Result<u64, ViewError> {
         if !self.bucket.value().is_multiple_of(array.bucket.value()) {
             let (view, array) = (self.bucket_len(), array.bucket_len());
@@ -166,13 +167,13 @@ impl WindowConfig {
     }
 }
 
-/// The `len` bucket numbers that end with `last`, from 0 on at the earliest.
+/// Returns the `len` bucket numbers that end with `last`, or fewer if they would begin before 0.
 pub(crate) const fn run(last: u64, len: u64) -> RangeInclusive<u64> {
     last.saturating_sub(len - 1)..=last
 }
 
 impl fmt::Display for WindowConfig {
-    /// The number and the length of the buckets: `2 × 500ms`.
+    /// Formats the number and the length of the buckets: `2 × 500ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} × {:?}", self.sample_count(), self.bucket_len())
     }

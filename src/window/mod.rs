@@ -1,4 +1,4 @@
-//! The sliding window: an array of counts, a clock, and the geometry of reads.
+//! The sliding window: a metric array, a clock, and the geometry of reads.
 
 mod read;
 mod record;
@@ -12,11 +12,11 @@ use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig, sat
 
 /// The metrics of one resource over the last second, or over any other interval.
 ///
-/// Recording and reading are lock-free and take `&self`, from any thread. Every operation has a
-/// form that takes `now`, by the suffix `_at`; the form without it reads the clock once.
+/// Recording and reading are lock-free and take `&self`, so any thread can do both. Each operation that needs the time
+/// has two forms: the form with the suffix `_at` takes `now`, and the form without the suffix reads the clock once.
 ///
-/// A window is a handle: clones, and [views](Self::view) of another length, record into and read
-/// from the same array. Sentinel calls it `ArrayMetric`, and a view `SlidingWindowMetric`.
+/// A window is a handle. Its clones, and its [views](Self::view) of another length, record into and read from the same
+/// array. In Sentinel, `ArrayMetric` corresponds to a window, and `SlidingWindowMetric` to a view.
 ///
 /// ```
 /// use leaparray::{MetricEvent, SlidingWindow, WindowConfig};
@@ -30,34 +30,36 @@ use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig, sat
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
 ///
-/// # How exact it is
+/// # Accuracy
 ///
-/// Every add is in exactly one place: in the window, [expired or late](Self::ledger). At `now`, a window of n buckets
-/// covers exactly the buckets `k(now) − n + 1 ..= k(now)`. The newest one is still filling, so the window covers between
-/// (n − 1)/n of the interval and all of it. At a steady rate, a sum is between (n − 1)/n of the events of an interval and
-/// all of them. More buckets make the difference smaller.
+/// Each add is counted exactly once: in the window, as expired, or as late (see [`ledger`](Self::ledger)). At `now`, a
+/// window of n buckets covers exactly the buckets `k(now) − n + 1 ..= k(now)`, where `k(t)` is the
+/// [number](WindowConfig::bucket_number) of the bucket of the time t. The newest bucket is still filling, so the window
+/// covers between (n − 1)/n of the interval and all of it. At a steady rate, a sum is between (n − 1)/n of the events
+/// of an interval and all of them. More buckets make the difference smaller.
 #[derive(Clone, Debug)]
 pub struct SlidingWindow<C = MonotonicClock> {
     array: Arc<MetricArray>,
     clock: C,
-    /// The geometry of reads: that of the array, unless this is a view.
+    /// The geometry of reads. Equal to the geometry of the array, unless this is a view.
     config: WindowConfig,
     /// The number of buckets of the array in one bucket of this window.
     buckets_per_sample: u64,
     /// The number of buckets of the array that this window covers.
     array_len: usize,
-    /// A read less than this many nanoseconds after the start of the newest bucket may be
-    /// [steady](MetricArray::steady_sums): the length of a bucket, or 0 for a view of fewer buckets.
+    /// A read less than this number of nanoseconds after the start of the newest bucket may be
+    /// [steady](MetricArray::steady_sums). It is the length of a bucket, or 0 for a view that covers fewer buckets than
+    /// the array.
     steady_within: u64,
     interval_secs: f64,
     /// The start of the array's bucket in which the window was made.
     made: Timestamp,
-    /// The age, in nanoseconds, from which on the window has existed for a whole interval.
+    /// The age, in nanoseconds, from which the window has existed for a whole interval.
     whole_at: u64,
 }
 
 impl SlidingWindow {
-    /// A window over a new array, with a [`MonotonicClock`] of its own.
+    /// Creates a window over a new array, with its own [`MonotonicClock`].
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
@@ -65,7 +67,7 @@ impl SlidingWindow {
 }
 
 impl<C: Clock> SlidingWindow<C> {
-    /// A window over a new array that reads `clock`.
+    /// Creates a window over a new array. The window reads `clock`.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -87,7 +89,7 @@ impl<C: Clock> SlidingWindow<C> {
         Self::made_at(config, clock, made)
     }
 
-    /// The same, as if it had been made at that time.
+    /// Creates a window as if it had been made at the time `made`.
     pub(crate) fn made_at(config: WindowConfig, clock: C, made: Timestamp) -> Self {
         let made = config.bucket_start(made);
         let array = Arc::new(MetricArray::new(config));
@@ -104,21 +106,22 @@ impl<C: Clock> SlidingWindow<C> {
         }
     }
 
-    /// The age at which a window of that interval over that array has existed for the whole interval: when the last bucket
-    /// begins.
+    /// Returns the age, in nanoseconds, from which a window of the geometry `config` over `array` has existed for its
+    /// whole interval: the age at which the last bucket of the interval begins.
     fn whole_at(config: &WindowConfig, array: &WindowConfig) -> u64 {
         saturating_nanos(config.interval().saturating_sub(array.bucket_len()))
     }
 
-    /// A window of another length over the same array. Both windows read what either records.
+    /// Returns a window of another length over the same array. Each of the two windows reads what the other one
+    /// records.
     ///
-    /// The window of a view ends with the current bucket of the array, so it moves with every bucket of the array. The
-    /// buckets of the view are counted back from there.
+    /// The view ends with the current bucket of the array, so it moves with every bucket of the array. The buckets of
+    /// the view are counted back from there.
     ///
     /// # Errors
     ///
-    /// A [`ViewError`] unless the view's interval divides the array's and its bucket length is a
-    /// multiple of the array's.
+    /// Returns a [`ViewError`] unless the view's interval divides the array's interval, and the view's bucket length is
+    /// a multiple of the array's bucket length.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -128,9 +131,9 @@ impl<C: Clock> SlidingWindow<C> {
     /// let long = WindowConfig::new(120, Duration::from_secs(60))?;
     /// let long = SlidingWindow::with_clock(long, clock.clone());
     /// let short = long.view(WindowConfig::new(2, Duration::from_secs(1))?)?;
-    /// minute.add(MetricEvent::Pass, 5);
+    /// long.add(MetricEvent::Pass, 5);
     /// clock.advance(Duration::from_secs(30));
-    /// second.add(MetricEvent::Pass, 1);
+    /// short.add(MetricEvent::Pass, 1);
     /// assert_eq!(long.sum(MetricEvent::Pass), 6);
     /// assert_eq!(short.sum(MetricEvent::Pass), 1);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -140,7 +143,7 @@ impl<C: Clock> SlidingWindow<C> {
         C: Clone,
     {
         let buckets_per_sample = config.buckets_per_sample(self.array.config())?;
-        // Does not overflow: it divides the sample count of the array.
+        // Does not overflow: the product divides the sample count of the array.
         let array_len = config.sample_count() * usize::try_from(buckets_per_sample).unwrap_or(1);
         let interval_secs = config.interval().as_secs_f64();
         let whole_at = Self::whole_at(&config, self.array.config());
@@ -151,18 +154,18 @@ impl<C: Clock> SlidingWindow<C> {
         Ok(Self { interval_secs, whole_at, ..read })
     }
 
-    /// The start of the bucket in which the window was made.
+    /// Returns the start of the bucket in which the window was made.
     pub(crate) const fn made(&self) -> Timestamp {
         self.made
     }
 
-    /// The geometry that this window reads.
+    /// Returns the geometry of this window: its interval, and the buckets into which reads divide it.
     #[must_use]
     pub const fn config(&self) -> &WindowConfig {
         &self.config
     }
 
-    /// The clock that this window reads.
+    /// Returns the clock that this window reads.
     #[must_use]
     pub const fn clock(&self) -> &C {
         &self.clock
@@ -170,7 +173,7 @@ impl<C: Clock> SlidingWindow<C> {
 }
 
 impl<C> SlidingWindow<C> {
-    /// The array that this window records into and reads from.
+    /// Returns the array that this window records into and reads from.
     #[inline]
     pub(crate) fn array(&self) -> &MetricArray {
         &self.array

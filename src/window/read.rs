@@ -1,4 +1,4 @@
-//! Readings of a window.
+//! Reads of a window.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -15,19 +15,19 @@ use crate::time::{Clock, Span, Timestamp, run};
 pub struct BucketTotals {
     /// The start of the bucket.
     pub start: Timestamp,
-    /// Its totals.
+    /// The totals of the bucket.
     pub totals: MetricTotals,
 }
 
 impl<C: Clock> SlidingWindow<C> {
-    /// The sum of `event` over the window now.
+    /// Returns the sum of `event` over the window now; see [`sum_at`](Self::sum_at).
     #[inline]
     pub fn sum(&self, event: MetricEvent) -> u64 {
         self.sum_at(self.clock.now(), event)
     }
 
-    /// The sum of `event` over the window at `now`: for [`MetricEvent::Rt`] in nanoseconds. It
-    /// saturates at `u64::MAX`.
+    /// Returns the sum of `event` over the window at `now`. The sum of [`MetricEvent::Rt`] is in nanoseconds. Sums
+    /// saturate at `u64::MAX`.
     #[inline]
     pub fn sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
         match event {
@@ -36,16 +36,17 @@ impl<C: Clock> SlidingWindow<C> {
         }
     }
 
-    /// The rate of `event` per second over the window now.
+    /// Returns the rate of `event` per second over the window now; see [`qps_at`](Self::qps_at).
     #[inline]
     pub fn qps(&self, event: MetricEvent) -> f64 {
         self.qps_at(self.clock.now(), event)
     }
 
-    /// The rate of `event` per second over the window at `now`.
+    /// Returns the rate of `event` per second over the window at `now`.
     ///
-    /// The divisor is the interval. If the window is younger, it is the time from the start of the bucket in which the
-    /// window was made to the end of the current one. So the rate of a new window is not too low, to within a bucket.
+    /// The rate is the sum divided by the interval. If the window is younger than its interval, the divisor is the time
+    /// from the start of the bucket in which the window was made to the end of the current bucket. So the rate of a new
+    /// window does not rise slowly from zero: the divisor exceeds the age of the window by less than two buckets.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -66,14 +67,14 @@ impl<C: Clock> SlidingWindow<C> {
         per_second(self.sum_at(now, event), self.observed_secs(now))
     }
 
-    /// The rate of `event` per second over the bucket before the current one; `None` if the array is
-    /// too short to keep it.
+    /// Returns the rate of `event` per second over the last complete bucket; `None` if the array is too short to keep
+    /// that bucket.
     pub fn previous_qps(&self, event: MetricEvent) -> Option<f64> {
         self.previous_qps_at(self.clock.now(), event)
     }
 
-    /// The rate of `event` per second over the bucket before the one of `now`, the last complete one; `None` if the array is
-    /// too short to keep it, as an array of one bucket is.
+    /// Returns the rate of `event` per second over the bucket before the bucket of `now`, which is the last complete
+    /// bucket; `None` if the array is too short to keep that bucket, as an array of a single bucket is.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -95,75 +96,78 @@ impl<C: Clock> SlidingWindow<C> {
         Some(per_second(sum, self.config.bucket_len().as_secs_f64()))
     }
 
-    /// The largest sum of `event` in any one bucket of the window now.
+    /// Returns the largest sum of `event` in any one bucket of the window now.
     pub fn max_of_single_bucket(&self, event: MetricEvent) -> u64 {
         self.max_of_single_bucket_at(self.clock.now(), event)
     }
 
-    /// The largest sum of `event` in any one bucket of the window at `now`.
+    /// Returns the largest sum of `event` in any one bucket of the window at `now`. The sum of [`MetricEvent::Rt`] is
+    /// in nanoseconds.
     pub fn max_of_single_bucket_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
         self.samples(now).map(|numbers| self.sum_of(numbers, event)).max().unwrap_or(0)
     }
 
-    /// The mean response time over the window now; `None` if there was none.
+    /// Returns the mean response time over the window now; `None` if there was none.
     #[inline]
     pub fn avg_rt(&self) -> Option<Duration> {
         self.avg_rt_at(self.clock.now())
     }
 
-    /// The mean response time over the window at `now`, rounded down to the nanosecond; `None` if
-    /// there was none.
+    /// Returns the mean response time over the window at `now`, rounded down to the nanosecond; `None` if there was
+    /// none.
     ///
-    /// The mean is never above the maximum. While a thread records a response time, the sum may lack it, so the mean may be
-    /// too low. If the response times of one thread in one bucket add up to more than
-    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING), the mean is a lower bound.
+    /// The mean is never above the maximum. A response time that another thread is recording may be in the number of
+    /// response times and not yet in their sum; then the mean is too low. If the response times of one thread in one
+    /// bucket add up to more than [`MetricBucket::CEILING`](crate::MetricBucket::CEILING) nanoseconds, the mean is a
+    /// lower bound.
     #[inline]
     pub fn avg_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.totals(now).avg_rt()
     }
 
-    /// The shortest response time over the window now; `None` if there was none.
+    /// Returns the shortest response time in the window now; `None` if there was none.
     pub fn min_rt(&self) -> Option<Duration> {
         self.min_rt_at(self.clock.now())
     }
 
-    /// The shortest response time over the window at `now`; `None` if there was none.
+    /// Returns the shortest response time in the window at `now`; `None` if there was none.
     pub fn min_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.totals(now).min_rt()
     }
 
-    /// The longest response time over the window now; `None` if there was none.
+    /// Returns the longest response time in the window now; `None` if there was none.
     pub fn max_rt(&self) -> Option<Duration> {
         self.max_rt_at(self.clock.now())
     }
 
-    /// The longest response time over the window at `now`; `None` if there was none.
+    /// Returns the longest response time in the window at `now`; `None` if there was none.
     pub fn max_rt_at(&self, now: Timestamp) -> Option<Duration> {
         self.totals(now).max_rt()
     }
 
-    /// The highest concurrency that was recorded in the window now; `None` if none was.
+    /// Returns the highest concurrency that was recorded in the window now; `None` if none was recorded.
     pub fn max_concurrency(&self) -> Option<u64> {
         self.max_concurrency_at(self.clock.now())
     }
 
-    /// The highest concurrency that was recorded in the window at `now`; `None` if none was.
+    /// Returns the highest concurrency that was recorded in the window at `now`; `None` if none was recorded.
     pub fn max_concurrency_at(&self, now: Timestamp) -> Option<u64> {
         self.totals(now).max_concurrency()
     }
 
-    /// The buckets of the window now, from the oldest to the newest.
+    /// Returns the buckets of the window now, from the oldest to the newest.
     pub fn buckets(&self) -> impl Iterator<Item = BucketTotals> {
         self.buckets_at(self.clock.now())
     }
 
-    /// The buckets of the window at `now`, from the oldest to the newest, including empty ones. There are fewer than the
-    /// sample count only at the beginning of time.
+    /// Returns the buckets of the window at `now`, from the oldest to the newest, including empty buckets. Their number
+    /// is the sample count, and smaller only within the first interval after [`Timestamp::MIN`].
     pub fn buckets_at(&self, now: Timestamp) -> impl Iterator<Item = BucketTotals> {
         self.buckets_conditional(now, |_| true)
     }
 
-    /// The buckets of [`buckets_at`](Self::buckets_at) whose start `predicate` accepts: Sentinel's `valuesConditional`.
+    /// Returns the buckets of [`buckets_at`](Self::buckets_at) whose start `predicate` accepts. Sentinel calls this
+    /// `valuesConditional`.
     ///
     /// The predicate is called once for each bucket, before the bucket is read.
     ///
@@ -193,20 +197,23 @@ impl<C: Clock> SlidingWindow<C> {
         })
     }
 
-    /// All counts, by whether the window covers them now.
+    /// Returns the totals of all adds, by whether they are in the window now, expired or late; see
+    /// [`ledger_at`](Self::ledger_at).
     pub fn ledger(&self) -> Ledger<MetricTotals> {
         self.ledger_at(self.clock.now())
     }
 
-    /// All counts, by whether the window at `now` covers them: recorded = in the window + expired + late.
+    /// Returns the totals of all adds, by whether they are in the window at `now`, expired or late: recorded = in the
+    /// window + expired + late.
     ///
-    /// The ledger is coherent: it has each add once. It has every add that returned before the call, and may have adds
-    /// that other threads make at the same time. From call to call, [`recorded`](Ledger::recorded) only grows.
+    /// The ledger is coherent: it counts each add once. It includes every add that returned before the call, and may
+    /// include adds that other threads make during the call. From call to call, [`recorded`](Ledger::recorded) never
+    /// decreases.
     pub fn ledger_at(&self, now: Timestamp) -> Ledger<MetricTotals> {
         self.array.ledger(&self.covered(now))
     }
 
-    /// The totals since the window was made: in the window, expired and late. They only grow.
+    /// Returns the totals since the window was made: in the window, expired and late. They never decrease.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -223,12 +230,13 @@ impl<C: Clock> SlidingWindow<C> {
         self.ledger_at(Timestamp::MIN).recorded()
     }
 
-    /// The time that this window covers at `now`.
+    /// Returns the time that this window covers at `now`.
     pub(crate) fn span(&self, now: Timestamp) -> Span {
         Span::until_now(self.array.config().start_of(*self.covered(now).start()), now)
     }
 
-    /// The bucket of this window that is `age` buckets before the one of `now`; `None` before the beginning of time.
+    /// Returns the bucket of this window that is `age` buckets before the bucket of `now`; `None` before the beginning
+    /// of time.
     pub(crate) fn sample(&self, now: Timestamp, age: u64) -> Option<Span> {
         let len = self.buckets_per_sample;
         let config = self.array.config();
@@ -237,17 +245,18 @@ impl<C: Clock> SlidingWindow<C> {
         Some(Span::of(config.start_of(first), (last - first + 1) * config.bucket_nanos()))
     }
 
-    /// The array's buckets that this window covers at `now`, cut at the beginning of time.
+    /// Returns the numbers of the array's buckets that this window covers at `now`, cut at the beginning of time.
     fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
         run(self.array.config().bucket_number(now), self.array_len as u64)
     }
 
-    /// The totals of the window at `now`.
+    /// Returns the totals of the window at `now`.
     fn totals(&self, now: Timestamp) -> MetricTotals {
         self.array.totals(self.covered(now))
     }
 
-    /// The buckets of the array in each bucket of this window, from the oldest to the newest.
+    /// Returns, for each bucket of this window, the numbers of the array's buckets in it, from the oldest to the
+    /// newest.
     fn samples(&self, now: Timestamp) -> impl Iterator<Item = RangeInclusive<u64>> {
         let len = self.buckets_per_sample;
         let newest = self.array.config().bucket_number(now);
@@ -263,7 +272,7 @@ impl<C: Clock> SlidingWindow<C> {
         }
     }
 
-    /// The sums of some events over the window at `now`, of one moment.
+    /// Returns the sums of some events over the window at `now`. All sums are of one moment.
     #[inline]
     pub(crate) fn sums_at<const K: usize>(
         &self,
@@ -284,8 +293,9 @@ impl<C: Clock> SlidingWindow<C> {
         }
     }
 
-    /// The seconds of the interval up to the end of the bucket of `now` during which this window has existed. For a `now`
-    /// before the window was made, as when recorded times are played back, the whole interval.
+    /// Returns the divisor of rates at `now`, in seconds: the part of the interval, up to the end of the bucket of
+    /// `now`, during which this window has existed. If `now` is before the window was made, as in a replay of recorded
+    /// times, it is the whole interval.
     #[inline]
     #[expect(clippy::cast_precision_loss, reason = "buckets of a window, at most 2²⁰")]
     pub(crate) fn observed_secs(&self, now: Timestamp) -> f64 {
@@ -297,7 +307,7 @@ impl<C: Clock> SlidingWindow<C> {
     }
 }
 
-/// A rate; its relative error is that of an `f64`, some 10⁻¹⁶.
+/// Returns a sum divided by a time in seconds. The relative error is about 10⁻¹⁶, the rounding error of an `f64`.
 #[inline]
 #[expect(clippy::cast_precision_loss, reason = "that is the error")]
 pub(crate) fn per_second(sum: u64, secs: f64) -> f64 {

@@ -1,4 +1,4 @@
-//! Records in a window.
+//! Recording in a window.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use crate::metric::MetricEvent;
 use crate::time::{Clock, Timestamp, saturating_nanos};
 
 impl<C: Clock> SlidingWindow<C> {
-    /// Adds `count` of `event` now.
+    /// Adds `count` to `event` now.
     ///
-    /// Any `count` is valid: the count of one thread in one bucket saturates at
-    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING). With [`MetricEvent::Rt`], `count` is one response time in
-    /// nanoseconds.
+    /// Any `count` is valid. The count of one thread in one bucket saturates at
+    /// [`MetricBucket::CEILING`](crate::MetricBucket::CEILING). With [`MetricEvent::Rt`], `count` is one response time
+    /// in nanoseconds.
     #[inline]
     pub fn add(&self, event: MetricEvent, count: u64) {
         self.add_at(self.clock.now(), event, count);
     }
 
-    /// Adds `count` of `event` at `now`.
+    /// Adds `count` to `event` in the bucket of `now`; see [`add`](Self::add) for the bounds of `count`.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -26,7 +26,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1))?);
     /// let t = Timestamp::from_millis;
     /// window.add_at(t(1_600), MetricEvent::Pass, 1);
-    /// // The window has left the bucket of 700: late.
+    /// // The slot of the bucket of 700 ms has a later bucket by now, so this add is late.
     /// window.add_at(t(700), MetricEvent::Pass, 1);
     /// let ledger = window.ledger_at(t(1_600));
     /// assert_eq!(ledger.in_window.sum(MetricEvent::Pass), 1);
@@ -44,7 +44,7 @@ impl<C: Clock> SlidingWindow<C> {
         self.record_rt_at(self.clock.now(), rt);
     }
 
-    /// Records one response time at `now`. A response time above 146 years is cut to that.
+    /// Records one response time at `now`. A response time above 2⁶² ns (146 years) is recorded as 2⁶² ns.
     #[inline]
     pub fn record_rt_at(&self, now: Timestamp, rt: Duration) {
         let nanos = saturating_nanos(rt);
@@ -81,8 +81,8 @@ impl<C: Clock> SlidingWindow<C> {
         self.record_concurrency_at(self.clock.now(), concurrency);
     }
 
-    /// Records that `concurrency` requests were in flight at `now`. [`max_concurrency`](Self::max_concurrency) is the highest
-    /// of the window.
+    /// Records that `concurrency` requests were in flight at `now`. [`max_concurrency`](Self::max_concurrency) returns
+    /// the highest number in the window.
     #[inline]
     pub fn record_concurrency_at(&self, now: Timestamp, concurrency: u64) {
         self.array().record(now, move |cell, _| cell.writer().record_concurrency(concurrency));

@@ -1,4 +1,4 @@
-//! Settings that cannot be, and what is said of them and of refusals.
+//! Invalid configurations, and the texts of errors and refusals.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ fn breaker_names_what_is_wrong_with_its_settings() {
 }
 
 #[test]
-fn refusal_says_why() {
+fn refusal_names_its_reason() {
     let reasons = [
         (Reason::LimitReached, "refused: the limit is reached"),
         (Reason::WaitTooLong, "refused: the wait would be too long"),

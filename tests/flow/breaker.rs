@@ -1,4 +1,4 @@
-//! The adaptive breaker, by a clock that is set by hand and draws that are known.
+//! The adaptive breaker, with a manual clock and known random numbers.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ const NOON: Timestamp = Timestamp::from_secs(43_200);
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Whoever can be dropped is.
+/// A random source that always draws 0, which drops each request whose drop probability is above zero.
 struct Strict;
 
 impl RandomSource for Strict {
@@ -31,17 +31,18 @@ fn breaker<R: RandomSource>(config: BreakerConfig, random: R) -> (Breaker<R>, Ma
     (AdaptiveBreaker::with_source(config, clock.clone(), random), clock)
 }
 
-/// A breaker that drops a request whenever the formula allows it.
+/// A breaker without a minimum of requests that drops each request whose drop probability is above zero, except for
+/// probes.
 fn strict() -> (Breaker<Strict>, ManualClock) {
     breaker(BreakerConfig::default().min_requests(0), Strict)
 }
 
-/// What was accepted, rejected and dropped.
+/// The numbers of requests that were accepted, rejected and dropped.
 fn counts<R: RandomSource>(breaker: &Breaker<R>) -> [u64; 3] {
     [Success, Exception, Block].map(|event| breaker.window().lifetime().sum(event))
 }
 
-/// Asks now for a request that the backend answers so at once; whether it got through.
+/// Asks for one request, which the backend accepts or rejects at once. Returns whether the request got through.
 fn ask<R: RandomSource>(breaker: &Breaker<R>, accepts: bool) -> bool {
     match breaker.try_acquire().into_result() {
         Ok((permit, wait)) => {
@@ -64,7 +65,7 @@ fn draws_are_as_likely_low_as_high() {
     }
     let seeded = low(SeededRandom::new(7));
     for low in [seeded, low(ThreadRandom)] {
-        // Further off than that is one in 10²⁰ of all draws.
+        // A number outside of this range has a probability below 10⁻²⁰.
         assert!((350..=650).contains(&low), "{low}");
     }
     let [lent, shared] = [(); 2].map(|()| Arc::new(SeededRandom::new(7)));
@@ -97,25 +98,28 @@ fn first_requests_are_never_dropped() {
         for _ in 0..=min_requests {
             assert!(ask(&breaker, false));
         }
-        assert!(ask(&breaker, false), "a probe: none that could be dropped was let through before");
+        assert!(
+            ask(&breaker, false),
+            "a probe: no request that might be dropped got through before"
+        );
         assert!(!ask(&breaker, false));
         assert_eq!(counts(&breaker), [0, min_requests + 2, 1]);
     }
 }
 
 #[test]
-fn decision_is_as_fresh_as_what_has_ended_last() {
+fn decision_reflects_the_request_that_ended_last() {
     let (breaker, _) = strict();
     let [one, two, three] =
         [(); 3].map(|()| breaker.try_acquire().into_result().expect("nothing has ended").0);
     assert!(ask(&breaker, false));
-    // Half of two. The first of all that might be dropped is a probe.
+    // The drop probability is 1 / 2. The first request that might be dropped is a probe, and the next one is dropped.
     assert!(ask(&breaker, false) && !ask(&breaker, true));
-    // One accepted of four: half of what is dropped at most goes to the 2.5 above it, of five.
+    // 1 of 4 requests is accepted: (4 − 1.5 · 1) / 5 = 0.5.
     one.accept();
     assert!((breaker.drop_probability() - 0.5).abs() < 1e-9);
     assert!(!ask(&breaker, true));
-    // Three of seven: more than one in three, and still less than two.
+    // 3 of 7 requests are accepted, still fewer than 2 in 3: (7 − 1.5 · 3) / 8 = 2.5 / 8.
     two.accept();
     three.accept();
     assert!((breaker.drop_probability() - 2.5 / 8.0).abs() < 1e-9);
@@ -123,7 +127,7 @@ fn decision_is_as_fresh_as_what_has_ended_last() {
 }
 
 #[test]
-fn as_soon_as_enough_is_accepted_nothing_is_dropped() {
+fn nothing_is_dropped_once_enough_is_accepted() {
     let (breaker, _) = strict();
     let permits =
         [(); 4].map(|()| breaker.try_acquire().into_result().expect("nothing has ended").0);
@@ -135,15 +139,15 @@ fn as_soon_as_enough_is_accepted_nothing_is_dropped() {
 }
 
 #[test]
-fn time_alone_brings_it_back() {
+fn breaker_recovers_by_time_alone() {
     let (breaker, clock) = strict();
-    // In one bucket, and so in one slice.
+    // The clock does not advance, so all of these are in one slice of one bucket.
     for _ in 0..10 {
         ask(&breaker, false);
     }
     assert!(!ask(&breaker, false));
     clock.advance(SECOND * 10);
-    // The first may be a probe, for all that one sees.
+    // The first request might be a probe. The second one gets through only if the drop probability is zero.
     let through = [(); 2].map(|()| breaker.try_acquire().map(BreakerPermit::ignore).is_admitted());
     assert_eq!(through, [true, true]);
 }
@@ -157,25 +161,25 @@ fn drops_count_as_requests_from_the_next_slice_on() {
     let [accepts, rejects, drops] = counts(&breaker);
     assert_eq!((accepts, rejects, drops), (0, 2, 98));
     clock.advance(MILLI * 9);
-    let refusal = breaker.try_acquire().refusal().expect("it drops whom it can");
-    assert_eq!(refusal.retry_at, Some(NOON.saturating_add(SECOND)), "most are dropped");
+    let refusal = breaker.try_acquire().refusal().expect("the drop probability is above zero");
+    assert_eq!(refusal.retry_at, Some(NOON.saturating_add(SECOND)), "the time of the next probe");
     assert!((breaker.drop_probability() - 101.0 / 102.0).abs() < 1e-9);
 }
 
 #[test]
-fn refusal_has_the_time_to_ask_again() {
+fn refusal_has_the_retry_time() {
     let config = BreakerConfig::default().k(1.0).unwrap().min_requests(0);
     let (breaker, clock) = breaker(config, Strict);
     assert!(ask(&breaker, true) && ask(&breaker, false));
     assert!(breaker.try_acquire().into_result().map(|(probe, _)| probe.ignore()).is_ok());
     clock.advance(MILLI);
-    let refusal = breaker.try_acquire().refusal().expect("a third");
+    let refusal = breaker.try_acquire().refusal().expect("a drop probability of 1 / 3");
     assert_eq!(refusal.reason, Reason::Failing);
     assert_eq!(refusal.retry_at, Some(NOON.saturating_add(MILLI)), "the next draw may differ");
 
     let breaker = strict().0;
     assert!(ask(&breaker, false) && ask(&breaker, false));
-    let refusal = breaker.try_acquire().refusal().expect("two thirds");
+    let refusal = breaker.try_acquire().refusal().expect("a drop probability of 2 / 3");
     assert_eq!(refusal.retry_at, Some(NOON.saturating_add(SECOND)), "the next probe");
     assert!(breaker.try_acquire_at(refusal.retry_at.unwrap()).is_admitted());
 }
@@ -201,7 +205,7 @@ fn backend_that_fails_entirely_is_probed_once_a_second() {
     assert_eq!(counts(&breaker), [0, 61, 59_940]);
 }
 
-/// Who gets through by luck has no other one probe soon after.
+/// A request that gets through by chance postpones the next probe.
 #[test]
 fn probe_comes_a_second_after_the_last_that_got_through() {
     struct Nth(std::sync::atomic::AtomicU32);
@@ -262,7 +266,7 @@ async fn owned_permit_is_accepted_on_another_task() {
     let acquire =
         || breaker.try_acquire_owned().into_result().expect("too few requests to drop one").0;
     let permit = acquire();
-    tokio::spawn(async move { permit.accept() }).await.expect("it does not panic");
+    tokio::spawn(async move { permit.accept() }).await.expect("the task does not panic");
     let permit = acquire();
     let cancelled = tokio::spawn(async move {
         std::future::pending::<()>().await;
@@ -277,11 +281,12 @@ async fn owned_permit_is_accepted_on_another_task() {
 fn time_that_stands_still() {
     let (breaker, _) = strict();
     let through = (0..10_000).filter(|_| ask(&breaker, false)).count();
-    assert_eq!(through, 2, "the first, and a probe");
+    assert_eq!(through, 2, "the first request, and a probe");
     assert_eq!(counts(&breaker), [0, 2, 9_998]);
 }
 
-/// One thread had read its clock in the last moment of a bucket.
+/// A thread reads its clock in the last nanosecond of a bucket, stalls, and reports an acceptance at that stale
+/// timestamp.
 #[test]
 fn rejection_counts_requests_that_end_in_the_bucket_before() {
     let config = BreakerConfig::default().min_requests(0).k(1.0).unwrap();
@@ -291,7 +296,7 @@ fn rejection_counts_requests_that_end_in_the_bucket_before() {
         [(); 3].map(|()| breaker.try_acquire_at(held_up).into_result().unwrap().0);
     first.reject_at(NOON);
     breaker.try_acquire_at(NOON).into_result().unwrap().0.ignore();
-    assert!(!breaker.try_acquire_at(NOON).is_admitted(), "the probe is spent");
+    assert!(!breaker.try_acquire_at(NOON).is_admitted(), "the probe is used up");
     second.accept_at(held_up);
     assert!(breaker.drop_probability_at(NOON) > 0.0);
     assert!(
@@ -300,7 +305,7 @@ fn rejection_counts_requests_that_end_in_the_bucket_before() {
     third.accept_at(NOON);
 }
 
-/// Two that ask in turn, of whom one is as late as a probe interval is long.
+/// Two threads ask in turn. The timestamp of one of them is behind by two probe intervals.
 #[test]
 fn stale_timestamp_gets_no_probe_of_its_own() {
     let config = BreakerConfig::default().min_requests(0).probe_interval(MILLI).unwrap();
@@ -321,25 +326,21 @@ fn time_that_goes_back() {
         ask(&breaker, false);
         clock.advance(MILLI * 20);
     }
-    // By less than the window: a thread may have been held up. There are probes again when time is back.
+    // Back by less than the window, as with a stale timestamp. Probes begin again once time has caught up.
     clock.set(NOON.saturating_sub(SECOND).saturating_add(MILLI * 500));
-    assert!(ask(&breaker, false), "the window is empty there");
+    assert!(ask(&breaker, false), "the window at that time is empty");
     let through = (0..300).filter(|_| {
         clock.advance(MILLI * 10);
         ask(&breaker, false)
     });
     assert!((1..=2).contains(&through.count()));
-    // By far: all there is to go by is ahead.
+    // Back by much more than the window: all earlier counts are ahead, so no request is dropped.
     clock.set(Timestamp::from_secs(1));
     let before = counts(&breaker);
     assert!((0..100).all(|_| ask(&breaker, true)));
     clock.set(NOON.saturating_add(SECOND * 2));
     assert!(!ask(&breaker, true));
-    assert_eq!(
-        counts(&breaker),
-        [before[0] + 100, before[1], before[2] + 1],
-        "and nothing is lost"
-    );
+    assert_eq!(counts(&breaker), [before[0] + 100, before[1], before[2] + 1], "no count is lost");
 }
 
 #[test]
@@ -349,10 +350,12 @@ fn both_ends_of_time() {
         clock.set(end);
         assert!(ask(&breaker, false));
         let through = (0..100).filter(|_| ask(&breaker, false)).count();
-        // Nobody can tell whether any got through at the beginning of time: as if one had.
+        // The time of the last pass is 0 at first, as if a request had got through at the beginning of time.
         assert_eq!(through, usize::from(end == Timestamp::MAX));
-        let refusal = breaker.try_acquire().refusal().expect("all have failed");
-        assert_eq!(refusal.retry_at, Some(end), "one of two, or when time has ended");
+        let refusal = breaker.try_acquire().refusal().expect("all requests have failed");
+        // At a probability of one half, the time to ask again is now. Above, it is the next probe, before which time
+        // ends.
+        assert_eq!(refusal.retry_at, Some(end), "now, or the end of time");
     }
 }
 
@@ -374,8 +377,8 @@ fn windows_of_any_size() {
     }
 }
 
-/// Ten minutes of 100 requests a second, which take 30 ms each, to a backend that is down from minute 3 to
-/// 5: how many of each second's got through.
+/// Simulates ten minutes of 100 requests a second, which take 30 ms each, while the backend is down from minute 3 to 5.
+/// Returns how many requests of each second got through.
 fn simulate(seed: u64) -> Vec<u32> {
     let (breaker, clock) = breaker(BreakerConfig::default(), SeededRandom::new(seed));
     let mut seconds = vec![0; 600];
@@ -385,7 +388,8 @@ fn simulate(seed: u64) -> Vec<u32> {
             let is_down = (18_000..30_000).contains(&tick);
             match under_way.pop_front().flatten() {
                 Some(permit) if !is_down => permit.accept(),
-                // Dropped, as by an error that is handed on.
+                // The permit of a failed request is dropped, as on an early return, which rejects. A dropped request
+                // has no permit.
                 Some(_) | None => {}
             }
         }
@@ -402,14 +406,14 @@ fn ten_minutes_with_an_outage_in_the_middle() {
     for seed in [1, 2] {
         let seconds = simulate(seed);
         let sent = |from: usize, to: usize| seconds[from..to].iter().sum::<u32>();
-        assert_eq!(sent(0, 180), 18_000, "nothing is dropped before");
-        assert!((400..800).contains(&sent(180, 190)), "in ten seconds it is known");
+        assert_eq!(sent(0, 180), 18_000, "no request is dropped before the outage");
+        assert!((400..800).contains(&sent(180, 190)), "requests are dropped within ten seconds");
         for tens in (190..300).step_by(10) {
-            // One a second at least, and as many again by luck.
+            // About one probe a second, and up to as many requests that get through by chance.
             assert!((9..=22).contains(&sent(tens, tens + 10)), "{}", sent(tens, tens + 10));
         }
-        assert!(sent(300, 310) < 60, "careful at first: {}", sent(300, 310));
-        assert!(sent(350, 360) > 900, "within a minute it is back: {}", sent(350, 360));
-        assert_eq!(sent(360, 600), 24_000, "nothing is dropped after");
+        assert!(sent(300, 310) < 60, "few requests get through at first: {}", sent(300, 310));
+        assert!(sent(350, 360) > 900, "within a minute, 9 of 10 get through: {}", sent(350, 360));
+        assert_eq!(sent(360, 600), 24_000, "no request is dropped a minute after the outage");
     }
 }

@@ -1,4 +1,4 @@
-//! What all limiters have in common.
+//! Properties that all limiters share.
 
 use std::future::ready;
 use std::pin::pin;
@@ -14,7 +14,7 @@ use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 use crate::{at, ms, rate};
 
 #[test]
-fn nothing_is_asked_for_and_nothing_refused() {
+fn request_for_no_permits_is_admitted() {
     let none = SlidingWindowLimiter::new(WindowConfig::new(2, ms(1_000)).unwrap(), 0).unwrap();
     let bucket = LeakyBucket::new(rate(1, 1_000), ms(0));
     assert!(bucket.try_acquire_at(at(5), 1).is_admitted());
@@ -25,7 +25,7 @@ fn nothing_is_asked_for_and_nothing_refused() {
 }
 
 #[test]
-fn request_for_more_than_the_limit_has_no_time_to_ask_again() {
+fn request_for_more_than_the_limit_has_no_retry_time() {
     let config = WindowConfig::new(2, ms(1_000)).unwrap();
     let refused = [
         SlidingWindowLimiter::new(config, 5).unwrap().try_acquire_at(at(70), 6),
@@ -39,7 +39,7 @@ fn request_for_more_than_the_limit_has_no_time_to_ask_again() {
     }
 }
 
-/// The highest limit and the last bucket of time share a word.
+/// The highest limit and the number of the last bucket of time fit into one word.
 #[test]
 fn at_the_end_of_time() {
     let config = WindowConfig::new(3, ms(3)).unwrap();
@@ -51,13 +51,13 @@ fn at_the_end_of_time() {
     let last = Timestamp::MAX;
     assert!(limiter.try_acquire_at(last, limit).is_admitted());
     let refusal = limiter.try_acquire_at(last, 1).refusal().unwrap();
-    assert_eq!(refusal.retry_at, None, "time ends before");
+    assert_eq!(refusal.retry_at, None, "time ends before a permit is free again");
     assert!(leaky.try_acquire_at(last, 1).is_admitted());
     assert!(!leaky.try_acquire_at(last, 1).is_admitted());
-    assert!(!token.try_acquire_at(last, 1).is_admitted(), "it would be full after the end");
+    assert!(!token.try_acquire_at(last, 1).is_admitted(), "full only after the end of time");
     assert!(warm_up.try_acquire_at(last, 3).is_admitted());
     assert!(!warm_up.try_acquire_at(last, 1).is_admitted());
-    // And back.
+    // Permits that were taken at the end of time count for a stale timestamp as well.
     for limiter in [&limiter as &dyn Limiter, &leaky, &warm_up] {
         assert!(!limiter.try_acquire_at(at(1), 1).is_admitted());
     }
@@ -74,14 +74,14 @@ fn beginning_of_time_counts() {
     assert!(matches!(leaky.try_acquire_at(at(0), 1), Decision::Wait((), _)));
 }
 
-/// Ten minutes of requests, each 1 to 2 ms after the last: how many are admitted.
+/// Asks for one permit every 1 to 2 ms for ten minutes. Returns how many requests are admitted.
 fn ten_minutes(limiter: &impl Limiter) -> u64 {
     let (begin, mut step, mut admitted) = (1_540_629_600_000_000_000_u64, 0, 0);
     let mut nanos = begin;
     while nanos < begin + 600_000_000_000 {
         admitted +=
             u64::from(limiter.try_acquire_at(Timestamp::from_nanos(nanos), 1).is_admitted());
-        // Multiples of the golden ratio are as good as random.
+        // Multiples of the golden ratio spread as evenly as random numbers.
         step += 1;
         nanos += 1_000_000 + (step * 618_033_989_u64) % 1_000_000_000 / 1_000;
     }
@@ -94,19 +94,19 @@ fn ten_minutes_of_too_many_requests() {
     let sliding = SlidingWindowLimiter::new(config, 123).unwrap();
     assert_eq!(ten_minutes(&sliding), 123 * 600);
     assert_eq!(ten_minutes(&FixedWindowLimiter::new(ms(1_000), 123).unwrap()), 123 * 600);
-    // What comes in the time, and what there was: the last may have come just before the next token.
+    // The tokens that are added in that time, and the first 50. The last token may be added after the last request.
     let token = ten_minutes(&TokenBucket::new(rate(123, 1_000), 50));
     assert!((123 * 600 + 49..=123 * 600 + 50).contains(&token), "{token}");
-    // What is due early waits, up to 100 ms, so that as many go ahead after the end.
+    // A request may wait up to 100 ms, so the requests that are due within 100 ms after the end are admitted as well.
     let leaky = ten_minutes(&LeakyBucket::new(rate(123, 1_000), ms(100)));
     assert!((123 * 600 + 11..=123 * 600 + 13).contains(&leaky), "{leaky}");
-    // Nobody waits: there is no request at the very time at which one is due.
+    // No request waits, and hardly any request comes exactly when one is due, so some time is lost before each.
     let strict = ten_minutes(&LeakyBucket::new(rate(123, 1_000), ms(0)));
     assert!((110 * 600..123 * 600).contains(&strict), "{strict}");
 }
 
 #[test]
-fn asking_again_is_worth_while_at_the_time_that_was_named() {
+fn request_is_admitted_at_the_retry_time() {
     let config = WindowConfig::new(10, ms(1_000)).unwrap();
     let clock = ManualClock::new(at(5_000));
     let limiters: [Box<dyn Limiter>; 4] = [
@@ -144,7 +144,7 @@ fn timeout_passes_before_the_wait_not_after() {
         acquire.poll(&mut Context::from_waker(Waker::noop())).map(|result| result.is_ok())
     };
     assert_eq!(with_timeout(999), Poll::Ready(false));
-    assert_eq!(clock.now(), at(5_000), "nobody slept");
+    assert_eq!(clock.now(), at(5_000), "a refused request does not sleep");
     assert_eq!(with_timeout(1_000), Poll::Ready(true));
     assert_eq!(clock.now(), at(6_000));
 }
@@ -217,7 +217,7 @@ fn permit_is_given_back_whatever_happens() {
         let _permit = limit.try_acquire_many(2);
         assert!(!limit.try_acquire_many(2).is_admitted());
         assert!(limit.try_acquire().is_admitted());
-        panic!("as a request may");
+        panic!("in the middle of a request");
     });
     assert!(panicked.is_err());
     assert_eq!(limit.in_use(), 0);

@@ -1,4 +1,4 @@
-//! Decisions on the windows, with the time given or a clock that is set by hand.
+//! The limiters, the breaker and the rolling window, with given times or a manual clock.
 
 mod bad_input;
 mod breaker;

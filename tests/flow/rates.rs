@@ -1,4 +1,4 @@
-//! Limiters that go by a rate.
+//! Limiters with a rate.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,7 +31,7 @@ proptest! {
                     Timestamp::from_nanos(retry_at.as_nanos() - 1), permits_asked).is_admitted());
                 prop_assert!(bucket.available_at(retry_at) >= permits_asked);
             }
-            // Since each that was admitted: a burst, and what came since.
+            // From any admitted request on, at most a burst and the tokens that were added since then are taken.
             let mut sum = 0;
             for &(since, count) in taken.iter().rev() {
                 sum += count;
@@ -42,7 +42,7 @@ proptest! {
     }
 }
 
-/// As many as come in ten minutes, at rates that are no whole number of nanoseconds.
+/// Takes the permits of ten minutes. At the first two rates, a permit takes no whole number of nanoseconds.
 #[test]
 fn pacing_does_not_drift() {
     for (permits, millis) in [(7, 1_000), (333, 1_000), (10_000, 60_000), (1_000, 999)] {
@@ -57,7 +57,7 @@ fn pacing_does_not_drift() {
 
 #[test]
 fn burst_is_never_above_the_capacity() {
-    // From one in four nanoseconds on, a nanosecond is not a token.
+    // At up to one permit in four nanoseconds, bursts are exact: the rounding of a time is less than a token.
     for (permits, nanos) in
         [(1, 4), (3, 13), (3, 16), (7, 50), (1_000, 999_999), (3, 1_000_000_000)]
     {
@@ -75,7 +75,8 @@ fn burst_is_never_above_the_capacity() {
             }
         }
     }
-    // Faster, it may be one less, and never more but at a nanosecond or two for each.
+    // At higher rates, a burst may be one token short. It is above the capacity only if a token takes one or two
+    // nanoseconds.
     for (permits, nanos) in [(3, 8), (2, 5), (5, 14), (3, 10)] {
         let rate = Rate::new(permits, Duration::from_nanos(nanos)).unwrap();
         let bucket = TokenBucket::new(rate, 5);
@@ -97,9 +98,9 @@ fn one_a_day() {
 #[test]
 fn several_permits_are_due_after_their_time() {
     let bucket = LeakyBucket::new(rate(10, 1_000), ms(1_000));
-    assert_eq!(bucket.try_acquire_at(at(1_000), 50), Decision::Admitted(()), "the first of all");
+    assert_eq!(bucket.try_acquire_at(at(1_000), 50), Decision::Admitted(()), "the first request");
     assert_eq!(bucket.try_acquire_at(at(1_000), 3), Decision::Wait((), ms(300)));
     let refusal = bucket.try_acquire_at(at(1_000), 8).refusal().unwrap();
     assert_eq!(refusal.retry_at, Some(at(1_100)));
-    assert_eq!(bucket.try_acquire_at(at(2_100), 8), Decision::Admitted(()), "that time is past");
+    assert_eq!(bucket.try_acquire_at(at(2_100), 8), Decision::Admitted(()), "all 8 are due");
 }

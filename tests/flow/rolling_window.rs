@@ -1,4 +1,4 @@
-//! The rolling window, against the worked example of go-zero and against a model that forgets nothing.
+//! The rolling window, compared with go-zero's worked example and with a list of all added values.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn worked_example() {
     }
     assert_eq!(sums(&window), [15, 7, 0]);
     clock.advance(LEN * 3);
-    assert_eq!(sums(&window), [0, 0, 0], "an idle lap");
+    assert_eq!(sums(&window), [0, 0, 0], "after an idle lap");
     assert_eq!(complete(&window), [0, 0]);
 }
 
@@ -132,9 +132,9 @@ fn no_value_of_many_threads_is_lost() {
 }
 
 proptest! {
-    /// Time goes forth by up to two laps, and back.
+    /// Time goes forward by less than 400 ms, which is two laps of four buckets, or back by less than 100 ms.
     #[test]
-    fn as_a_list_of_all_that_was_added(
+    fn rolling_window_agrees_with_list(
         size in 1..5_u32,
         steps in prop::collection::vec((0..400_u64, 0..3_u8, 0..1_000_u64), 1..60),
     ) {
@@ -155,7 +155,7 @@ proptest! {
             let first = number + 1 - u64::from(size);
             let expected: Vec<u64> = (first..=number)
                 .map(|number| {
-                    // A slot that holds a newer bucket has nothing of this one any more.
+                    // A slot with a newer bucket no longer has this one.
                     let there = newest[usize::try_from(number % u64::from(size)).unwrap()] == number;
                     let of_it = added.iter().filter(|(added, _)| there && *added == number);
                     of_it.map(|(_, value)| value).sum()

@@ -1,4 +1,4 @@
-//! The sliding window's limiter, against a plain reckoning, and over a node.
+//! The sliding-window limiter, compared with a sequential model, and in front of a node.
 
 use leaparray::flow::{Limiter, SlidingWindowLimiter};
 use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
@@ -6,20 +6,21 @@ use proptest::prelude::*;
 
 use crate::{at, ms};
 
-/// The permits of a sliding window, bucket by bucket: what the limiter must do, one at a time.
-struct Reckoning {
+/// A sequential model of the limiter: a list of the permits that were taken, each with its bucket.
+struct Model {
     limit: u64,
     samples: u64,
     newest: u64,
     taken: Vec<(u64, u64)>,
 }
 
-impl Reckoning {
+impl Model {
     fn of_window(&self, newest: u64) -> u64 {
         self.taken.iter().filter(|(bucket, _)| bucket + self.samples > newest).map(|t| t.1).sum()
     }
 
-    /// Whether so many are admitted in a bucket; if not, the first bucket in which they might be.
+    /// Asks for `permits` in a bucket. If they are refused, returns the first bucket in which they might be admitted;
+    /// `None` if there is none.
     fn ask(&mut self, bucket: u64, permits: u64) -> Result<(), Option<u64>> {
         if permits == 0 {
             return Ok(());
@@ -44,14 +45,14 @@ fn steps() -> impl Strategy<Value = Vec<(i64, u64)>> {
 
 proptest! {
     #[test]
-    fn sliding_window_is_the_plain_reckoning(
+    fn sliding_window_limiter_agrees_with_model(
         samples in 1..6_usize, limit in 0..12_u64, begin in 0..100_u64, steps in steps(),
     ) {
         const LEN: u64 = 10;
         let config = WindowConfig::new(samples, ms(LEN * samples as u64)).unwrap();
         let limiter = SlidingWindowLimiter::new(config, limit).unwrap();
         let mut reckoning =
-            Reckoning { limit, samples: samples as u64, newest: 0, taken: Vec::new() };
+            Model { limit, samples: samples as u64, newest: 0, taken: Vec::new() };
         let mut time = begin;
         for (step, permits) in steps {
             time = time.saturating_add_signed(step);
@@ -62,7 +63,7 @@ proptest! {
             let free = limit - reckoning.of_window(reckoning.newest.max(time / LEN));
             prop_assert_eq!(limiter.available_at(at(time)), free);
         }
-        // And what is free later, though nobody asks.
+        // The permits that are free later, without further requests.
         for later in 0..samples as u64 + 2 {
             let free = limit - reckoning.of_window(reckoning.newest.max(time / LEN + later));
             prop_assert_eq!(limiter.available_at(at(time + later * LEN)), free);
@@ -82,7 +83,7 @@ fn request_for_no_permits_opens_no_bucket() {
 fn time_that_goes_back_gives_nothing_back() {
     let limiter = SlidingWindowLimiter::new(WindowConfig::new(4, ms(40)).unwrap(), 2).unwrap();
     assert!(limiter.try_acquire_at(at(100), 1).is_admitted());
-    // Counted with what is newest.
+    // A stale timestamp counts in the newest bucket.
     assert!(limiter.try_acquire_at(at(5), 1).is_admitted());
     assert!(!limiter.try_acquire_at(at(5), 1).is_admitted());
     assert!(!limiter.try_acquire_at(at(139), 1).is_admitted());
@@ -99,13 +100,13 @@ fn direct_entries_of_a_node_count() {
     node.enter_many(6).success();
     assert_eq!((0..10).filter(|_| enter()).count(), 4);
     let refusal = limiter.enter_many_at(&node, clock.now(), 5).refusal().unwrap();
-    assert_eq!(refusal.retry_at, Some(at(60_500)), "what came beside may leave");
+    assert_eq!(refusal.retry_at, Some(at(60_500)), "direct requests may leave then");
     let refusal = limiter.enter_many_at(&node, clock.now(), 7).refusal().unwrap();
-    assert_eq!(refusal.retry_at, Some(at(61_000)), "some of the four have to");
+    assert_eq!(refusal.retry_at, Some(at(61_000)), "some of the four must have left");
     assert_eq!(node.long_sum(MetricEvent::Pass), 10);
     assert_eq!(node.long_sum(MetricEvent::Block), 6 + 5 + 7);
     clock.advance(ms(1_000));
-    // Taken of the next bucket before: it passes there.
+    // Permits of the next bucket that are reserved before it begins count as passes in it.
     let reservation = node.reserve_next(7, 10).unwrap();
     clock.advance(reservation.wait());
     assert_eq!((0..10).filter(|_| enter()).count(), 3);
@@ -113,7 +114,7 @@ fn direct_entries_of_a_node_count() {
     assert_eq!(node.concurrency(), 0);
 }
 
-/// The window ends with the newest bucket that anybody has come with.
+/// The window ends with the newest bucket in which a request has asked the limiter.
 #[test]
 fn direct_entries_of_a_later_bucket_do_not_count_yet() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));

@@ -1,4 +1,4 @@
-//! A limit that a cold service grows into.
+//! The warm-up limiter, whose limit is lower while the service is cold.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use leaparray::{Timestamp, WindowConfig};
 
 use crate::{at, ms};
 
-/// In milliseconds.
+/// The time at which each test begins, in milliseconds.
 const BEGIN: u64 = 7_000_000;
 
-/// So many permits a second, counted in tenths of it.
+/// A cold service with a limit of `limit` permits a second, in ten buckets of 100 ms.
 fn cold(limit: u64) -> WarmUp {
     let config = WindowConfig::new(10, ms(1_000)).unwrap();
     WarmUp::new(config, limit, WarmUpConfig::default()).unwrap()
 }
 
-/// Ten minutes of a request every millisecond, with four of silence in the middle.
+/// A request every millisecond for ten minutes, without four minutes in the middle.
 #[test]
 fn warming_up_takes_its_period_and_cooling_down_is_seen() {
     let warm_up = cold(120);
@@ -31,7 +31,7 @@ fn warming_up_takes_its_period_and_cooling_down_is_seen() {
     assert!((9..=11).contains(&warm_after), "{warm_after} s");
     let second: Vec<_> = (420..600).map(second_of).collect();
     for (first, second) in first.iter().zip(&second).take(20) {
-        assert!(first.abs_diff(*second) <= 1, "{first} {second}: as cold as in the beginning");
+        assert!(first.abs_diff(*second) <= 1, "{first} {second}: as cold as at the beginning");
     }
 }
 
@@ -47,10 +47,11 @@ fn warm_service_under_some_demand_stays_warm_and_under_little_cools() {
     assert_eq!(demand(0..15, 1), 90);
     assert_eq!(demand(15..200, 20), 90, "50 a second are more than a cold service admits");
     assert_eq!(demand(200..300, 20), 90);
-    assert!(demand(300..330, 50) < 45, "20 a second are less");
+    assert!(demand(300..330, 50) < 45, "20 a second are fewer");
 }
 
-/// Each bucket is closed by a request. As many as a cold service admits keep it warm, and one less does not.
+/// Each bucket is closed by a request of the next one. 30 permits a second, as many as a cold service admits, keep it
+/// warm; 29 do not.
 #[test]
 fn service_cools_at_the_rate_of_its_limit() {
     let limit_after = |buckets: u64, of_ten: u64| {
@@ -64,13 +65,15 @@ fn service_cools_at_the_rate_of_its_limit() {
         warm_up.current_limit_at(at(BEGIN + (200 + buckets) * 100))
     };
     assert_eq!(limit_after(2_000, 10), 90, "30 a second");
-    // Of the 450 tokens above the line, 90 a second come and 29 go, from when little is left in the window.
+    // There is room for 450 tokens above the line. Once few earlier permits are left in the window, 90 tokens a second
+    // are added and 29 are taken.
     let [early, late] = [20, 70].map(|buckets| limit_after(buckets, 9));
     assert_eq!((early, late), (69, 33));
     assert_eq!(limit_after(200, 9), 30);
 }
 
-/// A little less than a cold service admits, but in tens, of which each fourth is refused.
+/// Each request asks for ten permits. A cold service admits three requests in a window, 30 of its 33 permits, and
+/// refuses the fourth request.
 #[test]
 fn demand_that_is_refused_warms() {
     let warm_up = cold(100);
@@ -87,10 +90,10 @@ fn request_for_more_than_a_cold_service_has_goes_alone() {
     let warm_up = cold(90);
     assert!(warm_up.try_acquire_at(at(BEGIN), 31).is_admitted());
     let refusal = warm_up.try_acquire_at(at(BEGIN + 100), 31).refusal().unwrap();
-    assert_eq!(refusal.retry_at, Some(at(BEGIN + 200)), "it might be warm by then");
+    assert_eq!(refusal.retry_at, Some(at(BEGIN + 200)), "the service might be warm by then");
     assert!(!warm_up.try_acquire_at(at(BEGIN + 900), 31).is_admitted());
     assert!(warm_up.try_acquire_at(at(BEGIN + 1_000), 31).is_admitted());
-    // And so it warms.
+    // Such requests warm the service up.
     for bucket in 0..600 {
         let _ = warm_up.try_acquire_at(at(BEGIN + 1_100 + bucket * 100), 31);
     }
@@ -112,7 +115,8 @@ fn request_that_can_never_succeed_is_no_demand() {
     assert_eq!(warm_up.current_limit_at(at(BEGIN + 140_000)), 3);
 }
 
-/// A period has more buckets than there are parts of a token to count.
+/// The period has more buckets than the full token bucket has parts, so the tokens change by less than a part in a
+/// bucket.
 #[test]
 fn long_period_of_short_buckets_warms_in_time_and_cools() {
     let config = WindowConfig::new(10, ms(10)).unwrap();
@@ -138,7 +142,7 @@ fn highest_limit_warms_up() {
     let config = WindowConfig::new(1, Duration::from_nanos(u64::MAX)).unwrap();
     let limit = SlidingWindowLimiter::max_limit(&config);
     let warm_up = WarmUp::new(config, limit, WarmUpConfig::default()).unwrap();
-    assert!(warm_up.try_acquire_at(at(5), limit).is_admitted(), "alone");
+    assert!(warm_up.try_acquire_at(at(5), limit).is_admitted(), "a request that is alone");
     let reason = |permits| warm_up.try_acquire_at(at(5), permits).refusal().unwrap().reason;
     assert_eq!([1, limit].map(reason), [Reason::LimitReached; 2]);
     assert_eq!([limit + 1, u64::MAX].map(reason), [Reason::MoreThanLimit; 2]);

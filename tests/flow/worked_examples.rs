@@ -1,4 +1,4 @@
-//! Worked examples of the limiters, in milliseconds.
+//! Worked examples of the limiters, with times in milliseconds.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn second(millis: u64) -> Timestamp {
     at(60_000 * 1_000 + millis)
 }
 
-/// How many of so many requests are admitted, evenly over the half of a minute that begins then.
+/// Spreads requests evenly over the half minute that starts at `begin`. Returns how many are admitted.
 fn half_minute(limiter: &impl Limiter, begin: u64, requests: u64) -> u64 {
     let times = (0..requests).map(|request| second(begin + request * 30_000 / requests));
     times.map(|now| u64::from(limiter.try_acquire_at(now, 1).is_admitted())).sum()
@@ -42,7 +42,7 @@ fn request_lands_in_the_bucket_of_its_ten_seconds() {
     let config = WindowConfig::new(6, ms(60_000)).unwrap();
     let limiter = SlidingWindowLimiter::new(config, 1).unwrap();
     assert!(limiter.try_acquire_at(second(35_000), 1).is_admitted());
-    // That of 0:30 to 0:39 leaves a minute after it began.
+    // The bucket from 0:30 to 0:40 leaves the window a minute after its start.
     let refusal = limiter.try_acquire_at(second(89_999), 1).refusal().unwrap();
     assert_eq!((refusal.reason, refusal.retry_at), (Reason::LimitReached, Some(second(90_000))));
     assert!(limiter.try_acquire_at(second(90_000), 1).is_admitted());
@@ -58,17 +58,17 @@ fn ten_a_second(max_wait: Duration) -> LeakyBucket {
 fn leaky_bucket_lets_pass_what_is_due() {
     let bucket = ten_a_second(ms(0));
     assert_eq!(bucket.try_acquire_at(at(450), 1), Decision::Admitted(()));
-    // The next is expected 100 ms after that.
+    // The next request is due 100 ms after that.
     let refusal = bucket.try_acquire_at(at(549), 1).refusal().unwrap();
     assert_eq!((refusal.reason, refusal.retry_at), (Reason::WaitTooLong, Some(at(550))));
     assert_eq!(bucket.try_acquire_at(at(550), 1), Decision::Admitted(()));
 }
 
 #[test]
-fn leaky_bucket_has_wait_what_comes_early() {
+fn leaky_bucket_delays_early_request() {
     let bucket = ten_a_second(ms(100));
     assert_eq!(bucket.try_acquire_at(at(350), 1), Decision::Wait((), ms(50)));
-    // And refuses what would wait too long: nothing changes by that.
+    // A request that would wait too long is refused, and changes nothing.
     let refusal = bucket.try_acquire_at(at(399), 1).refusal().unwrap();
     assert_eq!(refusal.retry_at, Some(at(400)));
     assert_eq!(bucket.try_acquire_at(at(400), 1), Decision::Wait((), ms(100)));

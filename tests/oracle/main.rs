@@ -1,5 +1,4 @@
-//! A window and an array against a naive oracle: on random cases, and on those that the fuzz target has
-//! kept.
+//! Compares a window and an array with a naive oracle, on random cases and on the corpus of the fuzz target.
 
 mod case;
 

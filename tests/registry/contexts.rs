@@ -1,4 +1,4 @@
-//! Contexts of a resource, and what all resources add up to.
+//! Contexts of a resource, and the sum of all resources.
 
 use std::time::Duration;
 
@@ -26,9 +26,9 @@ fn contexts_have_nodes_of_their_own_and_one_sum() {
 
     assert_eq!([&orders, &web, &batch].map(|one| one.long_sum(Pass)), [1, 2, 1]);
     let sum = orders.total_snapshot();
-    assert_eq!(sum, batch.total_snapshot(), "whoever of them is asked");
+    assert_eq!(sum, batch.total_snapshot(), "the same sum through any of them");
     assert_eq!((sum.pass_qps(), sum.block_qps(), sum.success_qps()), (4.0, 1.0, 1.0));
-    assert_eq!(sum.short.length, SECOND, "of the node that is there for so long");
+    assert_eq!(sum.short.length, SECOND, "the length of the oldest node");
     assert_eq!(sum.concurrency, 2);
     let totals = &sum.long.totals;
     assert_eq!(totals.avg_rt(), Some(Duration::from_millis(15)));
@@ -63,7 +63,7 @@ fn at_most_one_node_for_a_context_and_no_more_than_the_cap_under_any_race() {
         });
         let recorded = found.iter().flatten().filter(|&&ok| ok).count();
         assert_eq!(resource.contexts().count(), 3);
-        assert_eq!(recorded, 3 * THREADS, "three are there for all, and the fourth for none");
+        assert_eq!(recorded, 3 * THREADS, "all threads find the same three contexts");
         assert_eq!(registry.lifetime().sum(Block), recorded as u64);
         assert_eq!(registry.refused(), THREADS as u64);
     }

@@ -1,4 +1,4 @@
-//! The geometry of all nodes, and of one.
+//! The geometry of all nodes of a registry, and of one node.
 
 use leaparray::MetricEvent::Success;
 use leaparray::{NodeConfig, RegistryConfig, ResourceConfig, WindowConfig};
@@ -30,9 +30,9 @@ fn geometry_reaches_all_nodes() {
     assert_eq!(*registry.resource("third").unwrap().config(), after);
     assert_eq!(*second.in_context("web").unwrap().config(), after);
     let own = registry.resource_with("fourth", ResourceConfig::default().node(own)).unwrap();
-    assert_eq!(*own.config(), geometry(5, 300), "of its own again");
+    assert_eq!(*own.config(), geometry(5, 300), "a geometry of its own again");
     own.reconfigure(before);
-    assert_eq!([*own.config(), *first.config()], [before, after], "of this node alone");
+    assert_eq!([*own.config(), *first.config()], [before, after], "only this node has changed");
 }
 
 #[test]

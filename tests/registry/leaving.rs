@@ -1,4 +1,4 @@
-//! What is evicted or removed, and what becomes of its counts.
+//! Evicted and removed resources, and their counts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -18,7 +18,7 @@ fn idle_resource_without_handles_is_evicted() {
     resource("used").enter().success();
     let held = resource("held");
     let context = resource("in a context").in_context("web").unwrap();
-    assert_eq!(registry.evict_idle(SECOND), 0, "they have just been made");
+    assert_eq!(registry.evict_idle(SECOND), 0, "the resources have just been made");
 
     clock.advance(minute);
     resource("used").block();
@@ -27,19 +27,19 @@ fn idle_resource_without_handles_is_evicted() {
     clock.advance(minute / 2);
     assert_eq!(registry.evict_idle(minute), 1);
     assert_eq!(names(&registry), ["held", "in a context", "used"]);
-    // The bucket ends half a second after it began.
+    // A resource is idle from the end of its last bucket, half a second after the start of that bucket.
     clock.advance(minute / 2 + Duration::from_millis(499));
     assert_eq!(registry.evict_idle(minute), 0);
     clock.advance(Duration::from_millis(1));
     assert_eq!(registry.evict_idle(minute), 2);
     assert_eq!(names(&registry), ["held"]);
 
-    // An entry holds its resource, whatever became of the handle.
+    // The entry has taken the handle, and keeps the resource listed.
     let entry = Entry::enter(held);
     clock.advance(minute * 10);
     assert_eq!(registry.evict_idle(Duration::ZERO), 0);
     entry.success();
-    assert_eq!(registry.evict_idle(minute), 0, "it has just ended");
+    assert_eq!(registry.evict_idle(minute), 0, "the request has just ended");
     assert_eq!(registry.evict_idle(Duration::ZERO), 1);
     assert!(registry.is_empty());
     let lifetime = registry.lifetime();
@@ -57,7 +57,7 @@ fn permits_of_the_future_are_no_idleness() {
     assert_eq!(registry.lifetime().sum(Pass), 1);
 }
 
-/// Looks up, records and lets go, while another thread takes off the list whatever it can.
+/// Threads look resources up, record, and drop the handles, while another thread evicts and removes resources.
 #[test]
 fn counts_balance_while_others_evict_and_remove() {
     const ROUNDS: u64 = 3_000;
@@ -77,7 +77,7 @@ fn counts_balance_while_others_evict_and_remove() {
         });
         let rounds = together(|_| {
             let mut rounds = 0;
-            // Until enough has raced, however the threads are scheduled, if it ever does.
+            // Until enough resources are evicted or removed, for any scheduling of the threads. The rounds are limited.
             let is_enough = || gone.load(Ordering::Relaxed) >= 10;
             while rounds < ROUNDS || (rounds < 100 * ROUNDS && !is_enough()) {
                 for (round, name) in (0..12).zip(["a", "b", "c"].into_iter().cycle()) {
@@ -97,7 +97,7 @@ fn counts_balance_while_others_evict_and_remove() {
     assert_eq!(registry.refused(), 0);
 }
 
-/// One request, in one of four ways.
+/// Records one request, in one of four ways.
 fn record(resource: &Resource<ManualClock>, way: u32) {
     match way {
         0 => resource.enter().success(),
@@ -120,7 +120,7 @@ fn held_resource_that_was_not_removed_is_listed() {
         together(|_| {
             for _ in 0..3_000 {
                 let mine = registry.resource("a").unwrap();
-                let listed = registry.get("a").expect("it is held, and so listed");
+                let listed = registry.get("a").expect("a held resource is listed");
                 assert!(std::ptr::eq(&raw const *mine, &raw const *listed));
                 assert!(!mine.is_removed());
             }
@@ -145,7 +145,7 @@ fn removed_resource_still_works_for_its_handles() {
     assert_eq!(registry.lifetime_of(TrafficType::Inbound).sum(Success), 3);
     assert_eq!(registry.lifetime_of(TrafficType::Outbound).sum(Success), 0);
     assert_eq!(registry.inbound_snapshot().long.totals.sum(Success), 1);
-    assert_eq!(registry.evict_idle(Duration::ZERO), 0, "what is listed is held");
+    assert_eq!(registry.evict_idle(Duration::ZERO), 0, "the listed resource is held");
     old.in_context("web").unwrap().block();
     drop((old, new));
     assert_eq!(registry.lifetime().sum(Block), 1);

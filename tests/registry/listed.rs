@@ -1,4 +1,4 @@
-//! What is listed: one node for a name, under any race, and no more than the cap.
+//! Listed resources: one node for a name, and no more than the cap, under any race.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,7 +56,7 @@ fn no_more_than_the_cap_under_any_race() {
         let refused: u64 = together(|number| {
             let mut refused = 0;
             for i in 0..8 {
-                // Half of the names are asked for by all, half by one.
+                // All threads ask for the even names, and one thread for each of the odd names.
                 let name = if i % 2 == 0 { format!("{i}") } else { format!("{number}: {i}") };
                 match registry.resource(&name) {
                     Ok(_) => {
@@ -74,7 +74,7 @@ fn no_more_than_the_cap_under_any_race() {
         .into_iter()
         .sum();
         assert_eq!(registry.refused(), refused);
-        // Every place that was taken in vain was given back.
+        // Every place that a thread took without listing a resource was given back.
         let filled = (0..).map_while(|i| registry.resource(&format!("more {i}")).ok()).count();
         assert_eq!((registry.len(), registry.iter().count()), (5, 5), "{filled} more");
         assert!(registry.remove(&names(&registry)[0]));
@@ -107,7 +107,7 @@ fn resource_that_stays_listed_is_found_once_while_others_come_and_go() {
                 if done.load(Ordering::Relaxed) {
                     return;
                 }
-                // As many as make the map grow again and again.
+                // Enough names to make the map grow repeatedly.
                 registry.resource(&format!("goes {}", i % 5_000)).unwrap();
                 if i % 5_000 == 4_999 {
                     registry.evict_idle(Duration::ZERO);
@@ -119,9 +119,9 @@ fn resource_that_stays_listed_is_found_once_while_others_come_and_go() {
             found.sort();
             let all = found.len();
             found.dedup();
-            assert_eq!(found.len(), all, "something came twice");
+            assert_eq!(found.len(), all, "the iterator has found a resource twice");
             let stays = found.iter().filter(|name| name.starts_with("stays")).count();
-            assert_eq!(stays, stay.len(), "something did not come");
+            assert_eq!(stays, stay.len(), "the iterator has missed a resource");
         }
         done.store(true, Ordering::Relaxed);
     });
@@ -137,7 +137,7 @@ fn debug_output_is_short() {
     let context = resource.in_context("web").unwrap();
     assert_eq!(format!("{context:?}"), r#"Resource { name: "a", context: Some("web"), .. }"#);
     assert_eq!(format!("{:?}", registry.iter()), "Resources { left: 1 }");
-    assert_eq!(registry.iter().size_hint(), (0, Some(1)), "it may go before its turn");
+    assert_eq!(registry.iter().size_hint(), (0, Some(1)), "it may be evicted before its turn");
     let mut resources = registry.iter();
     assert!(resources.next().is_some());
     assert_eq!(resources.size_hint(), (0, Some(0)));

@@ -1,4 +1,4 @@
-//! Resources by name, by a clock that is set by hand.
+//! Resources by name, with a manual clock.
 
 mod contexts;
 mod geometry;
@@ -24,7 +24,7 @@ fn registry() -> (Registry<ManualClock>, ManualClock) {
     registry_of(RegistryConfig::default())
 }
 
-/// Has several threads do this at once, each with its number, and returns what they did.
+/// Runs `work` on several threads at once, each with its number, and returns the results.
 fn together<R: Send>(work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let start = Barrier::new(THREADS);
     let run = |number| {

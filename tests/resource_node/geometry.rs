@@ -1,4 +1,4 @@
-//! Geometries of a node, and changes of them.
+//! The geometry of a node, and changes of it.
 
 use std::time::Duration;
 
@@ -60,11 +60,11 @@ fn counts_stay_when_the_geometry_changes_and_when_it_changes_back() {
     assert_eq!(passes(NodeConfig::default()), (1.0, 1, 1));
     assert_eq!(passes(config(10, 600)), (2.0, 2, 2));
     clock.advance(millis(700));
-    // Half a second that began 700 ms ago is partly outside of the last tenths.
+    // The half second that began 700 ms ago is within the last ten tenths.
     assert_eq!(passes(config(10, 600)), (3.0, 3, 3));
     assert_eq!(passes(config(1, 60)), (4.0, 4, 4));
     clock.advance(millis(400));
-    // Buckets of half a second that lie within the last one: 100.5 s and 101 s.
+    // The short window begins at 100.5 s. The tenth of 100.7 s is within it, but not the second that began at 100 s.
     assert_eq!(passes(NodeConfig::default()), (2.0 + 0.0, 5, 5));
     assert_eq!(node.max_qps(Success), 2.0);
     assert_eq!(node.concurrency(), 0);
@@ -85,7 +85,7 @@ fn ring_that_is_left_keeps_its_counts_for_a_longer_window() {
         clock.set(NOON.saturating_add(Duration::from_secs(100 + secs)));
         assert_eq!(node.long_sum(Pass), if secs < 60 { 7 } else { 0 }, "{secs} s later");
     }
-    // And where it begins with time itself.
+    // A ring of one bucket, at the beginning of time.
     clock.set(Timestamp::MIN);
     let node = ResourceNode::with_clock(config(1, 60), clock.clone());
     let short = WindowConfig::new(1, Duration::from_secs(1)).unwrap();
@@ -95,7 +95,7 @@ fn ring_that_is_left_keeps_its_counts_for_a_longer_window() {
     node.block();
     node.reconfigure(config(1, 60));
     clock.advance(Duration::from_secs(9));
-    assert_eq!(node.long_sum(Block), 1, "the other one has left its ring");
+    assert_eq!(node.long_sum(Block), 1, "the first block has left its ring");
 }
 
 #[test]

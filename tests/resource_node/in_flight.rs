@@ -25,7 +25,7 @@ fn highest_concurrency_of_one_thread_is_exact() {
     clock.advance(millis(1_000));
     assert_eq!(node.max_concurrency(), None);
     under_way.push(Some(node.enter()));
-    assert_eq!(node.max_concurrency(), Some(3), "of a new bucket");
+    assert_eq!(node.max_concurrency(), Some(3), "the maximum of a new bucket");
 }
 
 #[test]
@@ -33,14 +33,14 @@ fn first_request_in_a_bucket_is_in_its_highest_concurrency() {
     let (node, clock) = node();
     clock.advance(Duration::from_nanos(499_999_999));
     node.enter().success();
-    // The thread has looked at the gauge a nanosecond ago, but not in this bucket.
+    // The thread last read the gauge a nanosecond ago, but not in this bucket.
     clock.advance(Duration::from_nanos(1));
     node.enter().success();
     clock.advance(millis(500));
     assert_eq!(node.max_concurrency(), Some(1));
 }
 
-/// Runs on a thread of its own, and is over when the thread's locals are gone.
+/// Runs `run` on a new thread, and returns once its thread-locals have been dropped.
 fn on_a_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(run).join().unwrap())
 }
@@ -58,14 +58,14 @@ fn highest_concurrency_is_exact_where_requests_end_elsewhere() {
 }
 
 #[test]
-fn maximum_of_two_threads_that_end_each_others_requests_is_found() {
+fn maximum_is_found_where_two_threads_end_requests_of_each_other() {
     let (node, _clock) = node();
     let enter = |count| (0..count).map(|_| node.enter()).collect::<Vec<_>>();
     let end = |entries: Vec<Entry<_, _>>| entries.into_iter().for_each(Entry::success);
     let here = enter(3);
     on_a_thread(|| {
         let there = enter(2);
-        // None of the other thread's requests is in flight any more; both of this one's are.
+        // All requests of the other thread end. Both requests of this thread are in flight.
         end(here);
         let elsewhere = on_a_thread(|| enter(3));
         assert_eq!(node.max_concurrency(), Some(5));
@@ -78,8 +78,8 @@ fn maximum_of_two_threads_that_end_each_others_requests_is_found() {
 }
 
 #[test]
-fn thread_that_first_ends_anothers_request_finds_its_own_maximum() {
-    // At the beginning of time: no time is long ago.
+fn thread_that_first_ends_a_request_of_another_thread_finds_its_own_maximum() {
+    // At the beginning of time, no read of the gauge is long ago, so none is due by time.
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(Timestamp::MIN));
     let entry = node.enter();
     on_a_thread(|| {
@@ -97,7 +97,7 @@ fn maximum_is_found_after_a_thread_has_used_many_nodes() {
         let ended = enter();
         on_a_thread(|| ended.into_iter().for_each(Entry::success));
         let _in_flight = enter();
-        // Two of these share a set of the thread's cache with the first one, whose words move to the second place.
+        // Two of these nodes share a set of the thread cache with the first one, whose entry moves to the second place.
         for _ in 0..2 * 512 {
             crate::node().0.enter().success();
         }
@@ -111,7 +111,7 @@ fn maximum_of_one_thread_is_found_beside_requests_of_another() {
     let (node, clock) = node();
     drop([(); 8].map(|()| node.enter()));
     let _there = on_a_thread(|| [(); 4].map(|()| node.enter()));
-    // In the same bucket, and long after the thread has looked at the gauge.
+    // In the same bucket, and so long after the thread's last read of the gauge that the next one is due.
     clock.advance(millis(1));
     let mut here = Vec::new();
     let highest = [1, 4, 5, 8].map(|count| {
@@ -127,7 +127,7 @@ fn requests_of_ended_threads_stay_in_flight() {
     let enter = |count| (0..count).map(|_| node.clone().enter_owned()).collect::<Vec<_>>();
     let first = on_a_thread(|| enter(3));
     let mut in_flight = first.len() as u64;
-    // In each new bucket cells are retired; before that, and after it, a thread may adopt them.
+    // In each new bucket, abandoned cells are retired. A thread may adopt a cell before that, or after it.
     let mut later = Vec::new();
     for round in 0..6 {
         assert_eq!(node.concurrency(), in_flight, "round {round}");
@@ -146,7 +146,7 @@ fn requests_of_ended_threads_stay_in_flight() {
     assert_eq!(node.concurrency(), 0);
 }
 
-/// Enters twice when the thread that has it ends, and passes the requests on.
+/// When it is dropped, at the end of its thread, enters two requests and sends their entries.
 struct EntersAtTheEnd(Arc<ResourceNode<ManualClock>>, mpsc::Sender<OwnedEntry>);
 
 type OwnedEntry = Entry<Arc<ResourceNode<ManualClock>>, ManualClock>;
@@ -164,7 +164,7 @@ fn request_of_a_thread_that_is_ending_is_in_flight() {
     thread_local! {
         static AT_THE_END: RefCell<Option<EntersAtTheEnd>> = const { RefCell::new(None) };
     }
-    // Thread locals end in the order in which they began, or in the reverse: try both.
+    // Thread-locals are dropped in the order of their initialization or in reverse, so both orders are tested.
     for cache_first in [false, true] {
         let (node, _clock) = node();
         let (sender, entries) = mpsc::channel();
@@ -196,7 +196,7 @@ fn counts_balance_when_threads_end_requests_of_others() {
         let stopped = Arc::clone(&stop);
         let looking = scope.spawn(move || {
             while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
-                // 16 wait, each of the three threads has one more in hand.
+                // The channel holds 16 entries, and each of the three threads has one more.
                 assert!(reader.concurrency() <= 16 + 3 + 2 * ROUNDS, "never negative");
                 let totals = reader.snapshot().short.totals;
                 assert!(totals.rt_count() <= totals.sum(Success) + totals.sum(Exception));

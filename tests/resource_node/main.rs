@@ -1,5 +1,5 @@
-//! Nodes, entries and snapshots, by a clock that is set by hand.
-#![expect(clippy::float_cmp, reason = "whole numbers over a second, or over half of one")]
+//! Nodes, entries and snapshots, with a manual clock.
+#![expect(clippy::float_cmp, reason = "whole numbers divided by a second or half a second")]
 
 mod geometry;
 mod in_flight;
@@ -79,13 +79,13 @@ fn entry_may_end_on_another_thread_and_later() {
     thread::spawn(move || entries.into_iter().for_each(Entry::success)).join().unwrap();
     assert_eq!((node.concurrency(), node.qps(Pass), node.qps(Success)), (0, 0.0, 5.0));
     assert_eq!([node.avg_rt(), node.min_rt(), node.max_rt()], [Some(millis(2_300)); 3]);
-    // It entered three buckets ago.
+    // The requests entered four buckets ago, before the short window.
     assert_eq!(node.max_concurrency(), None);
     assert_eq!(node.snapshot().long.totals.max_concurrency(), Some(5));
 }
 
 #[test]
-fn several_permits_are_one_request() {
+fn entry_for_several_permits_is_one_request() {
     let (node, clock) = node();
     let entry = node.enter_many(7);
     assert_eq!((node.concurrency(), entry.permits(), entry.started()), (1, 7, NOON));
@@ -132,9 +132,9 @@ fn permits_of_the_next_bucket() {
     clock.advance(millis(10_400));
     node.enter_many(6).success();
     clock.advance(millis(500));
-    // In bucket 10.5 s; the window that ends with 11.0 s covers this and that one.
+    // In the bucket of 10.5 s. The window that ends with the bucket of 11.0 s covers these two.
     node.enter_many(2).success();
-    assert!(node.reserve_next(5, 6).is_none(), "2 are there, 4 are free");
+    assert!(node.reserve_next(5, 6).is_none(), "2 have passed, 4 are free");
     let reservation = node.reserve_next(3, 6).unwrap();
     assert_eq!((reservation.permits(), reservation.wait()), (3, millis(100)));
     assert!(node.reserve_next(2, 6).is_none(), "1 is free");
@@ -151,13 +151,13 @@ fn permits_of_the_next_bucket() {
     clock.advance(Duration::from_secs(60));
     let lifetime = node.lifetime();
     assert_eq!([Pass, ReservedPass].map(|event| lifetime.sum(event)), [12, 4]);
-    assert_eq!(node.ledger().expired.sum(Pass), 8, "what was reserved is not told apart");
+    assert_eq!(node.ledger().expired.sum(Pass), 8, "reserved permits stay in the window");
 }
 
 #[test]
 fn permits_of_an_old_bucket_do_not_count_in_a_later_bucket_of_the_same_slot() {
     let (node, clock) = node();
-    // The ring of permits has a slot more than the long window has buckets.
+    // The ring of permits has one slot more than the long window has buckets.
     let slots = u32::try_from(node.config().long().sample_count() + 1).unwrap();
     for _ in 0..3 {
         assert!(node.reserve_next(5, 5).is_some());
@@ -192,14 +192,14 @@ fn each_second_is_delivered_once() {
     assert_eq!(poll().iter().map(|item| (item.pass, item.block)).collect::<Vec<_>>(), [(1, 1)]);
     clock.advance(millis(1_000));
     held.exception();
-    let [item] = &poll()[..] else { panic!("one second was over") };
+    let [item] = &poll()[..] else { panic!("one second has ended") };
     let second = NOON.saturating_add(millis(1_000));
     assert_eq!((item.second, item.pass, item.exception, item.concurrency), (second, 2, 0, 1));
-    // Five idle seconds, and then one with a permit that was taken in the one before.
+    // Five idle seconds, and then a second with permits that were reserved in the second before.
     clock.advance(millis(5_800));
     assert!(node.reserve_next(4, 4).is_some());
     clock.advance(millis(2_000));
-    let [ended, reservation] = &poll()[..] else { panic!("two in which something happened") };
+    let [ended, reservation] = &poll()[..] else { panic!("two seconds have events") };
     assert_eq!((ended.exception, ended.avg_rt), (2, Some(millis(1_000))));
     assert_eq!((reservation.pass, reservation.reserved_pass), (4, 4));
     assert_eq!((poll(), cursor.missed()), (vec![], 0));
@@ -222,7 +222,7 @@ fn time_does_not_end_in_the_middle_of_an_entry() {
         node.reconfigure(config(1, 60));
         assert_eq!(node.long_sum(Block), 1);
     }
-    // Ended before it began.
+    // The request ends at a time before it entered.
     let entry = node.enter_at(NOON);
     entry.success_at(Timestamp::MIN);
     assert_eq!(node.concurrency(), 0);

@@ -1,4 +1,4 @@
-//! Each reading, by the clock and at a time that is given.
+//! Each reading, by the clock and at a given time.
 
 use leaparray::{Clock, NodeSnapshot, ResourceNode};
 
@@ -6,11 +6,11 @@ use super::*;
 
 type Node = ResourceNode<ManualClock>;
 
-/// A reading, by the clock of the node and at a time.
+/// A reading, by the clock of the node and at a given time.
 type Reading<R> = (fn(&Node) -> R, fn(&Node, Timestamp) -> R);
 
-/// Requests in two buckets, half a second apart: three permits and one that was blocked, then two permits and two
-/// that were blocked. Then two permits of the next bucket are taken. Returns the time.
+/// Records requests in two buckets, half a second apart: three passes and one block, then two passes and two blocks.
+/// Then reserves two permits of the next bucket. Returns the current time.
 fn record(node: &Node, clock: &ManualClock) -> Timestamp {
     clock.advance(Duration::from_secs(10));
     let in_flight = node.enter_many_at(clock.now(), 3);
@@ -25,7 +25,7 @@ fn record(node: &Node, clock: &ManualClock) -> Timestamp {
     clock.now()
 }
 
-/// Checks each reading by the clock, and at that time once the clock has gone on.
+/// Checks each reading by the clock, and at the same time after the clock has advanced.
 fn check<R: PartialEq + std::fmt::Debug>(readings: &[(Reading<R>, R)]) {
     let (node, clock) = node();
     let now = record(&node, &clock);

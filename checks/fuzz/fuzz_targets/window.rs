@@ -1,4 +1,4 @@
-//! Evolves bytes until they are a case in which the window and the oracle differ.
+//! Searches for a case in which the window and the oracle differ.
 
 #![no_main]
 

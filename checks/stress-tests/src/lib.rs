@@ -1,17 +1,17 @@
-//! `leaparray` as it is shipped (the real `arc-swap`, the real threads), with hundreds of thousands of
-//! rotations, and checked to the unit while everybody is at work.
+//! Stress tests of `leaparray` as it is shipped, with the real `arc-swap` and real threads. While threads record and
+//! rotate hundreds of thousands of buckets, other threads check every count exactly.
 //!
-//! Time is given: the writers push it on, by buckets of a millisecond, so that rotations come as fast
-//! as threads can make them. The tests are in `tests/`, one file for each kind of use. As part of
-//! `cargo test --workspace` each does its rounds once; to go on for a minute each:
+//! In most tests, the writers advance the time by hand, with buckets of a millisecond, so rotations happen as fast as
+//! the threads can make them. The tests are in `tests/`, one file for each kind of use. As part of
+//! `cargo test --workspace`, each test runs each kind of round once. To run each test for a minute:
 //!
 //! ```sh
 //! LEAPARRAY_STRESS_SECONDS=60 cargo test --release -p leaparray-stress-tests -- --nocapture
 //! .ci/stress 60    # the same, and then under each sanitizer
 //! ```
 //!
-//! This is a crate of its own so that a sanitizer has only the library and this to build. No thread
-//! waits for another one that an assertion might stop: a failure ends the test.
+//! This is a separate crate, so that a build with a sanitizer has only the library and the tests. No thread waits for a
+//! thread that a failed assertion may have stopped, so a failure ends the test.
 
 mod rounds;
 mod stamped;
@@ -23,4 +23,4 @@ pub use rounds::{Round, rounds};
 pub use stamped::{Marks, Observation, Stamped};
 pub use tally::{Bounds, Tally, WriterTally};
 pub use team::{Reader, one_after_the_other, stall, work};
-pub use time::{BUCKET, Given, Real, Time, number_of, start_of};
+pub use time::{AdvancedTime, BUCKET, Real, Time, number_of, start_of};

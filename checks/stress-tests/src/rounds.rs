@@ -1,4 +1,4 @@
-//! What is done, and for how long.
+//! The rounds of a test, and how long they are repeated.
 
 use std::time::{Duration, Instant};
 use std::{env, iter, thread};
@@ -7,25 +7,25 @@ use leaparray::WindowConfig;
 
 use crate::time::BUCKET;
 
-/// An array of so many buckets, and so many threads that record in it so many times together.
+/// One run of a test: the geometry of the array, and the threads that record in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// How many buckets the array has.
+    /// The number of buckets of the array.
     pub samples: u32,
-    /// How many threads record.
+    /// The number of threads that record.
     pub writers: usize,
-    /// How many turns they have, about.
+    /// The number of turns of all writers together, approximately.
     pub turns: u32,
-    /// How many of these a bucket is long.
+    /// The length of a bucket in turns.
     pub turns_per_bucket: u32,
 }
 
 impl Round {
-    /// The geometry.
+    /// The geometry of the array.
     ///
     /// # Panics
     ///
-    /// If there are no buckets.
+    /// If the number of buckets is 0.
     #[must_use]
     pub fn config(self) -> WindowConfig {
         WindowConfig::new(self.samples as usize, BUCKET * self.samples).expect("whole nanoseconds")
@@ -34,7 +34,7 @@ impl Round {
 
 const SECONDS: &str = "LEAPARRAY_STRESS_SECONDS";
 
-/// Each kind of round once, and then again and again, and longer, while there is time left.
+/// Returns each kind of round once, and then longer ones of each kind, until the time is over.
 pub fn rounds() -> impl Iterator<Item = Round> {
     let until = Instant::now() + seconds();
     let again = iter::repeat_with(|| of_each_kind(200_000)).flatten();
@@ -45,7 +45,7 @@ fn of_each_kind(turns: u32) -> impl Iterator<Item = Round> {
     let usual = [1, 2, 10].into_iter().flat_map(move |samples| {
         [2, 4, 8].map(|writers| Round { samples, writers, turns, turns_per_bucket: 4 })
     });
-    // More threads than a bucket has cells, and time enough in it for each of them.
+    // More threads than cores, with buckets that are long enough for all of them to record in one bucket.
     let writers = 2 * thread::available_parallelism().map_or(1, usize::from) + 3;
     usual.chain([Round { samples: 2, writers, turns, turns_per_bucket: turns / 4 }])
 }
@@ -53,5 +53,7 @@ fn of_each_kind(turns: u32) -> impl Iterator<Item = Round> {
 fn seconds() -> Duration {
     let Some(seconds) = env::var_os(SECONDS) else { return Duration::ZERO };
     let seconds = seconds.to_str().and_then(|seconds| seconds.parse().ok());
-    Duration::from_secs(seconds.unwrap_or_else(|| panic!("{SECONDS} is a number of seconds")))
+    Duration::from_secs(
+        seconds.unwrap_or_else(|| panic!("{SECONDS} must be a whole number of seconds")),
+    )
 }

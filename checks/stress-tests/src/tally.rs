@@ -1,4 +1,4 @@
-//! What the writers have recorded, by their own count.
+//! The writers' own counts of the units that they have recorded.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -7,17 +7,18 @@ use crossbeam_utils::CachePadded;
 
 use crate::time::Time;
 
-/// How many units each writer has begun to record in each bucket, and how many it is through with.
+/// The number of units that each writer has begun to record in each bucket, and the number that it has completed.
 ///
-/// So at any time a bucket has at least what was through before one looked, and at most what had
-/// begun when one had looked.
+/// A read of a bucket finds at least the units that were complete before the read, and at most the units that had begun
+/// by the end of the read.
 #[derive(Debug)]
 pub struct Tally {
     first: u64,
     writers: Vec<CachePadded<WriterTally>>,
 }
 
-/// One writer's. It is written with plain stores: a read-modify-write would order what it counts.
+/// The tally of one writer. It is written with plain stores, because read-modify-writes would order the adds that it
+/// counts.
 #[derive(Debug)]
 pub struct WriterTally {
     first: u64,
@@ -28,11 +29,11 @@ pub struct WriterTally {
 #[derive(Debug, Default)]
 struct Entry {
     begun: AtomicU64,
-    through: AtomicU64,
+    completed: AtomicU64,
 }
 
 impl Tally {
-    /// A writer for each of `writers`.
+    /// Creates a tally for `writers` writers.
     #[must_use]
     pub fn new(writers: usize, time: &impl Time) -> Self {
         let (first, end) = time.numbers();
@@ -41,43 +42,43 @@ impl Tally {
         Self { first, writers: (0..writers).map(|_| CachePadded::new(writer())).collect() }
     }
 
-    /// That writer's writer.
+    /// Returns the tally of one writer.
     #[must_use]
     pub fn writer(&self, writer: usize) -> &WriterTally {
         &self.writers[writer]
     }
 
-    /// What bucket `number` has at least.
+    /// Returns a lower bound of the units in bucket `number`: the units that are complete.
     #[must_use]
-    pub fn through(&self, number: u64) -> u64 {
-        self.sum(|writer| writer.entry(number).map_or(0, Entry::through))
+    pub fn completed(&self, number: u64) -> u64 {
+        self.sum(|writer| writer.entry(number).map_or(0, Entry::completed))
     }
 
-    /// What bucket `number` had at most, when what was read in it before this was there.
+    /// Returns an upper bound of the units that a preceding read can have found in bucket `number`.
     #[must_use]
     pub fn begun(&self, number: u64) -> u64 {
         fence(Ordering::Acquire);
         self.sum(|writer| writer.entry(number).map_or(0, Entry::begun))
     }
 
-    /// What was recorded at least, in whatever bucket.
+    /// Returns a lower bound of the units in all buckets.
     #[must_use]
-    pub fn all_through(&self) -> u64 {
-        self.sum(|writer| writer.all.through())
+    pub fn all_completed(&self) -> u64 {
+        self.sum(|writer| writer.all.completed())
     }
 
-    /// What was recorded at most, in whatever bucket, when what was read before this was there.
+    /// Returns an upper bound of the units that a preceding read can have found in all buckets.
     #[must_use]
     pub fn all_begun(&self) -> u64 {
         fence(Ordering::Acquire);
         self.sum(|writer| writer.all.begun())
     }
 
-    /// Every bucket that something was recorded in, with how much.
+    /// Returns the buckets that have units, and the number of units of each.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let len = self.writers.first().map_or(0, |writer| writer.buckets.len());
         let numbers = (self.first..).take(len);
-        numbers.map(|number| (number, self.through(number))).filter(|(_, units)| *units > 0)
+        numbers.map(|number| (number, self.completed(number))).filter(|(_, units)| *units > 0)
     }
 
     fn sum(&self, part: impl Fn(&WriterTally) -> u64) -> u64 {
@@ -86,22 +87,23 @@ impl Tally {
 }
 
 impl WriterTally {
-    /// Enters what `add` records in bucket `number`.
+    /// Counts the units that `add` records in bucket `number`.
     ///
     /// # Panics
     ///
-    /// If the round has no such bucket.
+    /// If the round has no bucket with that number.
     pub fn enter(&self, number: u64, units: u64, add: impl FnOnce()) {
-        let bucket = self.entry(number).expect("a bucket of the round");
+        let bucket = self.entry(number).expect("the round has a bucket with that number");
         bucket.begin(units);
         self.enter_late(units, add);
         bucket.end(units);
     }
 
-    /// Enters what `add` records too late for its bucket.
+    /// Counts the units that `add` records in the late bucket.
     pub fn enter_late(&self, units: u64, add: impl FnOnce()) {
         self.all.begin(units);
-        // Release: pairs with the Acquire of who has found the units, and looks what had begun.
+        // Release: pairs with the acquire fences in `Tally::begun` and `Tally::all_begun`. A reader that has found the
+        // units sees that they had begun.
         fence(Ordering::Release);
         add();
         self.all.end(units);
@@ -118,20 +120,20 @@ impl Entry {
     }
 
     fn end(&self, units: u64) {
-        // Release: who sees that they are through finds the units.
-        self.through.store(self.through() + units, Ordering::Release);
+        // Release: pairs with the Acquire in `through`. A reader that sees the units complete finds them.
+        self.completed.store(self.completed() + units, Ordering::Release);
     }
 
     fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
 
-    fn through(&self) -> u64 {
-        self.through.load(Ordering::Acquire)
+    fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
     }
 }
 
-/// What a read of a window must find.
+/// The bounds for the result of a read of a window.
 #[derive(Debug)]
 pub struct Bounds<'a> {
     tally: &'a Tally,
@@ -140,54 +142,63 @@ pub struct Bounds<'a> {
 }
 
 impl<'a> Bounds<'a> {
-    /// To be made before the read.
+    /// Takes the lower bounds. Call this before the read.
     #[must_use]
     pub fn new(tally: &'a Tally, newest: u64, samples: u32) -> Self {
         let covered = newest.saturating_sub(u64::from(samples) - 1)..=newest;
-        let least = covered.clone().map(|number| tally.through(number)).collect();
+        let least = covered.clone().map(|number| tally.completed(number)).collect();
         Self { tally, covered, least }
     }
 
-    /// The numbers of the buckets in the window.
+    /// Returns the numbers of the buckets in the window.
     #[must_use]
     pub const fn covered(&self) -> &RangeInclusive<u64> {
         &self.covered
     }
 
-    /// Checks what was found of each bucket that was there, in any order: `newest` was the newest
-    /// that there was after the read.
+    /// Checks the number of units that a read has found in each bucket, in any order. `newest` is the number of the
+    /// newest bucket after the read.
     ///
     /// # Panics
     ///
-    /// If the read is wrong.
+    /// If a number is out of bounds, if a bucket is not in the window or was found twice, or if units are missing.
     pub fn check(&self, found: impl IntoIterator<Item = (u64, u64)>, newest: u64) {
         let mut least = self.least_of(newest);
         for (number, units) in found {
-            assert!(self.covered.contains(&number), "{number} of {:?}", self.covered);
-            let index = usize::try_from(number - self.covered.start()).expect("a few buckets");
-            // It was there, so that nothing of it was late.
+            assert!(
+                self.covered.contains(&number),
+                "bucket {number} is not in the window {:?}",
+                self.covered
+            );
+            let index =
+                usize::try_from(number - self.covered.start()).expect("a window has few buckets");
+            // The bucket was found in the window, so none of its units was late.
             let range = self.least[index]..=self.tally.begun(number);
-            assert!(range.contains(&units), "{units} in {number}, and not {range:?}");
-            assert!(least[index] != FOUND, "{number} was found twice");
+            assert!(range.contains(&units), "{units} units in bucket {number}, expected {range:?}");
+            assert!(least[index] != FOUND, "bucket {number} was found twice");
             least[index] = FOUND;
         }
         let missed = least.iter().filter(|least| **least != FOUND).sum::<u64>();
-        assert_eq!(missed, 0, "missed in {:?}: {least:?}", self.covered);
+        assert_eq!(missed, 0, "units are missing in the window {:?}: {least:?}", self.covered);
     }
 
-    /// Checks the sum of what was found.
+    /// Checks the sum of the units that a read has found.
     ///
     /// # Panics
     ///
-    /// If it is wrong.
+    /// If it is out of bounds.
     pub fn check_sum(&self, sum: u64, newest: u64) {
         let least = self.least_of(newest).iter().sum();
         let most = self.covered.clone().map(|number| self.tally.begun(number)).sum();
         let range: RangeInclusive<u64> = least..=most;
-        assert!(range.contains(&sum), "{sum} in {:?}, and not {range:?}", self.covered);
+        assert!(
+            range.contains(&sum),
+            "{sum} units in the window {:?}, expected {range:?}",
+            self.covered
+        );
     }
 
-    /// What each bucket has at least, if it cannot have left since: that takes a newer one.
+    /// Returns the lower bound of each bucket; 0 if a newer bucket may have replaced the bucket since.
     fn least_of(&self, newest: u64) -> Vec<u64> {
         let samples = self.covered.end() - self.covered.start() + 1;
         let may_have_left = |number| newest >= number + samples;

@@ -1,18 +1,19 @@
-//! Threads that write and threads that read.
+//! Threads that write, and threads that read at the same time.
 
 use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// One look, to be taken again and again.
+/// One read, which a thread repeats until all writers have ended.
 pub type Reader<'a> = Box<dyn FnMut() + Send + 'a>;
 
-/// Has so many threads do `write`, each with its number, and others read until all have done so.
+/// Runs `write` on `writers` threads, each with its number, and each of `readers` on another thread, again and again
+/// until all writers have ended.
 ///
 /// # Panics
 ///
-/// If one of them does, when all have ended.
+/// If a thread has panicked, once all threads have ended.
 pub fn work(writers: usize, write: impl Fn(usize) + Sync, readers: Vec<Reader<'_>>) {
     let (write, over) = (&write, &AtomicBool::new(false));
     thread::scope(|scope| {
@@ -24,9 +25,9 @@ pub fn work(writers: usize, write: impl Fn(usize) + Sync, readers: Vec<Reader<'_
         let reading: Vec<_> = readers.into_iter().map(|it| scope.spawn(move || read(it))).collect();
         let writing: Vec<_> = (0..writers).map(|it| scope.spawn(move || write(it))).collect();
         let written: Vec<_> = writing.into_iter().map(thread::ScopedJoinHandle::join).collect();
-        // Whether or not a writer has failed.
+        // Also if a writer has failed.
         over.store(true, Ordering::Relaxed);
-        // Joined one by one: a sanitizer sees that, and not what a scope does at its end.
+        // Joined one by one: a sanitizer sees a join, but not how a scope waits at its end.
         let read = reading.into_iter().map(thread::ScopedJoinHandle::join);
         let failed = read.chain(written).find_map(Result::err);
         if let Some(failure) = failed {
@@ -35,11 +36,11 @@ pub fn work(writers: usize, write: impl Fn(usize) + Sync, readers: Vec<Reader<'_
     });
 }
 
-/// Has so many threads do `live`, each when the one before has ended.
+/// Runs `live` on `lives` threads, one after the other.
 ///
 /// # Panics
 ///
-/// If one of them does.
+/// If a thread panics.
 pub fn one_after_the_other(lives: u64, live: impl Fn(u64) + Sync) {
     let live = &live;
     for life in 0..lives {
@@ -50,7 +51,7 @@ pub fn one_after_the_other(lives: u64, live: impl Fn(u64) + Sync) {
     }
 }
 
-/// Lets others go first, now and then: to be called where a thread is in the middle of something.
+/// Yields to other threads at every 61st call of a thread. Call it in the middle of an operation.
 pub fn stall() {
     thread_local! {
         static CALLS: Cell<u32> = const { Cell::new(0) };
@@ -62,5 +63,5 @@ pub fn stall() {
     }
 }
 
-/// A prime, so that it falls on each of the places in turn.
+/// A prime, so that each place that calls `stall` yields in turn.
 const STALL_EVERY: u32 = 61;

@@ -1,4 +1,4 @@
-//! What time it is: as the writers have it, or as it really is.
+//! The time of a round: advanced by the writers, or real.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::rounds::Round;
 /// The length of all buckets.
 pub const BUCKET: Duration = Duration::from_millis(1);
 
-/// The number of the bucket of that time.
+/// Returns the number of the bucket that a time falls into.
 #[must_use]
 pub fn number_of(time: Timestamp) -> u64 {
     time.as_millis()
 }
 
-/// The start of the bucket of that number.
+/// Returns the start of the bucket with that number.
 #[must_use]
 pub fn start_of(number: u64) -> Timestamp {
     Timestamp::from_millis(number)
@@ -24,29 +24,29 @@ pub fn start_of(number: u64) -> Timestamp {
 
 /// The time for all threads of a round.
 pub trait Time: Sync {
-    /// The time to record at in that turn of a writer; `None` when the round is over.
+    /// Returns the time at which a writer records in that turn; `None` when the round is over.
     fn tick(&self, turn: u64) -> Option<Timestamp>;
 
-    /// A time that nobody who has recorded by now was ahead of.
+    /// Returns a time that is no earlier than the time of any record so far.
     fn now(&self) -> Timestamp;
 
-    /// The first bucket there is, and the one after the last.
+    /// Returns the number of the first bucket of the round, and one more than the number of its last bucket.
     fn numbers(&self) -> (u64, u64);
 }
 
-/// Time that each turn of a writer pushes on: by a part of a bucket, and now and then by three
-/// buckets, so that some are left out.
+/// Time that each turn of a writer advances: by a part of a bucket, and at intervals by three buckets, so that some
+/// buckets are skipped.
 #[derive(Debug)]
-pub struct Given {
+pub struct AdvancedTime {
     nanos: AtomicU64,
     writers: u64,
-    /// Of each writer.
+    /// The number of turns of each writer.
     turns: u64,
     turns_per_bucket: u32,
 }
 
-impl Given {
-    /// The beginning of time.
+impl AdvancedTime {
+    /// Starts at time 0.
     #[must_use]
     pub fn new(round: Round) -> Self {
         let Round { turns, turns_per_bucket, .. } = round;
@@ -59,13 +59,13 @@ impl Given {
         }
     }
 
-    /// How many turns of a writer are between its jumps.
+    /// Returns the number of turns of a writer from one jump of three buckets to the next.
     fn jump_every(&self) -> u64 {
         8 * u64::from(self.turns_per_bucket)
     }
 }
 
-impl Time for Given {
+impl Time for AdvancedTime {
     fn tick(&self, turn: u64) -> Option<Timestamp> {
         if turn >= self.turns {
             return None;
@@ -76,12 +76,12 @@ impl Time for Given {
             BUCKET / self.turns_per_bucket
         };
         let step = u64::try_from(step.as_nanos()).ok()?;
-        // Relaxed: that time passes orders nothing else.
+        // Relaxed: the time orders nothing else.
         Some(Timestamp::from_nanos(self.nanos.fetch_add(step, Ordering::Relaxed) + step))
     }
 
     fn now(&self) -> Timestamp {
-        // Acquire: of what was recorded in a bucket, its time comes first.
+        // Acquire: keeps the reads that follow after this load. Each record follows the tick that returned its time.
         Timestamp::from_nanos(self.nanos.load(Ordering::Acquire))
     }
 
@@ -92,7 +92,7 @@ impl Time for Given {
     }
 }
 
-/// Real time, for a moment.
+/// Real time, for 50 ms.
 #[derive(Debug)]
 pub struct Real {
     clock: MonotonicClock,
@@ -101,12 +101,12 @@ pub struct Real {
 
 impl Real {
     const LEN: Duration = Duration::from_millis(50);
-    /// How far what one thread has told another may be ahead of the clock of that one. The processor
-    /// reads its counter before a load is through, and that of a contended line takes up to 1 µs; on a
-    /// loaded virtual machine 26 µs were seen.
+    /// The maximum by which a time that a thread has received from another thread may be ahead of its own clock. The
+    /// processor may read its counter before an earlier load is complete, and a load of a contended line takes up to
+    /// 1 µs. On a loaded virtual machine, 26 µs were measured.
     pub const SKEW: Duration = Duration::from_millis(1);
 
-    /// The time that it is.
+    /// Starts at the present time.
     #[must_use]
     pub fn new() -> Self {
         let clock = MonotonicClock::new();

@@ -1,28 +1,28 @@
-//! `LeapArray`, with buckets that notice what must not happen to them.
+//! `LeapArray`, with buckets that detect misplaced counts.
 //!
-//! One test: how many buckets there are is counted in the whole process.
+//! There is one test only, since the number of buckets is counted in the whole process.
 
 use leaparray::{CurrentBucket, LeapArray, Ledger};
 use leaparray_stress_tests::{
-    BUCKET, Bounds, Given, Marks, Observation, Round, Stamped, Tally, Time, WriterTally, number_of,
-    rounds, start_of, work,
+    AdvancedTime, BUCKET, Bounds, Marks, Observation, Round, Stamped, Tally, Time, WriterTally,
+    number_of, rounds, start_of, work,
 };
 
-/// How many turns of its writer a bucket is held for: many laps.
-const HELD: u64 = 64;
-/// How often somebody records at a time that is laps behind.
+/// The number of turns for which a writer keeps a bucket pinned: many laps.
+const PINNED_TURNS: u64 = 64;
+/// A writer records at a time that is two laps behind once in this number of turns.
 const LATE_EVERY: u64 = 16;
 
 struct Stress {
     round: Round,
     array: LeapArray<Stamped>,
-    time: Given,
+    time: AdvancedTime,
     tally: Tally,
 }
 
 impl Stress {
     fn new(round: Round) -> Self {
-        let time = Given::new(round);
+        let time = AdvancedTime::new(round);
         let tally = Tally::new(round.writers, &time);
         Self { round, array: LeapArray::new(round.config()), time, tally }
     }
@@ -53,7 +53,7 @@ impl Stress {
             }
             let bucket = self.array.current_bucket(now);
             add(page, &bucket, number_of(now), 1 + turn % 3);
-            if turn.is_multiple_of(HELD) {
+            if turn.is_multiple_of(PINNED_TURNS) {
                 kept = Some((bucket, number_of(now)));
             } else if let Some((bucket, number)) = &kept {
                 add(page, bucket, *number, 1);
@@ -73,7 +73,7 @@ impl Stress {
             looks
         });
         let newest = self.newest();
-        // What lost the race for a slot is seen as well, empty.
+        // A wrap that lost the race for its slot is found as well, with an empty bucket.
         let units = |look: Observation| look.number().map(|number| (number, look.units_of(number)));
         bounds.check(found.into_iter().filter_map(units), newest);
     }
@@ -91,7 +91,7 @@ impl Stress {
         let found: Vec<_> = units().collect();
         bounds.check(found.iter().copied(), newest);
         let mut later = units().zip(found);
-        assert!(later.all(|(later, sooner)| later >= sooner), "used again while held");
+        assert!(later.all(|(later, sooner)| later >= sooner), "a pinned bucket was recycled");
     }
 
     fn read_previous(&self) {
@@ -103,16 +103,16 @@ impl Stress {
         assert!(units <= self.tally.begun(number));
     }
 
-    /// What was recorded, which was `at_least` as much.
+    /// Checks that the recorded total is between `at_least` and the units that have begun, and returns it.
     fn read_ledger(&self, at_least: u64) -> u64 {
-        let at_least = at_least.max(self.tally.all_through());
+        let at_least = at_least.max(self.tally.all_completed());
         let recorded = self.array.ledger(self.time.now()).recorded().units;
         let range = at_least..=self.tally.all_begun();
-        assert!(range.contains(&recorded), "{recorded} recorded, and not {range:?}");
+        assert!(range.contains(&recorded), "{recorded} units recorded, expected {range:?}");
         recorded
     }
 
-    /// To the unit, when all are through.
+    /// Compares the totals exactly, once all threads have ended.
     fn check_counts(&self) {
         let newest = self.newest();
         let covered = Bounds::new(&self.tally, newest, self.round.samples).covered().clone();
@@ -125,7 +125,7 @@ impl Stress {
         let ledger = self.array.ledger(self.time.now());
         assert_eq!(ledger.in_window, expected.in_window);
         assert_eq!(ledger.expired, expected.expired);
-        assert_eq!(ledger.recorded().units, self.tally.all_through());
+        assert_eq!(ledger.recorded().units, self.tally.all_completed());
     }
 }
 
@@ -139,9 +139,10 @@ fn add(page: &WriterTally, bucket: &CurrentBucket<'_, Stamped>, number: u64, uni
     }
 }
 
-/// How many buckets are needed, however often they rotate: those in slots, and as many that a reader
-/// has held since they were; for each writer the one it keeps, the one it is at and the one it is about
-/// to put in a slot; for each reader one on the way. They are made by four.
+/// The maximum number of buckets, however often the array rotates: the buckets in slots, and as many that a reader has
+/// kept pinned since they left their slots; for each writer, the bucket that it keeps, the bucket in which it records,
+/// and the bucket that it is about to swap in; for each reader, one bucket that it is about to pin. The pool makes
+/// buckets in chunks of 4, so there may be 3 more.
 fn most(round: Round) -> u64 {
     2 * u64::from(round.samples) + 3 * round.writers as u64 + 2 + 3
 }
@@ -152,9 +153,9 @@ fn every_unit_stays_in_its_bucket() {
         let stress = Stress::new(round);
         stress.run();
         let (rotations, made) = (stress.tally.buckets().count(), Stamped::live());
-        println!("{round:?}: {rotations} rotations, {made} buckets made");
-        assert!(made <= most(round), "{made} buckets made, and not {}", most(round));
+        println!("{round:?}: {rotations} rotations, {made} buckets");
+        assert!(made <= most(round), "{made} buckets, expected at most {}", most(round));
         drop(stress);
-        assert_eq!(Stamped::live(), 0, "never dropped");
+        assert_eq!(Stamped::live(), 0, "some buckets were not dropped");
     }
 }

@@ -1,4 +1,4 @@
-//! A breaker in whose window buckets pass without a pause: each request ends once.
+//! A breaker under constant rollover of its window: each request is counted once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
 use leaparray::{ManualClock, Timestamp};
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 
-/// How requests have ended, each counted before it does.
+/// The outcomes of requests, counted by the writers: an accepted or rejected request before it ends.
 #[derive(Debug, Default)]
 struct Counts {
     accepted: AtomicU64,

@@ -1,4 +1,4 @@
-//! The precise clock, on threads that tell each other the time.
+//! The precise clock, on threads that compare their readings.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use leaparray::{Clock, MonotonicClock};
 use leaparray_stress_tests::{Real, rounds, work};
 
 #[test]
-fn it_never_goes_back_from_thread_to_thread() {
+fn precise_clock_never_goes_back_between_threads() {
     for round in rounds() {
         let (clock, latest) = (MonotonicClock::new(), AtomicU64::new(0));
         let write = |_| {
@@ -14,7 +14,7 @@ fn it_never_goes_back_from_thread_to_thread() {
                 let seen = latest.load(Ordering::Acquire);
                 let now = clock.now();
                 let skewed = now.saturating_add(Real::SKEW).as_nanos();
-                assert!(skewed >= seen, "went back from {seen} to {now:?}");
+                assert!(skewed >= seen, "the clock went back from {seen} to {now:?}");
                 latest.fetch_max(now.as_nanos(), Ordering::AcqRel);
             }
         };

@@ -1,24 +1,25 @@
-//! The limit of a sliding window, hit without a pause.
+//! A sliding-window limiter under constant contention for its last permits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leaparray::flow::{Limiter, SlidingWindowLimiter};
-use leaparray_stress_tests::{Given, Round, Time, number_of, rounds, stall, work};
+use leaparray_stress_tests::{AdvancedTime, Round, Time, number_of, rounds, stall, work};
 
-/// What one request was told. Its bucket is one of these: no earlier than its own time, and no later than
-/// anybody's when it had its answer.
+/// The decision about one request, and the buckets in which it may have been made: from the bucket of the request's own
+/// time to the newest bucket of all threads after the decision.
 #[derive(Clone, Copy)]
-struct Told {
+struct Outcome {
     first: u64,
     last: u64,
     permits: u64,
     admitted: bool,
 }
 
-impl Told {
-    /// In one word, which is not 0: what threads hand over by a lock, `ThreadSanitizer` does not follow.
+impl Outcome {
+    /// Packs the decision into one word, which is not 0. The threads store words because `ThreadSanitizer` does not see
+    /// how the locks of the standard library order memory.
     fn to_word(self) -> u64 {
-        assert!(self.last < 1 << 28, "some thousands");
+        assert!(self.last < 1 << 28, "a round has few buckets");
         self.first << 32 | self.last << 4 | self.permits << 2 | u64::from(self.admitted) << 1 | 1
     }
 
@@ -36,19 +37,20 @@ struct Stress {
     round: Round,
     limit: u64,
     limiter: SlidingWindowLimiter,
-    time: Given,
-    /// By writer and turn.
+    time: AdvancedTime,
+    /// The decisions, by writer and turn.
     told: Vec<Vec<AtomicU64>>,
 }
 
 impl Stress {
     fn new(round: Round) -> Self {
-        // About half of what is asked for.
+        // About half of the permits that are asked for.
         let limit = u64::from(round.turns_per_bucket.min(40) * round.samples / 2) + 1;
-        let limiter = SlidingWindowLimiter::new(round.config(), limit).expect("not too high");
+        let limiter =
+            SlidingWindowLimiter::new(round.config(), limit).expect("the limit is not too high");
         let turns = round.turns as usize / round.writers;
         let told = (0..round.writers).map(|_| (0..turns).map(|_| AtomicU64::new(0)).collect());
-        Self { round, limit, limiter, time: Given::new(round), told: told.collect() }
+        Self { round, limit, limiter, time: AdvancedTime::new(round), told: told.collect() }
     }
 
     fn run(&self) {
@@ -62,41 +64,50 @@ impl Stress {
 
     fn ask(&self, writer: usize) {
         for (turn, told) in (0..).zip(&self.told[writer]) {
-            let now = self.time.tick(turn).expect("as many turns");
+            let now = self.time.tick(turn).expect("a writer has one turn for each word");
             let permits = (turn + writer as u64) % 3 + 1;
             stall();
             let admitted = self.limiter.try_acquire_at(now, permits).is_admitted();
             let (first, last) = (number_of(now), number_of(self.time.now()));
-            told.store(Told { first, last, permits, admitted }.to_word(), Ordering::Relaxed);
+            told.store(Outcome { first, last, permits, admitted }.to_word(), Ordering::Relaxed);
         }
     }
 
-    /// Of each window: what was surely admitted in it, and what may have been.
+    /// Checks for each window that the permits that were certainly taken in it do not exceed the limit, and that each
+    /// refused request asked for more than the permits that were certainly left.
     fn check(&self) {
         let words = self.told.iter().flatten().map(|told| told.load(Ordering::Relaxed));
-        let told: Vec<_> = words.filter_map(Told::from_word).collect();
+        let told: Vec<_> = words.filter_map(Outcome::from_word).collect();
         let (samples, (_, end)) = (u64::from(self.round.samples), self.time.numbers());
         let (mut surely, mut perhaps) = (Sums::new(end + samples), Sums::new(end + samples));
-        for Told { first, last, permits, .. } in told.iter().filter(|told| told.admitted) {
-            // By the last bucket of the window.
+        for Outcome { first, last, permits, .. } in told.iter().filter(|told| told.admitted) {
+            // Sums by the last bucket of the window.
             surely.add(*last, first + samples, *permits);
             perhaps.add(*first, last + samples, *permits);
         }
         let (surely, perhaps) = (surely.all(), perhaps.all());
         for (window, sum) in surely.iter().enumerate() {
-            assert!(*sum <= self.limit, "{sum} of {} in the window to {window}", self.limit);
+            assert!(
+                *sum <= self.limit,
+                "{sum} of {} permits in the window that ends with {window}",
+                self.limit
+            );
         }
         for refused in told.iter().filter(|told| !told.admitted) {
             let most = (refused.first..=refused.last).map(|window| perhaps[index(window)]).max();
             let free = self.limit.saturating_sub(most.unwrap_or(0));
-            assert!(refused.permits > free, "{} of {free} refused", refused.permits);
+            assert!(
+                refused.permits > free,
+                "refused {} permits, but {free} were left",
+                refused.permits
+            );
         }
         let admitted = told.iter().filter(|told| told.admitted).count();
-        assert!(admitted > 0 && admitted < told.len(), "{admitted} of {}", told.len());
+        assert!(admitted > 0 && admitted < told.len(), "{admitted} of {} admitted", told.len());
     }
 }
 
-/// A sum for each number, by where it changes.
+/// A sum for each number, stored as the differences between neighbours.
 struct Sums(Vec<i64>);
 
 impl Sums {
@@ -122,7 +133,7 @@ impl Sums {
 }
 
 fn index(number: u64) -> usize {
-    usize::try_from(number).expect("some thousands")
+    usize::try_from(number).expect("a round has few buckets")
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Resources by name: entries that end on any thread, while the geometry changes, what is idle is evicted,
-//! and what is not is removed.
+//! Resources by name: entries that end on any thread, while the geometry changes and resources are evicted and removed.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +15,7 @@ type Held = Entry<Resource<ManualClock>, ManualClock>;
 
 const NAMES: [&str; 3] = ["orders", "users", "search"];
 
-/// What the writers have done, each added before it is done; and done, when it was.
+/// The writers' own counts. An entered request is counted before it enters, every other event after it was recorded.
 #[derive(Debug, Default)]
 struct Counts {
     entered: AtomicU64,
@@ -31,8 +30,8 @@ struct Stress {
     clock: ManualClock,
     registry: Registry<ManualClock>,
     counts: Counts,
-    /// Entries that are to end on another thread than the one that let them in.
-    under_way: Mutex<Vec<Held>>,
+    /// Entries in flight, which may end on a thread other than the one on which they entered.
+    in_flight: Mutex<Vec<Held>>,
 }
 
 fn geometry(samples: u32) -> NodeConfig {
@@ -49,7 +48,7 @@ impl Stress {
         let clock = ManualClock::new(Timestamp::from_secs(1));
         let config = RegistryConfig::default().node(geometry(round.samples));
         let registry = Registry::with_clock(config, clock.clone());
-        Self { round, clock, registry, counts: Counts::default(), under_way: Mutex::default() }
+        Self { round, clock, registry, counts: Counts::default(), in_flight: Mutex::default() }
     }
 
     fn run(&self) {
@@ -66,7 +65,7 @@ impl Stress {
                 Box::new(|| recorded = self.read(&cursor, recorded)),
             ],
         );
-        self.under_way.lock().unwrap().drain(..).for_each(|entry| self.end(entry, 0));
+        self.in_flight.lock().unwrap().drain(..).for_each(|entry| self.end(entry, 0));
         self.check_counts();
     }
 
@@ -85,9 +84,9 @@ impl Stress {
                 count(&self.counts.reserved, 1);
             }
             let other = {
-                let mut under_way = self.under_way.lock().unwrap();
-                under_way.push(entry);
-                if under_way.len() > 4 { Some(under_way.swap_remove(turn % 4)) } else { None }
+                let mut in_flight = self.in_flight.lock().unwrap();
+                in_flight.push(entry);
+                if in_flight.len() > 4 { Some(in_flight.swap_remove(turn % 4)) } else { None }
             };
             if let Some(entry) = other {
                 self.end(entry, turn);
@@ -115,7 +114,8 @@ impl Stress {
         }
     }
 
-    /// What was recorded when it was looked at.
+    /// Checks reads of the registry, and returns the number of ended requests in its lifetime totals, which was at
+    /// least `at_least` before.
     fn read(&self, cursor: &SecondsCursor, at_least: u64) -> u64 {
         let ended = self.counts.ended.load(Ordering::Relaxed);
         let lifetime = self.registry.lifetime();

@@ -1,18 +1,18 @@
-//! `SlidingWindow`, with the bucket in hand and cells of their own for threads that come and go: each
-//! response time is as long as the number of its bucket, so that none can be elsewhere unnoticed.
+//! `SlidingWindow`, with threads that start and end and leave their cells to others. Each response time is as many
+//! nanoseconds long as the number of its bucket, so a count in a wrong bucket is detected.
 
 use std::time::Duration;
 
 use leaparray::{MetricEvent, MetricTotals, SlidingWindow, Timestamp};
 use leaparray_stress_tests::{
-    Bounds, Given, Real, Round, Tally, Time, WriterTally, number_of, one_after_the_other, rounds,
-    work,
+    AdvancedTime, Bounds, Real, Round, Tally, Time, WriterTally, number_of, one_after_the_other,
+    rounds, work,
 };
 
 const PASS: MetricEvent = MetricEvent::Pass;
 const SUCCESS: MetricEvent = MetricEvent::Success;
 
-/// How many threads there are, one after the other, for each writer.
+/// The number of threads of each writer, one after the other.
 const LIVES: u64 = 5;
 
 struct Stress<T> {
@@ -49,9 +49,9 @@ impl<T: Time> Stress<T> {
         self.check_counts();
     }
 
-    /// Each of the lives has its share of the turns.
+    /// Each thread of a writer has its share of the turns.
     fn write(&self, page: &WriterTally, life: u64) {
-        for turn in (life..).step_by(usize::try_from(LIVES).expect("a few")) {
+        for turn in (life..).step_by(usize::try_from(LIVES).expect("there are few lives")) {
             let Some(now) = self.time.tick(turn) else { return };
             let mark = self.mark(now);
             page.enter(number_of(now), 1, || {
@@ -62,7 +62,8 @@ impl<T: Time> Stress<T> {
         }
     }
 
-    /// What all that is recorded at that time is marked with. Nothing is before the first.
+    /// Returns the response time and the concurrency that are recorded at that time: the number of the bucket, counted
+    /// from the first one. No record is before the first bucket.
     fn mark(&self, time: Timestamp) -> u64 {
         number_of(time).saturating_sub(self.first)
     }
@@ -112,58 +113,59 @@ impl<T: Time> Stress<T> {
         bounds.check(units(SUCCESS), newest);
     }
 
-    /// The bucket of that start has what was meant for it and nothing else.
+    /// Checks that the bucket with that start has its own records only.
     fn check_marks(&self, start: Timestamp, totals: &MetricTotals) {
         let is_mark = |rt| nanos(rt) == self.mark(start);
         assert!(totals.min_rt().is_none_or(is_mark), "{totals:?} at {start:?}");
         assert!(totals.max_rt().is_none_or(is_mark), "{totals:?} at {start:?}");
         let max = totals.max_concurrency();
         assert!(max.is_none_or(|mark| mark == self.mark(start)), "{totals:?} at {start:?}");
-        // The sum is read first.
+        // The sum is read before the count, so it may lack response times that the count has.
         let most = totals.rt_count() * self.mark(start);
         assert!(totals.sum(MetricEvent::Rt) <= most, "{totals:?} at {start:?}");
     }
 
-    /// How often something was recorded, which was `at_least` as often.
+    /// Checks the ledger against `at_least`, and the lifetime total against the ledger and the records that have begun.
+    /// Returns the lifetime total.
     fn read_ledger(&self, at_least: u64) -> u64 {
-        let at_least = at_least.max(self.tally.all_through());
+        let at_least = at_least.max(self.tally.all_completed());
         let now = self.time.now();
         let recorded = self.window.ledger_at(now).recorded().sum(SUCCESS);
         let lifetime = self.window.lifetime().sum(SUCCESS);
         let range = recorded..=self.tally.all_begun();
-        assert!(recorded >= at_least, "{recorded} recorded, and not {at_least}");
-        assert!(range.contains(&lifetime), "{lifetime} recorded, and not {range:?}");
+        assert!(recorded >= at_least, "{recorded} units recorded, expected at least {at_least}");
+        assert!(range.contains(&lifetime), "{lifetime} units recorded, expected {range:?}");
         lifetime
     }
 
-    /// To the unit, when all are through.
+    /// Compares the totals exactly, once all threads have ended.
     fn check_counts(&self) {
         let now = self.time.now();
         let ledger = self.window.ledger_at(now);
         let marks = |(number, units)| (number - self.first) * units;
         let recorded = ledger.recorded();
-        assert_eq!(recorded.sum(PASS), self.tally.all_through());
-        assert_eq!(recorded.sum(SUCCESS), self.tally.all_through());
-        assert_eq!(recorded.rt_count(), self.tally.all_through());
+        assert_eq!(recorded.sum(PASS), self.tally.all_completed());
+        assert_eq!(recorded.sum(SUCCESS), self.tally.all_completed());
+        assert_eq!(recorded.rt_count(), self.tally.all_completed());
         assert_eq!(recorded.sum(MetricEvent::Rt), self.tally.buckets().map(marks).sum::<u64>());
         assert_eq!(ledger.in_window.sum(SUCCESS), self.window.sum_at(now, SUCCESS));
         self.read_buckets();
     }
 
     fn report(&self) {
-        let (rotations, units) = (self.tally.buckets().count(), self.tally.all_through());
-        println!("{:?}: {rotations} rotations, {units} times 3 records", self.round);
+        let (rotations, units) = (self.tally.buckets().count(), self.tally.all_completed());
+        println!("{:?}: {rotations} rotations, {units} turns of 3 records", self.round);
     }
 }
 
 fn nanos(rt: Duration) -> u64 {
-    u64::try_from(rt.as_nanos()).expect("short ones only")
+    u64::try_from(rt.as_nanos()).expect("response times are short")
 }
 
 #[test]
 fn time_that_is_given() {
     for round in rounds() {
-        let stress = Stress::new(round, Given::new(round));
+        let stress = Stress::new(round, AdvancedTime::new(round));
         stress.run();
         stress.report();
     }

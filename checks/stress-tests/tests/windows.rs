@@ -1,4 +1,5 @@
-//! Windows that are dropped while threads have buckets of theirs in hand, by whoever lets go last.
+//! Windows that are dropped while threads have their cells in the thread caches. The last thread with a reference drops
+//! the window.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -10,11 +11,11 @@ use leaparray_stress_tests::{BUCKET, Round, one_after_the_other, rounds, work};
 
 const PASS: MetricEvent = MetricEvent::Pass;
 
-/// How many threads there are, one after the other, for each writer.
+/// The number of threads of each writer, one after the other.
 const LIVES: u64 = 5;
-/// How often a writer puts another window in the place of the current one.
+/// A writer replaces the current window once in this number of turns.
 const REPLACED_EVERY: u64 = 100;
-/// How often it looks which one that is.
+/// A writer loads the current window once in this number of turns.
 const LOOKED_UP_EVERY: u64 = 30;
 
 /// A window that checks its ledger when it is dropped.
@@ -39,24 +40,25 @@ impl Checked {
     fn read(&self) {
         let recorded = self.recorded.load(Ordering::Acquire);
         let lifetime = self.window.lifetime().sum(PASS);
-        assert!(lifetime >= recorded, "{lifetime} recorded, and not {recorded}");
+        assert!(lifetime >= recorded, "{lifetime} recorded, expected at least {recorded}");
     }
 }
 
 impl Drop for Checked {
     fn drop(&mut self) {
-        // After a failure anything may be the case, and a second one would hide it.
+        // Not checked after a failure, because a second panic would hide the first.
         if !thread::panicking() {
             assert_eq!(self.window.lifetime().sum(PASS), *self.recorded.get_mut());
         }
     }
 }
 
-/// The window of the moment.
+/// The current window.
 struct Current(Mutex<Arc<Checked>>);
 
 impl Current {
-    /// Does not sleep in the standard library, where a sanitizer sees no edge.
+    /// Locks without sleeping in the standard library, because a sanitizer does not see the synchronization of a thread
+    /// that sleeps there.
     fn lock(&self) -> MutexGuard<'_, Arc<Checked>> {
         loop {
             match self.0.try_lock() {
@@ -72,7 +74,7 @@ impl Current {
     }
 
     fn replace(&self, new: Arc<Checked>) {
-        // Dropped when it is unlocked again: the last one to let go has work to do.
+        // Dropped after the lock is released: the thread that drops the last reference also drops the window.
         let _before = std::mem::replace(&mut *self.lock(), new);
     }
 

@@ -7,7 +7,7 @@ use crate::metric::{MetricBucket, MetricEvent};
 
 const PASS: MetricEvent = MetricEvent::Pass;
 
-/// An array of that many buckets of a second.
+/// Creates an array of `samples` buckets of one second.
 fn array(samples: u32) -> LeapArray<MetricBucket> {
     let interval = Duration::from_secs(samples.into());
     LeapArray::new(WindowConfig::new(samples as usize, interval).unwrap())
@@ -34,7 +34,7 @@ fn rotations_without_the_lock_lose_no_count() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..ROUNDS {
-                    // The threads are at different slots, and now and then at the same.
+                    // The threads are usually at different slots, and sometimes at the same slot.
                     let second = seconds.fetch_add(1, Ordering::Relaxed) / 2;
                     array.current_bucket(Timestamp::from_secs(second)).add(PASS, 1);
                 }
@@ -57,7 +57,7 @@ fn wrap_that_lost_the_race_for_its_slot_is_recycled() {
     drop(record(1));
     array.install(ring, Some(&observed), prepared, second, &mut None);
     drop(observed);
-    // The wraps of bucket 0, of bucket 1, and the prepared one.
+    // The wraps of buckets 0 and 1, and the prepared wrap.
     let _held = [3, 4, 5].map(record);
     assert_eq!(ring.len(), 3);
 }
@@ -88,9 +88,9 @@ fn pinned_wraps_take_more_memory_until_they_are_unpinned() {
 
 /// A count whose second reset panics.
 #[derive(Default)]
-struct Stubborn(AtomicU64, AtomicU64);
+struct PanicsOnReset(AtomicU64, AtomicU64);
 
-impl Bucket for Stubborn {
+impl Bucket for PanicsOnReset {
     type Total = u64;
 
     fn total(&self) -> u64 {
@@ -99,14 +99,14 @@ impl Bucket for Stubborn {
 
     fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
-        // A new one is reset as well.
-        assert_ne!(self.1.fetch_add(1, Ordering::Relaxed), 1, "the second time");
+        // A new bucket is reset as well, so the second reset is the first recycling.
+        assert_ne!(self.1.fetch_add(1, Ordering::Relaxed), 1, "the second reset");
     }
 }
 
 #[test]
 fn bucket_that_panics_during_a_rotation_loses_no_count() {
-    let array = LeapArray::<Stubborn>::new(*array(2).config());
+    let array = LeapArray::<PanicsOnReset>::new(*array(2).config());
     let add = |second| {
         let array = std::panic::AssertUnwindSafe(&array);
         let add = move || {
@@ -133,7 +133,7 @@ fn retired_wrap_is_reclaimed_once_no_thread_has_it_pinned() {
     assert_eq!(open(), 1, "the wrap that was retired last");
     let held = array.current_bucket(Timestamp::from_secs(999));
     rotate(1_000..2_000);
-    assert_eq!(open(), 2, "that one, and the pinned one");
+    assert_eq!(open(), 2, "the wrap that was retired last, and the pinned wrap");
     drop(held);
     rotate(2_000..2_001);
     assert_eq!(open(), 1);
@@ -151,8 +151,8 @@ fn bucket_that_left_its_slot_is_in_no_earlier_window() {
         let now = Timestamp::from_secs(second);
         array.fold(now, 0, |bucket| bucket.sum(PASS), |sum, found| sum + found)
     };
-    // Its wrap has not been recycled: only its start tells that it has left.
+    // The wrap of second 10 has not been recycled and keeps its start: only `live` tells that it has left its slot.
     assert_eq!([10, 11, 12].map(sum), [0, 0, 1]);
-    // The start of a wrap that is not in use lies in the first bucket of all time.
+    // `UNUSED`, the start of a wrap that is not in use, is in the first bucket of all time.
     assert_eq!([0, 1].map(sum), [0, 0]);
 }

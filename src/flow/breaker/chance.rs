@@ -5,19 +5,20 @@ use crate::time::{Timestamp, WindowConfig};
 
 /// One word, `{ turn: 16, slice: 28, threshold: 20 }`, so that a decision need not add up the window.
 ///
-/// A *slice* is a part of a bucket: a power of two of nanoseconds long, and at most a sixteenth of the bucket (or one
-/// nanosecond). A bucket has up to 32 slices. All threads that add up the window in one slice add up the same buckets. The
-/// word has the lowest 28 bits of the slice's number. With buckets of 250 ms, they wrap around after 24 days: if no request
-/// asks or ends for exactly that time, the next ones are decided by the old threshold, for the rest of one slice.
+/// A *slice* is a part of a bucket. Its length is a power of two of nanoseconds, and at most a sixteenth of the bucket
+/// (or one nanosecond). A bucket has up to 32 slices. All threads that add up the window in one slice add up the same
+/// buckets. The word has the lowest 28 bits of the slice's number. With buckets of 250 ms, they wrap around after 24
+/// days: if no request asks or ends for exactly that time, the old threshold decides the next requests, for the rest of
+/// one slice.
 ///
 /// # Orderings
 ///
-/// A request that ends is counted in the window first, and then takes a *turn*: a read-modify-write of the word, which changes
-/// it, so that a thread that has added up before fails to swap its word in. Of two requests that end, one takes the later
-/// turn, and its thread adds up the counts of both. A thread that swaps a word in has acquired the one that it replaces, with
-/// the counts from which that was made. If its swap fails, it adds up again. So the last word is made from the counts of all
-/// requests that have taken a turn. The exception is a thread that stalls while 65,536 requests end, or a multiple of that,
-/// with the same threshold in the same slice at last.
+/// A request that ends is counted in the window first, and then takes a *turn*: a read-modify-write of the word. A turn
+/// changes the word, so the compare-exchange of a thread that has added up before fails. If two requests end, one takes
+/// the later turn, and its thread adds up the counts of both. A thread that swaps a word in has acquired the word that
+/// it replaces, with the counts from which that word was made. If its swap fails, it adds up again. So the last word is
+/// made from the counts of all requests that have taken a turn. The exception is a thread that stalls while 65,536
+/// requests end, or a multiple of that number, if the word has the same threshold and slice again after that.
 #[derive(Debug)]
 pub(super) struct Chance {
     word: AtomicU64,
@@ -40,7 +41,7 @@ pub(super) struct Threshold(u32);
 impl Threshold {
     const END: u32 = 1 << BITS;
 
-    /// The threshold of a probability from 0 to 1, rounded down, and below 1.
+    /// Returns the threshold of a probability from 0 to 1, rounded down, and below 1.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 2²⁰")]
     pub(super) fn of(probability: f64) -> Self {
         let parts = (probability * f64::from(Self::END)) as u32;
@@ -52,12 +53,12 @@ impl Threshold {
         self.0 == 0
     }
 
-    /// Whether the probability is above one half.
+    /// Returns whether the probability is above one half.
     pub(super) const fn drops_most(self) -> bool {
         self.0 > Self::END / 2
     }
 
-    /// Whether a request with that random number is dropped.
+    /// Returns whether a request with that random number is dropped.
     #[inline]
     pub(super) const fn drops(self, random: u32) -> bool {
         random >> (u32::BITS - BITS) < self.0
@@ -65,42 +66,42 @@ impl Threshold {
 }
 
 impl Chance {
-    /// For buckets of that geometry, with a threshold of zero in the first slice of all time.
+    /// Creates a word for buckets of that geometry, with a threshold of zero in the first slice of all time.
     pub(super) fn new(config: WindowConfig) -> Self {
         let shift = (config.bucket_nanos() / 16).max(1).ilog2();
         Self { word: AtomicU64::new(0), config, shift }
     }
 
-    /// The threshold at `now`; `None` if the word is of another slice.
+    /// Returns the threshold at `now`; `None` if the word is of another slice.
     #[inline]
     pub(super) fn get(&self, now: Timestamp) -> Option<Threshold> {
-        // Relaxed: the word orders nothing else. By coherence, a thread that is ordered after the end of a request finds the
-        // word of that request or a later one.
+        // Relaxed: the word orders nothing else. By coherence, a thread that is ordered after the end of a request
+        // reads the word of that request or a later one.
         self.threshold(self.word.load(Ordering::Relaxed), now)
     }
 
-    /// Whether the threshold of the last word, of whichever slice, is above zero.
+    /// Returns whether the threshold of the last word, in any slice, is above zero.
     #[inline]
     pub(super) fn drops_any(&self) -> bool {
         // Relaxed: as for `get`.
         self.word.load(Ordering::Relaxed) & u64::from(Threshold::END - 1) != 0
     }
 
-    /// Updates the word for the slice of `now`, by the result of `add_up`.
+    /// Updates the word for the slice of `now` to the result of `add_up`, and returns that result.
     pub(super) fn renew(&self, now: Timestamp, add_up: impl Fn() -> Threshold) -> Threshold {
-        // Acquire: pairs with the Release in `tell`. The counts from which the word was made are added up again.
+        // Acquire: pairs with the Release in `note_end`. The counts from which the word was made are added up again.
         let observed = self.word.load(Ordering::Acquire);
         let threshold = add_up();
-        // Not retried: another thread has updated the word, or has counted more.
+        // Not retried: another thread has updated the word, or has counted a further request.
         let _ = self.swap(observed, self.word_of(observed, threshold, now));
         threshold
     }
 
-    /// Updates the word after this thread has counted the end of a request, by the result of `add_up` at `now`.
-    pub(super) fn tell(&self, now: Timestamp, add_up: impl Fn() -> Threshold) {
-        // A read-modify-write, so that one of two threads comes later; with loads, both could miss each other's counts.
-        // Release: pairs with the Acquire of the later thread, which sees the counts of this one. Acquire: pairs with the
-        // Release of the earlier thread.
+    /// Updates the word to the result of `add_up` at `now`, after this thread has counted the end of a request.
+    pub(super) fn note_end(&self, now: Timestamp, add_up: impl Fn() -> Threshold) {
+        // A read-modify-write, so that one of two threads comes later; with loads, each could miss the other's counts.
+        // Release: pairs with the Acquire of the later thread, which reads the counts of this one. Acquire: pairs with
+        // the Release of the earlier thread.
         let mut observed = self.word.fetch_add(TURN, Ordering::AcqRel).wrapping_add(TURN);
         loop {
             let word = self.word_of(observed, add_up(), now);
@@ -115,14 +116,14 @@ impl Chance {
     }
 
     fn swap(&self, observed: u64, word: u64) -> Result<(), u64> {
-        // Relaxed on success: a read-modify-write continues the release sequence of the word before. Acquire on failure: pairs
-        // with the Release in `tell`. The next sum has the counts of the other thread.
+        // Relaxed on success: a read-modify-write continues the release sequence of the word before. Acquire on
+        // failure: pairs with the Release in `note_end`. The next sum includes the counts of the other thread.
         let swapped =
             self.word.compare_exchange(observed, word, Ordering::Relaxed, Ordering::Acquire);
         swapped.map(drop)
     }
 
-    /// The number of the slice of `now`, at its place in the word.
+    /// Returns the number of the slice of `now`, at its place in the word.
     #[inline]
     const fn slice(&self, now: Timestamp) -> u64 {
         let (number, age) = self.config.bucket_and_age(now);
@@ -130,7 +131,7 @@ impl Chance {
         slice << (BITS + TURN_BITS) >> TURN_BITS
     }
 
-    /// The word with another threshold, and the slice of `now`.
+    /// Returns the word with another threshold, and with the slice of `now`.
     #[inline]
     const fn word_of(&self, observed: u64, threshold: Threshold, now: Timestamp) -> u64 {
         let turns = observed & !(TURN - 1);
@@ -172,7 +173,7 @@ mod tests {
         for now in [0, start - 1, start + SLICE, start + QUARTER, u64::MAX] {
             assert_eq!(chance.get(t(now)), None);
         }
-        chance.tell(t(u64::MAX), || Threshold::of(0.25));
+        chance.note_end(t(u64::MAX), || Threshold::of(0.25));
         assert_eq!(chance.get(Timestamp::MAX), Some(Threshold::of(0.25)));
     }
 
@@ -199,21 +200,21 @@ mod tests {
         assert!(!Threshold::of(0.5).drops_most() && Threshold::of(0.51).drops_most());
     }
 
-    /// The threshold comes back to what it was, but not the word.
+    /// The threshold returns to its earlier value, but the word does not.
     #[test]
     fn thread_adds_up_again_if_a_request_ends_during_its_sum() {
         let (chance, now) = (chance(QUARTER), Timestamp::from_nanos(7 * QUARTER));
         let [before, between, stale, after] =
             [3, 4, 5, 3].map(|n| Threshold::of(1.0 / f64::from(n)));
-        chance.tell(now, || before);
+        chance.note_end(now, || before);
         let calls = std::cell::Cell::new(0);
-        chance.tell(now, || {
+        chance.note_end(now, || {
             calls.set(calls.get() + 1);
             if calls.get() > 1 {
                 return after;
             }
-            chance.tell(now, || between);
-            chance.tell(now, || after);
+            chance.note_end(now, || between);
+            chance.note_end(now, || after);
             stale
         });
         assert_eq!((calls.get(), chance.get(now)), (2, Some(after)));

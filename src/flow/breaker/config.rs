@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::flow::error::BreakerConfigError;
 use crate::time::WindowConfig;
 
-/// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, and how soon it drops requests.
+/// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, and how early it drops requests.
 ///
 /// ```
 /// use leaparray::WindowConfig;
@@ -32,19 +32,21 @@ pub struct BreakerConfig {
 }
 
 impl BreakerConfig {
-    /// The window in which requests are counted; by default, 40 buckets of 250 ms.
+    /// Sets the window in which requests are counted. The default is 40 buckets of 250 ms.
     pub const fn window(self, window: WindowConfig) -> Self {
         Self { window, ..self }
     }
 
-    /// The number of requests for each one that the backend accepts, up to which no request is dropped; by default, 1.5.
+    /// Sets `k`: no request is dropped while there are at most `k` requests for each request that the backend accepts.
+    /// The default is 1.5.
     ///
-    /// While a backend accepts at least 1 in `k` requests, none is dropped. The nearer `k` is to 1, the sooner requests are
-    /// dropped. The larger it is, the more requests reach a failing backend.
+    /// The nearer `k` is to 1, the earlier requests are dropped. The larger `k` is, the more requests reach a failing
+    /// backend. Google's *Site Reliability Engineering* calls it *K*.
     ///
     /// # Errors
     ///
-    /// If `k` is not finite, or below 1: then requests would be dropped although the backend accepts all.
+    /// Returns a [`BreakerConfigError`] if `k` is not finite, or below 1: with such a `k`, requests would be dropped
+    /// although the backend accepts all of them.
     pub const fn k(self, k: f64) -> Result<Self, BreakerConfigError> {
         if !k.is_finite() {
             return Err(BreakerConfigError::KNotFinite { k });
@@ -55,17 +57,18 @@ impl BreakerConfig {
         Ok(Self { k, ..self })
     }
 
-    /// While the window has at most this many other requests, none is dropped; by default, 5.
+    /// Sets the number of other requests in the window up to which no request is dropped. The default is 5. go-zero
+    /// calls it `protection`.
     pub const fn min_requests(self, min_requests: u64) -> Self {
         Self { min_requests, ..self }
     }
 
-    /// The time after which a request is let through, if no request that might have been dropped got through in that time; by
-    /// default, one second.
+    /// Sets the probe interval: the time after which a request is let through, if no request that might have been
+    /// dropped got through in that time. The default is one second.
     ///
     /// # Errors
     ///
-    /// If it is zero: then no request would be dropped.
+    /// Returns a [`BreakerConfigError`] if the interval is zero: then no request would be dropped.
     pub const fn probe_interval(
         self,
         probe_interval: Duration,
@@ -76,11 +79,12 @@ impl BreakerConfig {
         Ok(Self { probe_interval, ..self })
     }
 
-    /// The probability with which a request is dropped after `total` others, of which the backend has accepted `accepts`: at
-    /// least 0 and below 1, or 1 if the numbers are so large that an `f64` cannot tell it from 1.
+    /// Returns the probability with which a request is dropped if the window has `total` other requests, of which the
+    /// backend has accepted `accepts`. It is at least 0 and below 1; if the numbers are so large that an `f64` cannot
+    /// distinguish it from 1, it is 1.
     ///
-    /// max(0, (total − min_requests − k · accepts) / (total + 1)), after the chapter *Handling Overload* of Google's *Site
-    /// Reliability Engineering*. `min_requests` is the `protection` of go-zero.
+    /// The probability is max(0, (total − min_requests − k · accepts) / (total + 1)), after the chapter *Handling
+    /// Overload* of Google's *Site Reliability Engineering*.
     ///
     /// ```
     /// use leaparray::flow::BreakerConfig;
@@ -94,7 +98,7 @@ impl BreakerConfig {
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
     pub const fn drop_probability(&self, total: u64, accepts: u64) -> f64 {
-        // `min_requests` is subtracted as an integer. A negative result means that none is dropped.
+        // `min_requests` is subtracted as an integer. If the result is negative, no request is dropped.
         let beyond = total.saturating_sub(self.min_requests) as f64;
         let too_many = (beyond - self.k * accepts as f64).max(0.0);
         too_many / (total as f64 + 1.0)

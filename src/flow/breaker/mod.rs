@@ -19,34 +19,36 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
 
-/// Drops requests to a failing backend before they are sent. This is the adaptive throttling of the chapter *Handling
-/// Overload* of Google's *Site Reliability Engineering*, with the window and the forced probes of go-zero's breaker.
+/// A breaker that drops requests to a failing backend before they are sent. It implements the adaptive throttling of
+/// the chapter *Handling Overload* of Google's *Site Reliability Engineering*, with the window and the forced probes of
+/// [go-zero](https://github.com/zeromicro/go-zero)'s breaker.
 ///
-/// Each request is dropped with a [probability](BreakerConfig::drop_probability) that grows with the share of requests that
-/// the backend rejects. No request is dropped while the backend accepts more than 1 in k requests. The breaker has no open and
-/// closed state, and no threshold that all clients reach at once. A dropped request counts as a request, so a backend that
-/// fails entirely gets fewer and fewer requests.
+/// Each request is dropped with a [probability](BreakerConfig::drop_probability) that grows with the share of requests
+/// that the backend rejects. No request is dropped while the backend accepts at least 1 in [`k`](BreakerConfig::k)
+/// requests. The breaker has no open and closed state, and no threshold that all clients reach at once. A dropped
+/// request counts as a request, so a backend that rejects every request gets fewer and fewer of them.
 ///
-/// A *probe* is a request that is let through although it would be dropped. There is one if, for the probe interval, no
-/// request that might have been dropped got through. Of the threads that race for a probe, one gets it. The time of a request
-/// that got through by chance is noted to a sixteenth of the interval, so a probe may be early by that much.
+/// A *probe* is a request that is let through although it would be dropped. A request becomes a probe if no request
+/// that might have been dropped got through during the [probe interval](BreakerConfig::probe_interval). If threads race
+/// for a probe, one of them gets it. The time of a request that got through by chance is noted to a sixteenth of the
+/// interval, so a probe may be early by that much.
 ///
-/// # How current a decision is
+/// # Freshness
 ///
 /// A decision is based on all requests that ended before it and whose counts are in the window: a rejection updates the
-/// probability before it returns, and so does an acceptance while requests are dropped. Two other changes are seen after one
-/// slice at most, which is a sixteenth of a bucket or less, by default 8.4 ms: buckets that leave the window, and dropped
-/// requests. An acceptance that races with the first rejection may also be seen that late.
+/// probability before it returns, and so does an acceptance while requests are dropped. Two other changes take effect
+/// after at most one slice, which is a sixteenth of a bucket or less, by default 8.4 ms: buckets that leave the window,
+/// and dropped requests. An acceptance that races with the first rejection may also take effect that late.
 ///
-/// The breaker uses `now` as it is. If time goes back, it uses the window of that time, without the buckets that newer ones
-/// have replaced. A request that ends more than a window before the newest bucket is late and is not counted. So while time is
-/// that far behind, no request is dropped.
+/// The breaker uses `now` as it is. If time goes back, it uses the window of that time, without the buckets that newer
+/// buckets have replaced. A request that ends more than a window before the newest bucket is late and is not counted.
+/// So while time is that far behind, no request is dropped.
 ///
-/// # Costs
+/// # Cost
 ///
-/// An admitted request reads the clock, and one word that is rarely written. A request that may be dropped also draws a random
-/// number, and a dropped one is counted in a cell of its thread. A rejection adds up the window, which takes less than a
-/// microsecond.
+/// An admitted request reads the clock, and one word that is rarely written. A request that may be dropped also draws a
+/// random number, and a dropped request is counted in a cell of its thread. A rejection adds up the window, which takes
+/// less than a microsecond.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Reason, SeededRandom};
@@ -60,7 +62,7 @@ use chance::{Chance, Threshold};
 ///     let (permit, _) = breaker.try_acquire().into_result()?;
 ///     permit.accept();
 /// }
-/// // The backend is down. Ten seconds later hardly anything reaches it.
+/// // The backend rejects every request. Eleven seconds later, few requests reach it.
 /// for _ in 0..11_000 {
 ///     if let Ok((permit, _)) = breaker.try_acquire().into_result() {
 ///         permit.reject();
@@ -70,7 +72,7 @@ use chance::{Chance, Threshold};
 /// assert!(breaker.drop_probability() > 0.99);
 /// let refusal = breaker.try_acquire().refusal().expect("one in a thousand gets through");
 /// assert_eq!(refusal.reason, Reason::Failing);
-/// // A second without any is enough for one to see how it is now.
+/// // After a second without an admitted request, the next request is a probe.
 /// clock.advance(Duration::from_secs(1));
 /// assert!(breaker.try_acquire().is_admitted());
 /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -78,19 +80,19 @@ use chance::{Chance, Threshold};
 #[derive(Debug)]
 pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
     chance: Chance,
-    /// The last time at which a request got through that might have been dropped, in nanoseconds.
+    /// The last time, in nanoseconds, at which a request got through that might have been dropped.
     last_pass: AtomicU64,
     probe_nanos: u64,
     /// If the last pass is at least this far ahead of `now`, time has gone back.
     back_nanos: u64,
     random: R,
     config: BreakerConfig,
-    /// Successes are requests that the backend accepted, exceptions those that it rejected, and blocks those that were dropped.
+    /// The requests: accepted by the backend (successes), rejected by the backend (exceptions), and dropped (blocks).
     window: SlidingWindow<C>,
 }
 
 impl AdaptiveBreaker {
-    /// A breaker with a [`MonotonicClock`] of its own.
+    /// Creates a breaker with its own [`MonotonicClock`].
     #[must_use]
     pub fn new(config: BreakerConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
@@ -98,7 +100,7 @@ impl AdaptiveBreaker {
 }
 
 impl<C: Clock> AdaptiveBreaker<C> {
-    /// A breaker that reads the given clock.
+    /// Creates a breaker that reads `clock`.
     #[must_use]
     pub fn with_clock(config: BreakerConfig, clock: C) -> Self {
         Self::with_source(config, clock, ThreadRandom)
@@ -106,7 +108,7 @@ impl<C: Clock> AdaptiveBreaker<C> {
 }
 
 impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
-    /// A breaker that reads the given clock, and draws from the given source.
+    /// Creates a breaker that reads `clock`, and draws random numbers from `random`.
     #[must_use]
     pub fn with_source(config: BreakerConfig, clock: C, random: R) -> Self {
         Self {
@@ -122,15 +124,15 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
 
     /// Asks for one request now.
     ///
-    /// The time to ask again in a refusal is advice, since each decision is by chance: at once, while less than half of the
-    /// requests are dropped, and otherwise the time of the next probe. Each attempt counts as a request, and so raises the
-    /// probability.
+    /// The time to ask again in a refusal is only advice, because each decision is random. It is the current time while
+    /// at most half of the requests are dropped, and otherwise the time of the next probe. Each attempt counts as a
+    /// request, and so raises the probability.
     #[inline(always)]
     pub fn try_acquire(&self) -> Decision<BreakerPermit<&Self, C, R>> {
         BreakerPermit::try_acquire(self)
     }
 
-    /// The same at `now`.
+    /// Like [`try_acquire`](Self::try_acquire), at `now`.
     #[inline(always)]
     pub fn try_acquire_at(&self, now: Timestamp) -> Decision<BreakerPermit<&Self, C, R>> {
         BreakerPermit::try_acquire_at(self, now)
@@ -152,7 +154,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         self.try_acquire_owned_at(self.clock().now())
     }
 
-    /// The same at `now`.
+    /// Like [`try_acquire_owned`](Self::try_acquire_owned), at `now`.
     #[inline(always)]
     pub fn try_acquire_owned_at(
         self: &Arc<Self>,
@@ -167,7 +169,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
 
     /// Decides whether a request goes ahead at `now`. A dropped request is counted.
     //
-    // One place makes the refusal: two places would write it to memory, and the caller would wait for the store.
+    // One place makes the refusal. Two places would write it to memory, and the caller would wait for the store.
     #[inline(always)]
     fn decide(&self, now: Timestamp) -> Result<(), Refusal> {
         let threshold = self.chance.get(now).unwrap_or_else(|| self.renew(now));
@@ -191,13 +193,13 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         Err(Refusal::new(Reason::Failing, Some(retry_at)))
     }
 
-    /// Lets a request through as a probe, if it is time for one; otherwise returns the time of the next probe.
+    /// Lets a request through as a probe, if a probe is due; otherwise returns the time of the next probe.
     #[inline]
     fn probe(&self, now: Timestamp) -> Result<(), Timestamp> {
         let nanos = now.as_nanos();
         // Relaxed throughout: the time orders nothing, and its modification order decides.
         let mut last = self.last_pass.load(Ordering::Relaxed);
-        // A time that is a little ahead is that of another thread, and `now` is stale.
+        // If `last` is only a little ahead, another thread has a later time, and `now` is stale.
         let has_gone_back = last.saturating_sub(nanos) >= self.back_nanos;
         if nanos.saturating_sub(last) >= self.probe_nanos || has_gone_back {
             match self.last_pass.compare_exchange(last, nanos, Ordering::Relaxed, Ordering::Relaxed)
@@ -209,8 +211,8 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         Err(Timestamp::from_nanos(last.saturating_add(self.probe_nanos)))
     }
 
-    /// Notes the time of a request that got through by chance, to a sixteenth of the interval: each note makes other threads
-    /// load the line again.
+    /// Notes the time of a request that got through by chance, to a sixteenth of the interval, because each note makes
+    /// other threads load the line again.
     fn note_pass(&self, now: Timestamp) {
         let nanos = now.as_nanos();
         // Relaxed: as for `probe`.
@@ -230,27 +232,28 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
         self.window.add_at(now, event, 1);
         // An acceptance cannot raise the probability.
         if event == MetricEvent::Exception || self.chance.drops_any() {
-            self.tell(now);
+            self.note_end(now);
         }
     }
 
     #[inline(never)]
-    fn tell(&self, now: Timestamp) {
-        self.chance.tell(now, || self.threshold(now));
+    fn note_end(&self, now: Timestamp) {
+        self.chance.note_end(now, || self.threshold(now));
     }
 
     fn threshold(&self, now: Timestamp) -> Threshold {
         Threshold::of(self.drop_probability_at(now))
     }
 
-    /// The probability with which a request is dropped now.
+    /// Returns the probability with which a request is dropped now; see
+    /// [`drop_probability_at`](Self::drop_probability_at).
     #[must_use]
     pub fn drop_probability(&self) -> f64 {
         self.drop_probability_at(self.clock().now())
     }
 
-    /// The probability with which a request is dropped at `now`, from 0 to 1: added up, where a decision
-    /// may go by what was added up last.
+    /// Returns the probability with which a request is dropped at `now`, from 0 to 1. This call adds up the window; a
+    /// decision may use an earlier sum.
     #[must_use]
     pub fn drop_probability_at(&self, now: Timestamp) -> f64 {
         use MetricEvent::{Block, Exception, Success};
@@ -259,21 +262,23 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
         self.config.drop_probability(total, success)
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub const fn config(&self) -> &BreakerConfig {
         &self.config
     }
 
-    /// The clock of the breaker.
+    /// Returns the clock that this breaker reads.
     #[must_use]
     pub const fn clock(&self) -> &C {
         self.window.clock()
     }
 
-    /// The window in which the breaker counts: [successes](MetricEvent::Success) are requests that the backend accepted,
-    /// [exceptions](MetricEvent::Exception) those that it rejected, and [blocks](MetricEvent::Block) those that were dropped.
+    /// Returns the window in which the breaker counts: a [success](MetricEvent::Success) for each request that the
+    /// backend accepted, an [exception](MetricEvent::Exception) for each request that it rejected, and a
+    /// [block](MetricEvent::Block) for each request that was dropped.
     ///
-    /// It is meant for reading. An event that is recorded in it directly counts from the next slice on.
+    /// The window is meant for reading. An event that is recorded in it directly affects decisions from the next slice
+    /// on.
     #[must_use]
     pub const fn window(&self) -> &SlidingWindow<C> {
         &self.window

@@ -1,7 +1,7 @@
 //! The permit of a request that a breaker has let through.
 #![expect(
     clippy::inline_always,
-    reason = "as for an entry: one call that is not inlined, and the permit goes through memory"
+    reason = "as for an entry: one call that is not inlined moves the permit to memory"
 )]
 
 use std::fmt;
@@ -12,14 +12,15 @@ use crate::flow::Decision;
 use crate::metric::MetricEvent;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
-/// A request that an [`AdaptiveBreaker`] has let through, whose outcome is to be reported.
+/// The permit of a request that an [`AdaptiveBreaker`] has let through. The caller reports the outcome of the request
+/// with it.
 ///
 /// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject), by
-/// [`ignore`](Self::ignore), or when the permit is dropped, which rejects: on an early return, in a panic, or in a cancelled
-/// future. It is counted at the time of the report.
+/// [`ignore`](Self::ignore), or when the permit is dropped. A drop rejects. It occurs on an early return, in a panic,
+/// or when a future is cancelled. The outcome is counted at the time of the report.
 ///
-/// A permit can be sent to another thread and end there. `B` refers to the breaker: a reference or an
-/// [`Arc`](std::sync::Arc).
+/// A permit can be sent to another thread, and reported there. `B` is the type of the reference to the breaker:
+/// `&AdaptiveBreaker` or [`Arc`](std::sync::Arc).
 ///
 /// ```
 /// use leaparray::MetricEvent::{Exception, Success};
@@ -53,14 +54,14 @@ where
     C: Clock,
     R: RandomSource,
 {
-    /// Asks for one request, through any reference to the breaker.
+    /// Asks for one request, through any reference to the breaker; see [`AdaptiveBreaker::try_acquire`].
     #[inline(always)]
     pub fn try_acquire(breaker: B) -> Decision<Self> {
         let now = breaker.clock().now();
         Self::try_acquire_at(breaker, now)
     }
 
-    /// The same at `now`.
+    /// Like [`try_acquire`](Self::try_acquire), at `now`.
     #[inline(always)]
     pub fn try_acquire_at(breaker: B, now: Timestamp) -> Decision<Self> {
         match breaker.decide(now) {
@@ -75,7 +76,7 @@ where
     B: Deref<Target = AdaptiveBreaker<C, R>>,
     C: Clock,
 {
-    /// The permit of a request that was let through.
+    /// Creates the permit of a request that was let through.
     #[inline(always)]
     pub(super) const fn of(breaker: B) -> Self {
         Self { breaker, is_ended: false }
@@ -87,7 +88,7 @@ where
         self.end(C::now, MetricEvent::Success);
     }
 
-    /// The same at `now`.
+    /// Like [`accept`](Self::accept), at `now`.
     #[inline(always)]
     pub fn accept_at(mut self, now: Timestamp) {
         self.end(|_| now, MetricEvent::Success);
@@ -99,14 +100,14 @@ where
         self.end(C::now, MetricEvent::Exception);
     }
 
-    /// The same at `now`.
+    /// Like [`reject`](Self::reject), at `now`.
     #[inline(always)]
     pub fn reject_at(mut self, now: Timestamp) {
         self.end(|_| now, MetricEvent::Exception);
     }
 
-    /// Reports that the request says nothing about the backend: the client has gone away, or the request was never sent. It
-    /// is not counted.
+    /// Reports that the request tells nothing about the backend, because the client has gone away or the request was
+    /// never sent. It is not counted.
     #[inline(always)]
     pub fn ignore(mut self) {
         self.is_ended = true;
@@ -114,7 +115,8 @@ where
 
     #[inline(always)]
     fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, event: MetricEvent) {
-        // Set first: if the clock panics here, it would panic again in `drop`, which aborts the process.
+        // Set before the clock is read: if the clock panics here, it would panic again in `drop`, which aborts the
+        // process.
         self.is_ended = true;
         let now = now(self.breaker.clock());
         self.breaker.count(now, event);

@@ -4,7 +4,8 @@ use std::sync::PoisonError;
 
 use crate::sync::Mutex;
 
-/// A source of random numbers, by which a breaker drops requests.
+/// A source of random numbers, with which an [`AdaptiveBreaker`](super::AdaptiveBreaker) decides which requests it
+/// drops.
 ///
 /// ```
 /// use leaparray::flow::RandomSource;
@@ -19,7 +20,7 @@ use crate::sync::Mutex;
 /// }
 /// ```
 pub trait RandomSource {
-    /// A uniformly distributed number. Low numbers drop the request.
+    /// Returns a uniformly distributed number. Low numbers drop the request.
     fn next_u32(&self) -> u32;
 }
 
@@ -35,7 +36,8 @@ impl<R: RandomSource + ?Sized> RandomSource for std::sync::Arc<R> {
     }
 }
 
-/// The generator of `fastrand`, one for each thread, which seeds itself. Fast, and not for secrets.
+/// The generator of the `fastrand` crate. Each thread has a generator of its own, which seeds itself. It is fast, and
+/// not cryptographically secure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadRandom;
 
@@ -46,7 +48,7 @@ impl RandomSource for ThreadRandom {
     }
 }
 
-/// A generator with a fixed seed, for tests and simulations. It has a lock, which threads take for each number.
+/// A generator with a fixed seed, for tests and simulations. Threads take a lock for each number.
 ///
 /// ```
 /// use leaparray::flow::{RandomSource, SeededRandom};
@@ -58,7 +60,7 @@ impl RandomSource for ThreadRandom {
 pub struct SeededRandom(Mutex<fastrand::Rng>);
 
 impl SeededRandom {
-    /// A generator with that seed.
+    /// Creates a generator with that seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(fastrand::Rng::with_seed(seed)))

@@ -1,4 +1,4 @@
-//! A rolling window: values of any kind, bucket by bucket.
+//! A rolling window: values of any type, bucket by bucket.
 
 mod sum_bucket;
 
@@ -19,7 +19,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// use std::time::Duration;
 ///
 /// /// A word, of which only the length is recorded.
-/// struct PackedBucket<'a>(&'a str);
+/// struct Word<'a>(&'a str);
 ///
 /// #[derive(Default)]
 /// struct Longest(AtomicU64);
@@ -45,7 +45,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///     }
 /// }
 ///
-/// impl Rolling for PackedBucket<'_> {
+/// impl Rolling for Word<'_> {
 ///     type Bucket = Longest;
 ///
 ///     fn add_to(self, bucket: &Longest) {
@@ -53,30 +53,32 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///     }
 /// }
 ///
-/// let window = RollingWindow::<PackedBucket>::new(WindowConfig::new(3, Duration::from_millis(150))?);
+/// let window = RollingWindow::<Word>::new(WindowConfig::new(3, Duration::from_millis(150))?);
 /// let now = Timestamp::from_millis(60_000);
-/// window.add_at(now, PackedBucket("window"));
-/// window.add_at(now, PackedBucket("roll"));
+/// window.add_at(now, Word("window"));
+/// window.add_at(now, Word("roll"));
 /// assert_eq!(window.reduce_at(now, 0, |longest, bucket| bucket.total.0.max(longest)), 6);
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
 pub trait Rolling {
-    /// The bucket to which such values are added.
+    /// The bucket to which values of this type are added.
     type Bucket: Bucket;
 
-    /// Adds the value. Any number of threads may do so at once. Each adds on the thread that calls this; for other threads,
-    /// the conditions of [`BucketGuard`](crate::BucketGuard) hold.
+    /// Adds the value to a bucket. Any number of threads may call this at once for one bucket. An implementation should
+    /// add on the calling thread; for an add on another thread, the conditions of [`BucketGuard`](crate::BucketGuard)
+    /// apply.
     fn add_to(self, bucket: &Self::Bucket);
 }
 
-/// Recent values, bucket by bucket, after go-zero's `RollingWindow`.
+/// A window of recent values, bucket by bucket, after [go-zero](https://github.com/zeromicro/go-zero)'s
+/// `RollingWindow`.
 ///
-/// A value is added to the bucket of its time. A reduction calls a closure for each bucket of the window, from the oldest to
-/// the newest, including empty ones. Adding is lock-free. Reading writes nothing, and allocates nothing, except what a
-/// [total](Bucket::Total) of your own allocates.
+/// A value is added to the bucket of its time. A reduction calls a closure for each bucket of the window, from the
+/// oldest to the newest, including empty buckets. Adding is lock-free. Reading writes nothing, and allocates nothing,
+/// except for allocations of a [total](Bucket::Total) of your own.
 ///
-/// In go-zero, the buckets are counted from the time at which the window was made. Here, they start at multiples of their
-/// length, as in all of this crate, so the readings of two windows of one geometry can be compared.
+/// In go-zero, the buckets are counted from the time at which the window was made. Here, they start at multiples of
+/// their length, as everywhere in this crate, so the readings of two windows of one geometry can be compared.
 ///
 /// ```
 /// use leaparray::flow::RollingWindow;
@@ -93,7 +95,7 @@ pub trait Rolling {
 ///
 /// assert_eq!(window.reduce(0, |sum, bucket| sum + bucket.total.sum), 6);
 /// assert_eq!(window.reduce(0, |most, bucket| most.max(bucket.total.sum)), 5);
-/// // Complete buckets can be compared with all of them.
+/// // Without the current bucket, which is still filling.
 /// assert_eq!(window.reduce_complete(0, |most, bucket| most.max(bucket.total.sum)), 1);
 /// # Ok::<_, leaparray::ConfigError>(())
 /// ```
@@ -108,7 +110,7 @@ pub struct RollingWindow<T: Rolling, C = MonotonicClock> {
 pub struct RollingBucket<S> {
     /// The start of the bucket.
     pub start: Timestamp,
-    /// Its total, such as a [`Sum`].
+    /// The total of the bucket, such as a [`Sum`].
     pub total: S,
 }
 
@@ -116,7 +118,7 @@ pub struct RollingBucket<S> {
 type Total<T> = <<T as Rolling>::Bucket as Bucket>::Total;
 
 impl<T: Rolling> RollingWindow<T> {
-    /// A window with a [`MonotonicClock`] of its own.
+    /// Creates a window with its own [`MonotonicClock`].
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         Self::with_clock(config, MonotonicClock::new())
@@ -124,7 +126,7 @@ impl<T: Rolling> RollingWindow<T> {
 }
 
 impl<T: Rolling, C: Clock> RollingWindow<T, C> {
-    /// A window that reads `clock`.
+    /// Creates a window that reads `clock`.
     #[must_use]
     pub fn with_clock(config: WindowConfig, clock: C) -> Self {
         Self { array: LeapArray::new(config), clock }
@@ -135,8 +137,8 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.add_at(self.clock.now(), value);
     }
 
-    /// Adds a value at `now`. If the slot of that time has a newer bucket already, the value is in no bucket of the window, and
-    /// [counts as late](Self::ledger_at).
+    /// Adds a value at `now`. If the slot of that time already has a newer bucket, the value is in no bucket of the
+    /// window, and [counts as late](Self::ledger_at).
     pub fn add_at(&self, now: Timestamp, value: T) {
         value.add_to(&self.array.current_bucket(now));
     }
@@ -146,11 +148,11 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.reduce_at(self.clock.now(), init, f)
     }
 
-    /// Folds all buckets of the window at `now`, from the oldest to the newest, including empty ones. There are fewer than the
-    /// window has only at the beginning of time.
+    /// Folds all buckets of the window at `now`, from the oldest to the newest, including empty buckets. Their number
+    /// is the sample count, and smaller only within the first interval after [`Timestamp::MIN`].
     ///
-    /// The buckets are read one after the other, the oldest first. A value that another thread adds at the same time may be
-    /// found or not, and so may a bucket whose slot a later one takes.
+    /// The buckets are read one after the other, the oldest first. A value that another thread adds during the call may
+    /// or may not be found. The same holds for a bucket whose slot is taken by a later bucket during the call.
     pub fn reduce_at<A>(
         &self,
         now: Timestamp,
@@ -165,8 +167,8 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.reduce_complete_at(self.clock.now(), init, f)
     }
 
-    /// Folds the buckets of the window at `now` except the newest one, which is still filling. A window of a single bucket has
-    /// no complete one.
+    /// Folds the buckets of the window at `now` except the newest one, which is still filling. A window of a single
+    /// bucket has no complete bucket.
     pub fn reduce_complete_at<A>(
         &self,
         now: Timestamp,
@@ -180,12 +182,12 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         }
     }
 
-    /// The total of the window now.
+    /// Returns the total of the window now.
     pub fn total(&self) -> Total<T> {
         self.total_at(self.clock.now())
     }
 
-    /// The total of the window at `now`.
+    /// Returns the total of the window at `now`.
     ///
     /// ```
     /// use leaparray::flow::RollingWindow;
@@ -215,19 +217,21 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     ) -> A {
         numbers.fold(init, |folded, number| {
             let mut total = Total::<T>::default();
-            // Added up, not counted: buckets that are being prepared may be visited as well, and are empty.
+            // Totals are added up rather than assigned: the fold may also visit empty buckets that another thread is
+            // preparing.
             self.array.fold_over(number..=number, (), Bucket::total, |(), found| total += &found);
             f(folded, RollingBucket { start: self.config().start_of(number), total })
         })
     }
 
-    /// All values, by whether the window covers them now.
+    /// Returns the totals of all values, by whether they are in the window now, expired or late; see
+    /// [`ledger_at`](Self::ledger_at).
     pub fn ledger(&self) -> Ledger<Total<T>> {
         self.ledger_at(self.clock.now())
     }
 
-    /// All values, by whether the window at `now` covers them: recorded = in the window + expired + late. Coherent, and
-    /// allocates.
+    /// Returns the totals of all values, by whether they are in the window at `now`, expired or late: recorded = in the
+    /// window + expired + late. The result is coherent: it counts each value once. This call allocates.
     ///
     /// ```
     /// use leaparray::flow::RollingWindow;
@@ -237,7 +241,7 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     /// let window = RollingWindow::<f64>::new(WindowConfig::new(2, Duration::from_secs(1))?);
     /// let t = Timestamp::from_millis;
     /// window.add_at(t(1_600), 0.5);
-    /// // Its slot has the bucket of 1,500 by now.
+    /// // The slot of this time has the bucket of 1,500 ms by now.
     /// window.add_at(t(700), 0.25);
     /// let ledger = window.ledger_at(t(1_600)).map(|total| total.sum);
     /// assert_eq!((ledger.in_window, ledger.late), (0.5, 0.25));
@@ -247,13 +251,13 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.array.ledger(now)
     }
 
-    /// The geometry.
+    /// Returns the geometry.
     #[must_use]
     pub const fn config(&self) -> &WindowConfig {
         self.array.config()
     }
 
-    /// The clock that this window reads.
+    /// Returns the clock that this window reads.
     #[must_use]
     pub const fn clock(&self) -> &C {
         &self.clock

@@ -1,4 +1,4 @@
-//! The bucket of numbers: their sum and their count.
+//! A bucket of numbers: their sum and their count.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -8,23 +8,23 @@ use super::Rolling;
 use crate::array::Bucket;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A number that a [`SumBucket`] can sum: `u64`, `i64` and `f64`.
-pub trait Number: Copy + Debug + Default + Send + Sync + sealed::PackedBucket {}
+/// A number that a [`SumBucket`] can add up: `u64`, `i64` or `f64`.
+pub trait Number: Copy + Debug + Default + Send + Sync + sealed::Bits {}
 
 impl Number for u64 {}
 impl Number for i64 {}
 impl Number for f64 {}
 
 mod sealed {
-    /// A number of 64 bits. Zero has no bit set.
-    pub trait PackedBucket {
+    /// A number of 64 bits. No bit of zero is set.
+    pub trait Bits {
         fn to_word(self) -> u64;
         fn from_word(word: u64) -> Self;
         #[must_use]
         fn plus(self, other: Self) -> Self;
     }
 
-    impl PackedBucket for u64 {
+    impl Bits for u64 {
         fn to_word(self) -> u64 {
             self
         }
@@ -38,7 +38,7 @@ mod sealed {
         }
     }
 
-    impl PackedBucket for i64 {
+    impl Bits for i64 {
         fn to_word(self) -> u64 {
             self.cast_unsigned()
         }
@@ -52,7 +52,7 @@ mod sealed {
         }
     }
 
-    impl PackedBucket for f64 {
+    impl Bits for f64 {
         fn to_word(self) -> u64 {
             self.to_bits()
         }
@@ -67,7 +67,7 @@ mod sealed {
     }
 }
 
-/// The bucket of a [`RollingWindow`](super::RollingWindow) over numbers.
+/// The bucket of a [`RollingWindow`](super::RollingWindow) of numbers: their sum and their count.
 ///
 /// ```
 /// use leaparray::Bucket;
@@ -120,7 +120,7 @@ impl<T: Number> Bucket for SumBucket<T> {
     }
 
     fn reset(&self) {
-        // Relaxed: the wrap orders the adds of the next use, and the readers of this one.
+        // Relaxed: the wrap orders the adds of the next use, and the readers of this use.
         self.sum.store(0, Ordering::Relaxed);
         self.count.store(0, Ordering::Relaxed);
     }
@@ -128,8 +128,8 @@ impl<T: Number> Bucket for SumBucket<T> {
 
 /// The total of [`SumBucket`]s: plain data.
 ///
-/// If a value is added during a read, it may be in the sum and not in the count, but not the other way round. So a mean of
-/// `u64`s is never too low because of a missing value.
+/// A value that is added during a read may be in the sum and not in the count. A value in the count is always in the
+/// sum. So a mean of `u64`s is never too low because of a missing value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sum<T> {
@@ -155,7 +155,7 @@ impl Rolling for u64 {
     }
 }
 
-/// Sums saturate at both ends. Later values are added to the saturated sum.
+/// Sums saturate at both ends of the range. Later values are added to the saturated sum.
 impl Rolling for i64 {
     type Bucket = SumBucket<Self>;
 
@@ -164,7 +164,7 @@ impl Rolling for i64 {
     }
 }
 
-/// Each addition rounds, in the order of the adds. A value that is not a number makes the sum of its bucket not a number.
+/// Each addition rounds, in the order of the adds. If a value is not a number, the sum of its bucket is not a number.
 impl Rolling for f64 {
     type Bucket = SumBucket<Self>;
 

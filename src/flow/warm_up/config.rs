@@ -6,7 +6,7 @@ use crate::flow::WarmUpError;
 
 /// The configuration of a [`WarmUp`](super::WarmUp): its period, and the factor by which a cold service admits less.
 ///
-/// The default is that of Sentinel: 10 seconds, and a factor of 3.
+/// The default is the default of Sentinel: 10 seconds, and a factor of 3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUpConfig {
     period: Duration,
@@ -14,12 +14,12 @@ pub struct WarmUpConfig {
 }
 
 impl WarmUpConfig {
-    /// Under full demand, a cold service admits `1 / cold_factor` of its limit at first, but at least one permit in a window,
-    /// and the whole limit after `period`.
+    /// Creates a configuration. Under full demand, a cold service admits `1 / cold_factor` of its limit at first, but
+    /// at least one permit in a window, and the whole limit after `period`.
     ///
     /// # Errors
     ///
-    /// If `period` is zero, or `cold_factor` is not a number above 1.
+    /// Returns a [`WarmUpError`] if `period` is zero, or if `cold_factor` is not a finite number above 1.
     ///
     /// ```
     /// use leaparray::flow::{WarmUpConfig, WarmUpError};
@@ -41,13 +41,13 @@ impl WarmUpConfig {
         Ok(Self { period, cold_factor })
     }
 
-    /// The time that the warm-up takes under full demand.
+    /// Returns the time that the warm-up takes under full demand.
     #[must_use]
     pub const fn period(&self) -> Duration {
         self.period
     }
 
-    /// The factor by which a cold service admits less.
+    /// Returns the factor by which a cold service admits less.
     #[must_use]
     pub const fn cold_factor(&self) -> f64 {
         self.cold_factor

@@ -1,4 +1,4 @@
-//! A limit that is lower while the service is cold.
+//! A limiter whose limit is lower while the service is cold.
 
 mod config;
 mod tokens;
@@ -10,22 +10,23 @@ use super::{Decision, LimitError, Limiter};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 use tokens::Tokens;
 
-/// A [`SlidingWindowLimiter`](super::SlidingWindowLimiter) whose limit is lower while the service is cold: after its start,
-/// and after a time with few requests, when caches are empty and connections are closed.
+/// A [`SlidingWindowLimiter`](super::SlidingWindowLimiter) whose limit is lower while the service is cold, that is,
+/// after its start and after a time with few requests, when caches are empty and connections are closed.
 ///
-/// A token bucket tells how cold the service is, as in Sentinel's warm-up controller and Guava's `SmoothWarmingUp`. Tokens are
-/// added at the rate of the limit, and admitted requests take tokens. Up to a *warning line* of tokens, the limit is whole.
-/// From the line to the full bucket, the time between two permits rises linearly, to `cold_factor` times as much. Above the
-/// line, tokens are added only while no request is refused and fewer permits are taken than a cold service admits. The size of
-/// the bucket follows from the period: under full demand, the full bucket falls to the line in that time.
+/// A token bucket measures how cold the service is, as in Sentinel's warm-up controller and Guava's `SmoothWarmingUp`.
+/// Tokens are added at the rate of the limit, and admitted requests take tokens. Up to a *warning line* of tokens, the
+/// limit is whole. From the line to the full bucket, the time between two permits rises linearly, to `cold_factor`
+/// times as much. Above the line, tokens are added only while no request is refused and fewer permits are taken than a
+/// cold service admits. The size of the bucket follows from the period: under full demand, the full bucket falls to the
+/// line in that time.
 ///
-/// Tokens are counted when a bucket of the window ends, and the limit is constant during the next bucket. It is a whole number
-/// of permits, rounded down, and at least one. Because of the rounding, a service with a small limit warms up later than it
-/// should; with a limit below the cold factor it warms up sooner, because it has one permit even when it is cold. A service is
-/// cold at the beginning.
+/// Tokens are counted when a bucket of the window ends, and the limit is constant during the next bucket. It is a whole
+/// number of permits, rounded down, and at least one. Because of the rounding, a service with a small limit warms up
+/// later than the period. With a limit below the cold factor, it warms up earlier, because it has one permit even when
+/// it is cold. A service is cold at the beginning.
 ///
-/// A request for more permits than a cold service admits is admitted if nothing else is in the window. Otherwise, it would
-/// wait for ever.
+/// A request for more permits than a cold service admits is admitted if the window has no other permits. Otherwise, it
+/// would wait for ever.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
@@ -35,7 +36,7 @@ use tokens::Tokens;
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let window = WindowConfig::new(10, Duration::from_secs(1))?;
 /// let limiter = WarmUp::with_clock(window, 90, WarmUpConfig::default(), clock.clone())?;
-/// // A hundred requests come every 100 ms.
+/// // A hundred requests arrive every 100 ms.
 /// let burst = || {
 ///     clock.advance(Duration::from_millis(100));
 ///     (0..100).filter(|_| limiter.try_acquire().is_admitted()).count()
@@ -52,23 +53,24 @@ pub struct WarmUp<C = MonotonicClock> {
 }
 
 impl WarmUp {
-    /// A limiter with a [`MonotonicClock`] of its own.
+    /// Creates a limiter with its own [`MonotonicClock`]. `limit` is the number of permits in any window when the
+    /// service is warm.
     ///
     /// # Errors
     ///
-    /// If `limit` is zero, or above what there can be
-    /// [with that geometry](super::SlidingWindowLimiter::max_limit).
+    /// Returns a [`LimitError`] if `limit` is zero, or above the [maximum](super::SlidingWindowLimiter::max_limit) for
+    /// that geometry.
     pub fn new(window: WindowConfig, limit: u64, config: WarmUpConfig) -> Result<Self, LimitError> {
         Self::with_clock(window, limit, config, MonotonicClock::new())
     }
 }
 
 impl<C: Clock> WarmUp<C> {
-    /// A limiter that reads `clock`.
+    /// Creates a limiter that reads `clock`.
     ///
     /// # Errors
     ///
-    /// As of [`new`](WarmUp::new).
+    /// As for [`new`](WarmUp::new).
     pub fn with_clock(
         window: WindowConfig,
         limit: u64,
@@ -83,19 +85,19 @@ impl<C: Clock> WarmUp<C> {
         Ok(Self { window: PermitWindow::new(window), tokens, clock })
     }
 
-    /// The number of permits in any window when the service is warm.
+    /// Returns the number of permits in any window when the service is warm.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.tokens.limit()
     }
 
-    /// The number of permits in the current window.
+    /// Returns the number of permits in the current window; see [`current_limit_at`](Self::current_limit_at).
     pub fn current_limit(&self) -> u64 {
         self.current_limit_at(self.now())
     }
 
-    /// The number of permits in the window at `now`, by the tokens that have been counted: those that were taken in the last
-    /// bucket are counted when a request asks in a later one.
+    /// Returns the number of permits in the window at `now`, from the tokens that have been counted. Permits that were
+    /// taken in the last bucket are counted when a request asks in a later bucket.
     pub fn current_limit_at(&self, now: Timestamp) -> u64 {
         self.tokens.find_limit(self.window.config().bucket_number(now))
     }

@@ -1,20 +1,20 @@
-//! The tokens that tell how cold a service is.
+//! The tokens that measure how cold a service is.
 
 use super::WarmUpConfig;
 use crate::flow::packed_bucket::Layout;
-use crate::flow::permit_window::{Full, PermitWindow, Quota};
+use crate::flow::permit_window::{FullWindow, PermitWindow, Quota};
 use crate::flow::{Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::WindowConfig;
 
 /// The token bucket of a warm-up. The colder the service, the more tokens there are. A token stands for a permit.
 ///
-/// The word `counted` is `{ bucket, cools: 1, tokens }`: the bucket of the window at whose start the tokens were counted, and
-/// the tokens as a share of the full bucket, in as many parts as there is room for.
+/// The word `counted` is `{ bucket, cools: 1, tokens }`: the bucket at whose start the tokens were counted, and the
+/// tokens as a share of the full bucket, in as many parts as there is room for.
 //
-// A thread that takes permits of an open bucket uses the tokens that were counted before it was opened. If it finds later
-// ones, it has acquired them from a thread that has found the bucket closed. So it finds the word of the window changed when
-// it reads that again, as it does before it refuses a request.
+// A thread that takes permits of an open bucket uses the tokens that were counted before the bucket was opened. If it
+// finds later ones, it has acquired them from a thread that has found the bucket closed. In that case it finds the word
+// of the window changed when it reads that word again, as it does before it refuses a request.
 #[derive(Debug)]
 pub(super) struct Tokens {
     /// The flag of a word: the service is cooling.
@@ -26,7 +26,7 @@ pub(super) struct Tokens {
     refused: AtomicU64,
     /// The permits of a window when the service is warm.
     limit: u64,
-    /// The factor by which there are fewer when the bucket is full.
+    /// The factor by which the permits are fewer when the bucket is full.
     cold_factor: f64,
     /// The permits of a window when the bucket is full.
     cold_limit: u64,
@@ -35,7 +35,7 @@ pub(super) struct Tokens {
     full: f64,
     /// The tokens that are added in one bucket of the window.
     refill: f64,
-    /// The number of buckets after one with permits during which the window may have these.
+    /// The number of buckets after a bucket with permits during which the window may have these permits.
     remembers: u64,
     /// The number of parts of a token.
     parts: f64,
@@ -48,8 +48,8 @@ impl Tokens {
         let (period, cold_factor) = (config.period(), config.cold_factor());
         // The permits of one period at the whole limit.
         let of_period = limit as f64 * period.as_secs_f64() / window.interval().as_secs_f64();
-        // From the full bucket to the line, the mean time between two permits is the mean of those at both ends. So this many
-        // tokens above the line last for the period. The line is that of Guava and Sentinel.
+        // From the full bucket to the line, the mean time between two permits is the mean of the times at both ends. So
+        // this number of tokens above the line lasts for the period. Guava and Sentinel use the same line.
         let above = 2.0 * of_period / (1.0 + cold_factor);
         let warning = of_period / (cold_factor - 1.0);
         let full = warning + above;
@@ -75,25 +75,25 @@ impl Tokens {
         self.limit
     }
 
-    /// The permits of the window that ends with the newest bucket.
+    /// Returns the permits of the window that ends with the newest bucket.
     #[inline]
     fn limit_in(&self, number: u64) -> u64 {
-        // Acquire: pairs with the Release in `know`.
+        // Acquire: pairs with the Release in `cache_limit`.
         let known = self.layout.read(self.known.load(Ordering::Acquire));
-        if known.flag && known.number == number { known.count } else { self.know(number) }
+        if known.flag && known.number == number { known.count } else { self.cache_limit(number) }
     }
 
     #[cold]
-    fn know(&self, number: u64) -> u64 {
+    fn cache_limit(&self, number: u64) -> u64 {
         let limit = self.find_limit(number);
         let known = self.layout.flagged(self.layout.word(number, limit));
-        // Release: passes on what was acquired with the count. A stalled thread may replace the limit of a newer bucket by that
-        // of an older one; the limit is then computed again.
+        // Release: passes on what was acquired with the count. A stalled thread may replace the limit of a newer bucket
+        // by the limit of an older one; the limit is then computed again.
         self.known.store(known, Ordering::Release);
         limit
     }
 
-    /// The permits of the window that ends with a bucket, computed from the tokens.
+    /// Returns the permits of the window that ends with a bucket, computed from the tokens.
     pub(super) fn find_limit(&self, number: u64) -> u64 {
         // Acquire: pairs with the Release in `close`.
         self.limit_with(self.tokens_in(self.counted.load(Ordering::Acquire), number))
@@ -103,11 +103,11 @@ impl Tokens {
     fn limit_with(&self, tokens: f64) -> u64 {
         let above = (tokens - self.warning).max(0.0) / (self.full - self.warning);
         let times_less = 1.0 + (self.cold_factor - 1.0) * above;
-        // The addend prevents that a rounding error of the division is rounded down by a whole permit.
+        // The addend prevents a rounding error of the division from lowering the limit by a whole permit.
         whole(self.limit as f64 / times_less + 1e-9).clamp(1, self.limit)
     }
 
-    /// The tokens at the start of a bucket, if no request was admitted since they were counted.
+    /// Returns the tokens at the start of a bucket, if no request was admitted since they were counted.
     #[expect(clippy::cast_precision_loss, reason = "parts of a whole")]
     fn tokens_in(&self, counted: u64, number: u64) -> f64 {
         let counted = self.layout.read(counted);
@@ -119,14 +119,15 @@ impl Tokens {
         self.refilled(tokens, since - busy, self.full)
     }
 
-    /// The tokens after `buckets` buckets, at most `up_to`.
+    /// Returns the tokens after `buckets` buckets of refill, at most `up_to`.
     #[expect(clippy::cast_precision_loss, reason = "that many buckets fill it")]
     fn refilled(&self, tokens: f64, buckets: u64, up_to: f64) -> f64 {
         (tokens + buckets as f64 * self.refill).min(up_to)
     }
 
-    /// The tokens in parts, rounded up or down by the number of the bucket. In the long run, this rounds up as often as down, so
-    /// that fractions of a part add up; and all threads round alike. It does not round up across the line.
+    /// Returns the tokens in parts, rounded up or down depending on the number of the bucket. In the long run, this
+    /// rounds up as often as down, so that fractions of a part add up. All threads round alike. It does not round up
+    /// across the line.
     fn in_parts(&self, tokens: f64, number: u64) -> u64 {
         // Multiples of the golden ratio fill the numbers from 0 to 1 evenly.
         const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -140,13 +141,13 @@ impl Tokens {
 impl Quota for Tokens {
     #[inline]
     fn remaining(&self, number: u64, taken: u64) -> Option<u64> {
-        // A request for more than a cold service admits is admitted if it is alone.
+        // A request for more permits than a cold service admits is admitted if the window has no other permits.
         let limit = if taken == 0 { self.limit } else { self.limit_in(number) };
         Some(limit.saturating_sub(taken))
     }
 
     #[inline]
-    fn refuse(&self, window: &PermitWindow, full: &Full) -> Refusal {
+    fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal {
         if full.permits > self.limit {
             return Refusal::never();
         }
@@ -157,17 +158,19 @@ impl Quota for Tokens {
         let retry_at = match full.excess(self.limit) {
             // The limit may have risen by then.
             0 => window.begins(full.number + 1),
-            // However high the limit rises, this many have to leave.
+            // However high the limit rises, this number of permits has to leave.
             excess => window.leave_at(full.number, excess),
         };
         Refusal::new(Reason::LimitReached, retry_at)
     }
 
-    /// Counts the tokens at the end of a bucket, unless another thread has: a thread that opens a later bucket has done so.
+    /// Counts the tokens at the end of a bucket, unless another thread has done so: a thread that opens a later bucket
+    /// has counted them before.
     #[cold]
     #[expect(clippy::cast_precision_loss, reason = "a limit above 2⁵³ is not told from the next")]
     fn close(&self, number: u64, of_window: u64, of_bucket: u64) {
-        // Relaxed: the word has everything that was counted before, and a read-modify-write continues its release sequence.
+        // Relaxed: the word has everything that was counted before, and a read-modify-write continues its release
+        // sequence.
         let mut found = self.counted.load(Ordering::Relaxed);
         while self.layout.read(found).number <= number {
             let before = self.tokens_in(found, number);
@@ -191,7 +194,7 @@ impl Quota for Tokens {
     }
 }
 
-/// The number, rounded down.
+/// Returns the number, rounded down.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative")]
 fn whole(number: f64) -> u64 {
     number as u64

@@ -1,4 +1,4 @@
-//! The error of a line.
+//! The error of parsing a line.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,7 @@ pub enum MetricLineError {
         /// The field that is missing.
         field: &'static str,
     },
-    /// A field is no whole number, or one that is out of range.
+    /// A field is not a whole number, or is out of range.
     NotInRange {
         /// The field that is wrong.
         field: &'static str,
@@ -23,7 +23,7 @@ pub enum MetricLineError {
         /// The largest valid number.
         max: i64,
     },
-    /// There is a field after the last one: perhaps a `|` in the name of the resource.
+    /// There is a field after the last field, perhaps because of a `|` in the name of the resource.
     TooMany {
         /// The text after the last field.
         text: String,

@@ -35,9 +35,8 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 /// numbers: pass|block|success|exception|rt|occupiedPass|concurrency|classification
 /// ```
 ///
-/// The timestamp and the mean response time `rt` are whole milliseconds. The date says the same as
-/// the timestamp, for people: here in UTC, where Sentinel writes local time. Neither reads it:
-/// the timestamp counts. No line break is part of a line.
+/// The timestamp and the mean response time `rt` are whole milliseconds. The date repeats the timestamp for human
+/// readers, here in UTC, in Sentinel in local time. Neither parser reads the date. A line contains no line break.
 ///
 /// ```
 /// use leaparray::{MetricLine, SecondMetrics, Timestamp};
@@ -56,17 +55,17 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 ///
 /// # What is lost
 ///
-/// It is lost when the line is [made](Self::new), not when it is written: a line holds what its text
-/// says, and every line reads back as itself, in either form.
+/// Information is lost when the line is [made](Self::new), not when it is written: a line has exactly the values of its
+/// text, and parsing the text returns an equal line, in either form.
 ///
-/// - Each `|` and each line break (`\n`, `\r`) in the name of a resource becomes `_`, as Sentinel does
-///   with `|`: two names can become one.
-/// - The second and the mean response time are rounded down to the millisecond, as Sentinel's integer
-///   division does: a mean below one millisecond is 0.
-/// - `rt` has no sign of absence, and Sentinel writes 0. A 0 is [`Duration::ZERO`] if the line counts
-///   a success or an exception, as each has a response time, and `None` otherwise.
-/// - What Sentinel's dashboard does not read is cut: counts and the milliseconds of `rt` at
-///   [`i64::MAX`], the concurrency at [`i32::MAX`].
+/// - Each `|` and each line break (`\n`, `\r`) in the name of a resource becomes `_`, as in Sentinel for `|`. So two
+///   names can become one.
+/// - The second and the mean response time are rounded down to the millisecond, like Sentinel's integer division. A
+///   mean below one millisecond is 0.
+/// - `rt` has no value for an absent mean: Sentinel writes 0. A 0 is [`Duration::ZERO`] if the line counts a success or
+///   an exception, since each of them has a response time, and `None` otherwise.
+/// - Numbers are cut to the range that Sentinel's dashboard reads: counts and the milliseconds of `rt` at [`i64::MAX`],
+///   the concurrency at [`i32::MAX`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricLine {
     resource: String,
@@ -75,11 +74,10 @@ pub struct MetricLine {
 }
 
 impl MetricLine {
-    /// The line of what `resource` did in one second, less [what is lost](Self#what-is-lost).
+    /// Creates the line of the metrics of `resource` in one second, less [what is lost](Self#what-is-lost).
     ///
-    /// The classification says what kind of resource it is. Sentinel has 0 for any, 1 for the web, 2
-    /// for RPC, 3 for an API gateway, 4 for SQL, and in Go 5 for a cache and 6 for a message queue;
-    /// any other number is in order.
+    /// The classification is the kind of the resource. Sentinel has 0 for any kind, 1 for the web, 2 for RPC, 3 for an
+    /// API gateway, 4 for SQL, and in Go 5 for a cache and 6 for a message queue. Any other number is valid as well.
     ///
     /// ```
     /// use leaparray::{MetricLine, SecondMetrics, Timestamp};
@@ -97,31 +95,31 @@ impl MetricLine {
         Self { resource, classification, metrics: as_written(metrics) }
     }
 
-    /// The name of the resource, without `|` and line breaks.
+    /// Returns the name of the resource, without `|` and line breaks.
     #[must_use]
     pub fn resource(&self) -> &str {
         &self.resource
     }
 
-    /// The kind of the resource; 0 if the line has none.
+    /// Returns the kind of the resource; 0 if the line has none.
     #[must_use]
     pub const fn classification(&self) -> i32 {
         self.classification
     }
 
-    /// The metrics of the resource. The response time is in whole milliseconds.
+    /// Returns the metrics of the resource. The response time is in whole milliseconds.
     #[must_use]
     pub const fn metrics(&self) -> &SecondMetrics {
         &self.metrics
     }
 
-    /// The mean response time in whole milliseconds; 0 if there was none.
+    /// Returns the mean response time in whole milliseconds; 0 if there is none.
     fn rt_millis(&self) -> u64 {
         rt_millis(self.metrics.avg_rt)
     }
 }
 
-/// The metrics as a line has them: rounded and cut.
+/// Returns the metrics as a line has them: rounded and cut.
 fn as_written(metrics: &SecondMetrics) -> SecondMetrics {
     let rt = Duration::from_millis(rt_millis(metrics.avg_rt));
     let ended = metrics.success > 0 || metrics.exception > 0;
@@ -137,7 +135,7 @@ fn as_written(metrics: &SecondMetrics) -> SecondMetrics {
     }
 }
 
-/// `rt` as a line says it.
+/// Returns `rt` as a line has it: in whole milliseconds, cut at [`MAX_COUNT`].
 fn rt_millis(rt: Option<Duration>) -> u64 {
     let millis = rt.unwrap_or_default().as_millis();
     millis.try_into().unwrap_or(MAX_COUNT).min(MAX_COUNT)

@@ -1,4 +1,4 @@
-//! Reading.
+//! Parsing of lines.
 
 use std::ops::RangeInclusive;
 use std::str::{FromStr, Split};
@@ -11,15 +11,15 @@ use crate::time::Timestamp;
 impl FromStr for MetricLine {
     type Err = MetricLineError;
 
-    /// Reads the fat form, with or without a line break at its end.
+    /// Parses the fat form, with or without a line break at its end.
     ///
-    /// As Sentinel, it does not look at the date, and takes what older versions did not write for 0:
-    /// the last fields, from `occupiedPass` on.
+    /// Like Sentinel, it ignores the date. The last fields, from `occupiedPass` on, may be missing, since older
+    /// versions did not write them. They are then 0.
     ///
     /// # Errors
     ///
-    /// [`MetricLineError`], if a field is missing, is no number or one out of range, or is one too
-    /// many, or if there are two lines.
+    /// Returns a [`MetricLineError`] if a field is missing, is not a whole number, or is out of range, if there are too
+    /// many fields, or if there is more than one line.
     fn from_str(line: &str) -> Result<Self, MetricLineError> {
         let mut fields = Fields::new(line)?;
         let second = fields.second()?;
@@ -29,13 +29,13 @@ impl FromStr for MetricLine {
 }
 
 impl MetricLine {
-    /// Reads the thin form, with or without a line break at its end, and older ones as
-    /// [`FromStr`] does.
+    /// Parses the thin form, with or without a line break at its end, and with the same fields optional as in
+    /// [`FromStr`].
     ///
     /// # Errors
     ///
-    /// [`MetricLineError`], if a field is missing, is no number or one out of range, or is one too
-    /// many, or if there are two lines.
+    /// Returns a [`MetricLineError`] if a field is missing, is not a whole number, or is out of range, if there are too
+    /// many fields, or if there is more than one line.
     ///
     /// ```
     /// use leaparray::{MetricLine, Timestamp};
@@ -56,7 +56,7 @@ impl MetricLine {
     }
 }
 
-/// The fields that are still to be read, each by its name.
+/// The fields that are not parsed yet.
 struct Fields<'a>(Split<'a, char>);
 
 impl<'a> Fields<'a> {
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
         Ok(Timestamp::from_millis(self.count("timestamp", Timestamp::MAX.as_millis())?))
     }
 
-    /// The fields that both forms have after the time.
+    /// Parses the fields that both forms have after the time.
     fn resource_and_numbers(mut self, second: Timestamp) -> Result<MetricLine, MetricLineError> {
         let resource = self.text("resource")?;
         // In the order of the line.
@@ -102,7 +102,7 @@ impl<'a> Fields<'a> {
         count(field, self.text(field)?, max)
     }
 
-    /// A count that older versions did not write.
+    /// Parses a count that older versions did not write.
     fn later_count(&mut self, field: &'static str, max: u64) -> Result<u64, MetricLineError> {
         self.0.next().map_or(Ok(0), |text| count(field, text, max))
     }

@@ -1,4 +1,4 @@
-//! Writing.
+//! Formatting of lines.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::MetricLine;
 use crate::time::Timestamp;
 
 impl fmt::Display for MetricLine {
-    /// The fat form, without a line break.
+    /// Formats the fat form, without a line break.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let second = self.metrics.second;
         write!(f, "{}|{}|{}", second.as_millis(), date(second), self.resource)?;
@@ -16,7 +16,7 @@ impl fmt::Display for MetricLine {
 }
 
 impl MetricLine {
-    /// The thin form, without a line break.
+    /// Returns the thin form, without a line break.
     ///
     /// ```
     /// use leaparray::{MetricLine, SecondMetrics, Timestamp};
@@ -31,7 +31,7 @@ impl MetricLine {
         ThinLine(self)
     }
 
-    /// The fields that both forms have after the name of the resource.
+    /// Writes the fields that both forms have after the name of the resource.
     fn write_numbers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = &self.metrics;
         write!(f, "|{}|{}|{}|{}", of.pass, of.block, of.success, of.exception)?;
@@ -40,7 +40,7 @@ impl MetricLine {
     }
 }
 
-/// Writes the thin form: see [`MetricLine::thin`].
+/// Formats the thin form: see [`MetricLine::thin`].
 #[derive(Clone, Copy, Debug)]
 pub struct ThinLine<'a>(&'a MetricLine);
 
@@ -51,7 +51,7 @@ impl fmt::Display for ThinLine<'_> {
     }
 }
 
-/// The date and the time of day of `second`, in UTC.
+/// Returns the date and the time of day of `second`, in UTC.
 fn date(second: Timestamp) -> impl fmt::Display {
     // Does not overflow: a timestamp ends in 2554, and the calendar in 9999.
     let instant = jiff::Timestamp::UNIX_EPOCH + Duration::from_nanos(second.as_nanos());

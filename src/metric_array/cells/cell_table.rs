@@ -5,40 +5,40 @@ use super::slab::slab;
 use super::thread_cell::{State, ThreadCell};
 use crate::sync::{AtomicU32, OnceRef, Ordering, RacyOnce};
 
-/// How many places share one word of a mask.
+/// The number of places that share one word of a mask.
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 32 };
 
-/// 65,536 places. Threads beyond that many record in the window's history directly.
+/// The number of places, 65,536. Further threads record directly.
 const PLACES: u32 = if cfg!(loom) { 4 } else { 1 << 16 };
 
-/// How many levels hold all places but those of the first group.
+/// The number of levels that contain all places except for the places of the first group.
 const LEVELS: usize = (PLACES as usize / GROUP).ilog2() as usize;
 
 /// The cells that threads have taken for one window, each at a *place*.
 ///
-/// A cell stays at its place until the window is dropped, and goes from one thread to the next when
-/// its owner has ended. Two masks say which places a reader must visit: those whose cell may be bound
-/// to a bucket of the window (`active`), and those whose cell has gauge counts (`present`). Further ones
-/// say in which groups and levels a place is active at all, so that a sum skips the others.
+/// A cell stays at its place until the window is dropped, and goes to another thread when its owner has ended. Two
+/// masks tell readers which places to visit: `active` has the places whose cell may be bound to a bucket of the window,
+/// and `present` has the places whose cell has gauge counts. Further masks have the groups and the levels with active
+/// places, so that a sum skips the others.
 #[derive(Debug)]
 pub(crate) struct CellTable {
-    /// How many places were taken.
+    /// The number of places that were taken.
     len: AtomicU32,
-    /// How many groups were swept.
+    /// The number of groups that were swept, while there was more than one.
     turn: AtomicU32,
-    /// The depths of the levels in which a group has active places.
+    /// The depths of the levels that have active places.
     active_levels: Mask,
-    /// Apart from the others, since most windows have no more: a read gets by with one pointer.
+    /// The first group, apart from the others: most windows have no other group, and then a read follows one pointer.
     first: RacyOnce<Group>,
     more: RacyOnce<[RacyOnce<Level>; LEVELS]>,
 }
 
-/// Groups that are made together. The level at depth d has 2^d of them, from the index 2^d on.
+/// Groups that are made together. The level at depth d has 2^d groups, from the index 2^d on.
 #[derive(Debug)]
 struct Level {
     groups: Box<[Group]>,
-    /// The groups that have active places. A bit stands for one group, or for several in a level of more
-    /// than 32 groups.
+    /// The groups that have active places. A bit stands for one group, or for several groups in a level of more than 32
+    /// groups.
     active: Mask,
 }
 
@@ -60,10 +60,10 @@ impl CellTable {
         }
     }
 
-    /// Takes a place and a cell for the calling thread, which becomes the cell's owner; `None` if
-    /// there is no place, or no memory, for one more.
+    /// Takes a place and a cell for the calling thread, which becomes the cell's owner; `None` if the table or the slab
+    /// is full.
     pub(crate) fn add(&self) -> Option<(u32, &'static ThreadCell, State)> {
-        // Relaxed: no two threads get the same place, and that is all.
+        // Relaxed: the update gives each thread a different place, and orders nothing.
         let taken = self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| {
             (len < PLACES).then_some(len + 1)
         });
@@ -71,12 +71,12 @@ impl CellTable {
         let (group, bit) = (self.make_group(place as usize / GROUP)?, place as usize % GROUP);
         let cell = slab().take()?;
         let state = cell.claim();
-        // The only thread that has this place: it is empty.
+        // Succeeds: no other thread has this place, so it is empty.
         let _ = group.cells[bit].set(cell);
         Some((place, cell, state))
     }
 
-    /// Takes over a cell that its owner has abandoned.
+    /// Adopts a cell that its owner has abandoned.
     pub(crate) fn adopt(&self) -> Option<(u32, &'static ThreadCell, State)> {
         (0..self.len()).find_map(|place| {
             let cell = self.cell(place)?;
@@ -85,17 +85,18 @@ impl CellTable {
     }
 
     pub(crate) fn len(&self) -> u32 {
-        // Relaxed: a thread that must see a place is ordered after that place's adds.
+        // Relaxed: a read that must find a place happens after the adds at that place, and so after this was
+        // incremented.
         self.len.load(Ordering::Relaxed)
     }
 
-    /// The cell at a place, once it is there.
+    /// Returns the cell at a place, once it is there.
     pub(crate) fn cell(&self, place: u32) -> Option<&'static ThreadCell> {
         let (group, bit) = self.group(place)?;
         group.cells[bit].get()
     }
 
-    /// Has readers visit the place: its cell was bound.
+    /// Lets readers visit the place: its cell was bound.
     pub(crate) fn activate(&self, place: u32) {
         if let Some((group, bit)) = self.group(place) {
             group.active.insert(bit);
@@ -106,7 +107,7 @@ impl CellTable {
         }
     }
 
-    /// Has readers of the gauge visit the place: its cell was taken.
+    /// Lets readers of the gauge visit the place: its cell was taken.
     pub(crate) fn make_present(&self, place: u32) {
         if let Some((group, bit)) = self.group(place) {
             group.present.insert(bit);
@@ -122,7 +123,7 @@ impl CellTable {
         level.groups.get(index - (1 << last))
     }
 
-    /// The group of a place, and the place's bit in it.
+    /// Returns the group of a place, and the place's bit in it.
     fn group(&self, place: u32) -> Option<(&Group, usize)> {
         let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
         let Some(depth) = index.checked_ilog2() else { return Some((self.first.get()?, bit)) };
@@ -138,7 +139,7 @@ impl CellTable {
         self.more.get().into_iter().flatten().filter_map(RacyOnce::get)
     }
 
-    /// The level of a place, its depth, and the index of the place's group in it; `None` for a place of the
+    /// Returns the level of a place, its depth, and the index of the place's group in it; `None` for a place of the
     /// first group.
     fn level_of(&self, place: u32) -> Option<(&Level, usize, usize)> {
         let index = place as usize / GROUP;
@@ -155,7 +156,7 @@ impl CellTable {
         });
     }
 
-    /// The same, and ends with the first `None`.
+    /// Visits the cells that may be bound to a bucket of the window, until `visit` returns `None`.
     #[inline]
     pub(crate) fn try_for_each_active(
         &self,
@@ -167,7 +168,7 @@ impl CellTable {
         if is_empty(levels) { Some(()) } else { self.try_for_each_in_levels(levels, visit) }
     }
 
-    /// Apart: most windows have no more than the first group.
+    /// Out of line: most windows have only the first group.
     #[cold]
     fn try_for_each_in_levels(
         &self,
@@ -183,8 +184,8 @@ impl CellTable {
         })
     }
 
-    /// Visits the active cells if all of them are in the first group, until `visit` returns `None`; `None`
-    /// if one is in another group, or if there is no group.
+    /// Visits the active cells until `visit` returns `None`, if all of them are in the first group. Returns `None` if
+    /// `visit` does, if an active cell is in another group, or if there is no group.
     #[inline]
     pub(crate) fn try_for_each_active_of_first(
         &self,
@@ -203,7 +204,7 @@ impl CellTable {
         }
     }
 
-    /// Visits every cell, also those whose place is not in a mask.
+    /// Visits every cell, whether its place is in a mask or not.
     pub(crate) fn for_each_cell(&self, visit: impl FnMut(&'static ThreadCell)) {
         (0..self.len()).filter_map(|place| self.cell(place)).for_each(visit);
     }
@@ -222,7 +223,7 @@ impl CellTable {
         }
     }
 
-    /// One of the groups: the next one with each call.
+    /// Returns the groups in turn, one with each call.
     pub(crate) fn next_group(&self) -> Option<GroupOfCells<'_>> {
         let groups = (self.len() as usize).div_ceil(GROUP);
         // Relaxed: which thread gets which group does not matter.
@@ -237,30 +238,30 @@ impl CellTable {
 /// The cells of one group.
 pub(crate) struct GroupOfCells<'a> {
     table: &'a CellTable,
-    /// The first place.
+    /// The first place of the group.
     first: u32,
     group: &'a Group,
 }
 
 impl GroupOfCells<'_> {
-    /// Whether it is the group of that place, and no other place is in the masks.
+    /// Returns whether this is the group of that place, and none of its other places is in the masks.
     pub(crate) fn has_only(&self, place: u32) -> bool {
         let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
         let bits = self.group.active.load() | self.group.present.load();
         index == self.first as usize / GROUP && is_empty(bits & !(1 << bit))
     }
 
-    /// Removes idle cells, as told by `is_idle`, from the active mask, and retired cells from the mask of
-    /// present ones. Returns whether it found an abandoned cell that has not been retired.
+    /// Removes the cells for which `is_idle` holds from the mask of active places, and retired cells from the mask of
+    /// present places. Returns whether it found an abandoned cell that has not been retired.
     pub(crate) fn skip_idle(&self, is_idle: impl Fn(&ThreadCell, State) -> bool) -> bool {
         let Group { active, present, cells } = self.group;
-        let mut is_left = false;
+        let mut is_unretired = false;
         for_each_bit(active.load() | present.load(), |bit| {
-            // Loaded before the cell is looked at: see `Mask`.
+            // Loaded before the cell's state: see `Mask`.
             let observed = (active.load(), present.load());
             let Some(cell) = cells[bit].get() else { return };
             let state = cell.state();
-            is_left |= state.is_left();
+            is_unretired |= state.is_unretired();
             if is_idle(cell, state) {
                 active.remove(observed.0, bit);
             }
@@ -271,17 +272,17 @@ impl GroupOfCells<'_> {
         if is_empty(active.load()) {
             self.table.remove_idle_groups(self.first);
         }
-        is_left
+        is_unretired
     }
 
-    /// A cell whose owner has abandoned it, and that has not been retired; now it is the caller's.
+    /// Adopts a cell of the group whose owner has abandoned it and that has not been retired.
     pub(crate) fn adopt_abandoned(&self) -> Option<(u32, &'static ThreadCell, State)> {
         let mut adopted = None;
         for_each_bit(self.group.present.load(), |bit| {
             if let (Some(cell), None) = (self.group.cells[bit].get(), adopted) {
                 #[expect(clippy::cast_possible_truncation, reason = "below the group's length")]
                 let place = self.first + bit as u32;
-                adopted = cell.adopt_left().map(|state| (place, cell, state));
+                adopted = cell.adopt_unretired().map(|state| (place, cell, state));
             }
         });
         adopted
@@ -289,8 +290,7 @@ impl GroupOfCells<'_> {
 }
 
 impl Drop for CellTable {
-    /// Gives the cells to the next windows. A thread cache may still refer to them, by states that
-    /// are not theirs any more.
+    /// Gives the cells back to the slab. A thread cache may still refer to them, with states that they no longer have.
     fn drop(&mut self) {
         self.for_each_cell(|cell| {
             cell.disown();
@@ -300,7 +300,7 @@ impl Drop for CellTable {
 }
 
 impl Level {
-    /// How many bits its mask has.
+    /// The number of bits in a mask.
     const BITS: usize = u32::BITS as usize;
 
     fn new(depth: u32) -> Self {
@@ -308,7 +308,7 @@ impl Level {
         Self { groups, active: Mask::new() }
     }
 
-    /// How many groups share a bit.
+    /// Returns the number of groups that share a bit.
     fn groups_of_a_bit(&self) -> usize {
         self.groups.len().div_ceil(Self::BITS)
     }
@@ -341,7 +341,7 @@ impl Group {
         });
     }
 
-    /// The same, and ends with the first `None`.
+    /// Visits the cells of the places in a mask, until `visit` returns `None`.
     #[inline]
     fn try_for_each(
         &self,
@@ -411,6 +411,6 @@ mod tests {
         }
         let states = taken.iter().map(|(_, cell, state)| (*cell, *state)).collect::<Vec<_>>();
         drop(table);
-        assert!(states.iter().all(|(cell, state)| cell.state() != *state), "they are disowned");
+        assert!(states.iter().all(|(cell, state)| cell.state() != *state), "all are disowned");
     }
 }

@@ -1,4 +1,4 @@
-//! When a thread adds up the gauge to find the highest concurrency.
+//! Decides when a thread adds up the gauge, to find the highest concurrency.
 
 use super::origin::Origin;
 use super::thread_cell::ThreadCell;
@@ -8,47 +8,48 @@ use crate::time::Timestamp;
 /// Watches the requests that enter in a thread's cell, so that the thread adds up the gauge of all threads when a
 /// request may have brought the concurrency to a new maximum, and not otherwise.
 ///
-/// The *own* requests of a cell are those that entered in it. To know how many of them are in flight, the thread also
-/// counts those that ended in other cells (see [`Origin`]). If the cell had another owner before, requests of that owner
-/// can end as own ones; that lowers the number in flight on all threads as well.
+/// The *own* requests of a cell are the requests that entered in it. To know how many of them are in flight, the thread
+/// also counts the own requests that ended in other cells (see [`Origin`]). If the cell had another owner before,
+/// requests of that owner can end as own requests; that lowers the number in flight on all threads as well.
 ///
 /// The thread looks at the gauge
 ///
 /// - with its first request in a bucket,
 /// - when more of its own requests are in flight than the limit allows, and
-/// - when it last looked a thousandth of a bucket ago or longer.
+/// - when its last look was 1/1,024 of a bucket ago or longer.
 ///
 /// # The limit
 ///
-/// A look sets the limit to the number of own requests in flight. At a look by time, that is an arbitrary number: if the
-/// limit stayed there, each further request would look until as many are in flight as usual. So after a look by time,
-/// each further look raises the limit above that number, by a step of 1, 2, 4, and so on. It does not go beyond
+/// A look sets the limit to the number of own requests in flight. At a look by time, that is an arbitrary number: if
+/// the limit stayed there, each further request would look until the usual number of requests is in flight. So after a
+/// look by time, each further look raises the limit above that number, by a step of 1, 2, 4, and so on. The limit does
+/// not rise beyond
 ///
 /// - the limit that was in force before the look by time;
-/// - the number at which the concurrency, by the requests of this thread alone, would be the highest that the thread has
-///   recorded in the bucket.
+/// - the number at which the concurrency, by the requests of this thread alone, would be the highest that the thread
+///   has recorded in the bucket.
 ///
-/// So between two looks, the number of own requests rises by at most as much as it had risen since the last look by time;
-/// the next request looks.
+/// So between two looks, the number of own requests rises by at most as much as it had risen since the last look by
+/// time. The next request looks.
 ///
 /// # Order
 ///
-/// A thread that ends a request of another cell notes this before it counts the end, which is released. The owner
-/// acquires the ends that it counts when it looks, and reads the notes after that. So each end that is in the gauge is in
-/// the notes that the look has found, and none of them raises the limit afterwards.
+/// A thread that ends a request of another cell first notes this, and then counts the end with Release. When the owner
+/// looks, it acquires the ends that it counts, and reads the notes after that. So the look has read the note of each
+/// end that is in the gauge, and none of these notes raises the limit afterwards.
 #[derive(Debug)]
 pub(crate) struct GaugeWatch {
-    /// How far the limit may still rise, to where it was before the last look by time.
+    /// The amount by which the limit may still rise, to its value before the last look by time.
     headroom: PrivateU16,
-    /// How far it may rise with the next look.
+    /// The amount by which the limit may rise with the next look.
     step: PrivateU16,
-    /// How many own requests have ended elsewhere, as last read.
+    /// The number of own requests that have ended elsewhere, as last read.
     ended_elsewhere: PrivateU32,
-    /// The limit, as a limit of the cell's balance, with the sign in the highest bit. Balance and limit change
-    /// together when a request of another thread ends in the cell. The end of an own request elsewhere is added to the
-    /// limit when [`due`](Self::due) finds it.
+    /// The limit, as a limit of the cell's balance, in two's complement. Balance and limit change together when a
+    /// request of another thread ends in the cell. The end of an own request elsewhere is added to the limit when
+    /// [`due`](Self::due) finds it.
     limit: PrivateU64,
-    /// When the thread last looked, in nanoseconds.
+    /// The time at which the thread last looked, in nanoseconds.
     looked_at: PrivateU64,
 }
 
@@ -62,10 +63,10 @@ pub(crate) enum Due {
 }
 
 impl GaugeWatch {
-    /// Below any balance, with room for requests that end elsewhere.
+    /// A limit below any balance, with room for requests that end elsewhere.
     const NO_LIMIT: i64 = i64::MIN / 2;
 
-    /// One that has the first request look.
+    /// Creates a watch with which the first request looks.
     pub(crate) const fn new() -> Self {
         Self {
             headroom: PrivateU16::new(0),
@@ -76,7 +77,7 @@ impl GaugeWatch {
         }
     }
 
-    /// Has the next request look.
+    /// Makes the next request look.
     pub(crate) fn reset(&self) {
         self.limit.set(Self::NO_LIMIT.cast_unsigned());
         self.looked_at.set(0);
@@ -90,13 +91,14 @@ impl GaugeWatch {
         self.looked_at.set(other.looked_at.get());
     }
 
-    /// Whether the thread may have to look, at this balance of its cell: if not, it has not.
+    /// Returns whether the thread may have to look, at this balance of its cell. If not, the thread need not call
+    /// [`due`](Self::due).
     #[inline]
     pub(crate) fn may_be_due(&self, balance: i64, now: Timestamp, look_after: u64) -> bool {
         balance > self.limit() || self.is_due_by_time(now, look_after)
     }
 
-    /// Whether the thread has to look, and why.
+    /// Returns whether the thread has to look, and why.
     pub(crate) fn due(
         &self,
         cell: &ThreadCell,
@@ -115,8 +117,8 @@ impl GaugeWatch {
         }
     }
 
-    /// Notes that the thread has looked. By its own requests alone, the concurrency can go up by `slack` without
-    /// becoming higher than the thread has recorded in this bucket.
+    /// Notes that the thread has looked. By the thread's own requests alone, the concurrency can rise by `slack`
+    /// without exceeding the maximum that the thread has recorded in this bucket.
     pub(crate) fn note_look(
         &self,
         due: Due,
@@ -159,7 +161,7 @@ impl GaugeWatch {
 
     #[inline]
     fn is_due_by_time(&self, now: Timestamp, look_after: u64) -> bool {
-        // A time before the last look is as if that were long ago.
+        // For a time before the last look, the difference wraps around, as if the look were long ago.
         now.as_nanos().wrapping_sub(self.looked_at.get()) >= look_after
     }
 }
@@ -176,7 +178,7 @@ mod tests {
         watch: GaugeWatch,
         cell: &'static ThreadCell,
         origin: Origin,
-        /// How many requests are in flight, in all cells.
+        /// The number of requests in flight, in all cells.
         in_flight: u64,
         highest: u64,
     }
@@ -189,7 +191,7 @@ mod tests {
             Self { watch, cell, origin, in_flight: 0, highest: 0 }
         }
 
-        /// Whether the thread looks at the gauge.
+        /// Enters a request, and returns whether the thread looks at the gauge.
         fn enter(&mut self, now: Timestamp) -> bool {
             let balance = self.cell.enter();
             self.in_flight += 1;
@@ -254,7 +256,7 @@ mod tests {
                 thread.looks(few, now);
                 thread.end(few);
             }
-            // Far more are in flight elsewhere.
+            // The thread has recorded far more requests in flight, most of them on other threads.
             thread.highest = 1_000;
             assert!(thread.looks(50, now) >= 45, "{few}");
         }

@@ -7,11 +7,11 @@ use crate::sync::{AtomicU64, Ordering};
 ///
 /// # Protocol
 ///
-/// A place is removed by a thread that has found its cell idle, and inserted by the cell's owner once
-/// the cell is not idle any more. An insertion changes the word also if the bit is set. If it precedes the
-/// load by the removing thread, that thread finds the cell in use; otherwise the thread's compare-exchange
-/// fails. The mask of a level and that of all levels follow the same protocol: a group or a level is
-/// removed by a thread that has found it empty, and inserted after the place.
+/// A place is removed by a thread that has found its cell idle, and inserted by the cell's owner once the cell is no
+/// longer idle. An insertion changes the word even if the bit is set. If the insertion precedes the load by the
+/// removing thread, that thread finds the cell in use; otherwise the thread's compare-exchange fails. The masks of a
+/// level and of all levels follow the same protocol: a group or a level is removed by a thread that has found it empty,
+/// and inserted after the place.
 #[derive(Debug)]
 pub(crate) struct Mask(AtomicU64);
 
@@ -22,9 +22,9 @@ impl Mask {
 
     #[inline]
     pub(crate) fn load(&self) -> u64 {
-        // Acquire: pairs with the Release in `insert`, so that a thread that sees the bit sees the cell
-        // bound; and with that in `remove`, so that a reader that misses the bit sees the bucket that has
-        // made the cell idle.
+        // Acquire: pairs with the Release in `insert`, so that a thread that sees the bit sees the cell bound; and with
+        // the Release in `remove`, so that a reader that does not see the bit sees the bucket that has made the cell
+        // idle.
         self.0.load(Ordering::Acquire)
     }
 
@@ -32,7 +32,7 @@ impl Mask {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let inserted = (word | 1 << bit).wrapping_add(1 << 32);
-            // Release: as told in `load`. What other threads released before stays released: a
+            // Release: pairs with the Acquire in `load`. Earlier stores by other threads stay released: a
             // read-modify-write continues their release sequences.
             match self.0.compare_exchange(word, inserted, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
@@ -41,19 +41,20 @@ impl Mask {
         }
     }
 
-    /// Removes a place if it is in the set, and the set has not changed since it was `observed`.
+    /// Removes a place if it is in the set, and the set has not changed since it was `observed`. Returns whether it
+    /// did.
     pub(crate) fn remove(&self, observed: u64, bit: usize) -> bool {
         if observed & 1 << bit == 0 {
             return false;
         }
         stall::at(Point::IdleSeen);
         let removed = (observed & !(1 << bit)).wrapping_add(1 << 32);
-        // Release: as told in `load`.
+        // Release: pairs with the Acquire in `load`.
         self.0.compare_exchange(observed, removed, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 }
 
-/// Visits the places of a word.
+/// Visits the bits of a mask's word.
 #[inline]
 pub(crate) fn for_each_bit(word: u64, mut visit: impl FnMut(usize)) {
     let _ = try_for_each_bit(word, |bit| {
@@ -62,7 +63,7 @@ pub(crate) fn for_each_bit(word: u64, mut visit: impl FnMut(usize)) {
     });
 }
 
-/// The same, and ends with the first `None`.
+/// Visits the bits of a mask's word, until `visit` returns `None`.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the low half is the bits")]
 pub(crate) fn try_for_each_bit(
@@ -77,7 +78,7 @@ pub(crate) fn try_for_each_bit(
     Some(())
 }
 
-/// Whether a word of a mask has no bit set.
+/// Returns whether a mask's word has no bit set.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the low half is the bits")]
 pub(crate) const fn is_empty(word: u64) -> bool {

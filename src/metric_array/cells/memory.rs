@@ -3,7 +3,7 @@
 use super::slab::{SlabMemory, slab};
 use super::thread_cache;
 
-/// How much memory the cells of all windows, and the threads' caches of them, take in this process.
+/// The memory that the cells of all windows, and the threads' caches of cells, take in this process.
 ///
 /// Each thread that records in a window has one cell for it. The memory is never returned to the
 /// allocator: cells of dropped windows and caches of ended threads are recycled.
@@ -23,19 +23,19 @@ use super::thread_cache;
 pub struct CellMemory {
     /// The number of cells that belong to a window.
     pub in_use: usize,
-    /// The number of cells that were used and wait for their next window.
+    /// The number of cells that were used, and are free for another window.
     pub free: usize,
-    /// The number of bytes that all cells take, including cells that were never used: 128 for each, and 64 more for each
-    /// cell of a chunk if a request of a [`ResourceNode`](crate::ResourceNode) that entered in one of them has ended in
-    /// another cell.
+    /// The number of bytes that all cells take, including cells that were never used: 128 for each, and 64 more for
+    /// each cell of a chunk if a request of a [`ResourceNode`](crate::ResourceNode) that entered in one of them has
+    /// ended in another cell.
     pub bytes: usize,
-    /// The number of bytes that the threads' caches of cells take: one cache for each thread that has
-    /// recorded and not ended, and those that wait for the next thread.
+    /// The number of bytes that the threads' caches of cells take: one cache for each thread that has recorded and not
+    /// ended, and the caches that are free for another thread.
     pub cache_bytes: usize,
 }
 
 impl CellMemory {
-    /// The memory that the cells take now. While other threads record, the four values may be of slightly
+    /// Returns the memory that the cells take now. While other threads record, the four values may be of slightly
     /// different moments.
     #[must_use]
     pub fn current() -> Self {

@@ -18,30 +18,30 @@ process_static! {
 
 /// The cells of all windows: allocated in chunks, never freed, and recycled for ever.
 ///
-/// A chunk is allocated privately and then published, so that no thread waits for another one. Free
-/// cells are in a Treiber stack.
+/// A chunk is allocated privately and then published, so that no thread waits for another. Free cells are in a Treiber
+/// stack.
 ///
 /// # Orderings
 ///
-/// `give` releases and `take` acquires: the next owner of a cell sees the previous one's last write,
-/// and every write of the next one comes after it.
+/// `give` releases and `take` acquires: the next owner of a cell sees the last write of the previous owner, and all
+/// writes of the next owner come after it.
 #[derive(Debug)]
 pub(crate) struct Slab {
     chunks: [RacyOnce<Box<[ThreadCell]>>; CHUNKS],
     /// A word for each cell of a chunk, made when a request that entered in a cell of this chunk first ends in another
     /// cell.
     ended_elsewhere: [RacyOnce<Box<[EndedElsewhere]>>; CHUNKS],
-    /// How many cells were ever handed out for the first time.
+    /// The number of cells that were ever handed out for the first time.
     made: AtomicU32,
-    /// `{ tag: 32, index + 1: 32 }`: the top of the stack, or index 0. The tag grows with each
-    /// change, so that a stale compare-exchange fails (ABA).
+    /// `{ tag: 32, index + 1: 32 }`: the top of the stack, with 0 for an empty stack. The tag grows with each change,
+    /// so that a stale compare-exchange fails (ABA).
     free: AtomicU64,
-    /// How many cells are on the stack: for [`memory`](Self::memory).
+    /// The number of cells on the stack: for [`memory`](Self::memory).
     free_len: AtomicU32,
 }
 
-/// How many requests that entered in a cell have ended in other cells. In a line of its own: the threads that
-/// end requests write it, and the owner of the cell need not lose a line that it writes itself.
+/// The number of requests that entered in a cell and have ended in other cells. It has a cache line of its own, since
+/// the threads that end requests write it, and the cell's owner should not lose a line that it writes itself.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct EndedElsewhere(pub(super) AtomicU32);
@@ -52,7 +52,7 @@ impl EndedElsewhere {
     }
 }
 
-/// The cells of the slab that belong to a window, those that wait for their next one, and the bytes of all.
+/// The numbers of cells that belong to a window and of free cells, and the bytes of all cells.
 #[derive(Debug)]
 pub(super) struct SlabMemory {
     pub(super) in_use: usize,
@@ -60,7 +60,7 @@ pub(super) struct SlabMemory {
     pub(super) bytes: usize,
 }
 
-/// Each chunk but the first doubles the slab.
+/// The number of chunks. Each chunk but the first doubles the slab.
 const CHUNKS: usize = if cfg!(loom) { 4 } else { 24 };
 
 pub(crate) fn slab() -> &'static Slab {
@@ -68,13 +68,13 @@ pub(crate) fn slab() -> &'static Slab {
 }
 
 impl Slab {
-    /// Takes a free cell, or a new one; `None` if there is no room: after 2²⁹ cells.
+    /// Takes a free cell, or a new one; `None` if the slab is full, with 2²⁹ cells.
     pub(crate) fn take(&'static self) -> Option<&'static ThreadCell> {
         let mut top = self.free.load(Ordering::Acquire);
         while let Some(index) = index_of(top) {
             let Some(cell) = self.cell(index) else { break };
-            // If another thread has taken the cell by now, this is not its successor any more; then
-            // the tag has changed, and the compare-exchange fails.
+            // If another thread has taken the cell by now, this is no longer its successor. Then the tag has changed,
+            // and the compare-exchange fails.
             let next = cell.next().load(Ordering::Relaxed);
             stall::at(Point::FreeCellSeen);
             let below = word(top, next);
@@ -91,7 +91,7 @@ impl Slab {
     }
 
     fn make(&'static self) -> Option<&'static ThreadCell> {
-        // Relaxed: no two threads get the same index, and that is all.
+        // Relaxed: the update gives each thread a different index, and orders nothing.
         let index = self
             .made
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| made.checked_add(1))
@@ -104,9 +104,9 @@ impl Slab {
         cells.get(offset)
     }
 
-    /// Gives a cell back that no thread may write any more.
+    /// Gives back a cell that no thread may write any longer.
     pub(crate) fn give(&self, cell: &ThreadCell) {
-        // Before it can be taken, so that the number never falls below zero.
+        // Incremented before the cell can be taken, so that the number never falls below zero.
         self.free_len.fetch_add(1, Ordering::Relaxed);
         let mut top = self.free.load(Ordering::Relaxed);
         loop {
@@ -121,7 +121,7 @@ impl Slab {
         }
     }
 
-    /// How many requests of a cell have ended elsewhere, if any cell of its chunk had one.
+    /// Returns the word of the cell's requests that have ended elsewhere, if any cell of its chunk had such a request.
     pub(super) fn ended_elsewhere(&self, cell: &ThreadCell) -> Option<&EndedElsewhere> {
         let (chunk, offset) = place(cell.index())?;
         self.ended_elsewhere.get(chunk)?.get()?.get(offset)
@@ -153,25 +153,25 @@ impl Slab {
     }
 }
 
-/// The index at the top of the stack.
+/// Returns the index at the top of the stack; `None` if the stack is empty.
 #[expect(clippy::cast_possible_truncation, reason = "the low half")]
 const fn index_of(top: u64) -> Option<u32> {
     (top as u32).checked_sub(1)
 }
 
-/// The word that follows `top`, with the top `next`, an index + 1 or 0.
+/// Returns the word that follows `top`, with `next` at the top: an index plus 1, or 0.
 const fn word(top: u64, next: u32) -> u64 {
     ((top >> 32).wrapping_add(1) << 32) | next as u64
 }
 
-/// In which chunk the cell of that index is, and where.
+/// Returns the chunk of the cell with that index, and the cell's offset in the chunk.
 fn place(index: u32) -> Option<(usize, usize)> {
     let chunk = (index / SLAB_CHUNK_LEN).checked_ilog2().map_or(0, |log| log as usize + 1);
     let (first, _) = span(chunk);
     Some((chunk, index.checked_sub(first)? as usize))
 }
 
-/// The first index of a chunk, and how many it has.
+/// Returns the first index of a chunk, and the chunk's length.
 const fn span(chunk: usize) -> (u32, u32) {
     match chunk.checked_sub(1) {
         None => (0, SLAB_CHUNK_LEN),

@@ -1,4 +1,4 @@
-//! The cells that a thread has in use, so that a record need not look its cell up.
+//! The cache of a thread's cells, so that a record need not look its cell up.
 
 use std::cell::Cell;
 
@@ -13,8 +13,8 @@ use crate::sync::{
 use crate::time::Timestamp;
 
 thread_local! {
-    /// Without a destructor, so that an access has no state to check; and one word, so that a thread
-    /// that never records takes no more memory.
+    /// The cache of the thread. It has no destructor, so an access has no state to check. It is one word, so a thread
+    /// that never records takes no other memory.
     static CACHE: Cell<&'static ThreadCache> = const { Cell::new(&NONE) };
 }
 
@@ -22,18 +22,18 @@ thread_local! {
     static CLEANUP: Cleanup = const { Cleanup(Cell::new(None)) };
 }
 
-/// The cache of a thread that has recorded nothing, or that is ending: no window is ever found in it,
-/// and nothing is written to it.
+/// The cache of all threads that have recorded nothing, or that are ending: no window is ever found in it, and nothing
+/// is written to it.
 static NONE: ThreadCache = ThreadCache::new();
 
-/// A set-associative cache of one thread's cells: two ways for each window, by its id.
+/// A set-associative cache of one thread's cells by the ids of their windows: each set has two ways.
 ///
-/// It holds plain references to cells of the process-wide slab. The thread owns these cells until it
-/// abandons them: when it ends, or when a third window needs a place in the same set. A dropped window
-/// returns its cells to the slab; an entry that is left of it never matches, since no id is used twice.
+/// It has plain references to cells of the process-wide slab. The thread owns these cells until it abandons them: when
+/// it ends, or when a third window needs a place in the same set. A dropped window returns its cells to the slab; an
+/// entry of such a window never matches again, since no id is used twice.
 ///
-/// One thread at a time uses a cache. Its words are atomic so that it can be leaked once, and go from
-/// a thread that has ended to one that begins, without unsafe code; they are never read by others.
+/// One thread at a time uses a cache, and no other thread reads it. Its words are atomic so that a leaked cache can go
+/// from a thread that has ended to a thread that begins, without unsafe code.
 #[derive(Debug)]
 struct ThreadCache {
     sets: [Set; THREAD_CACHE_SETS],
@@ -41,19 +41,20 @@ struct ThreadCache {
 
 const WAYS: usize = 2;
 
-/// Window ids are multiples of the size of a set, so that an id has its set's offset in its low bits.
+/// Window ids are multiples of the size of a set, so the low bits of an id are the offset of its set.
 const WINDOW_STRIDE: u64 = size_of::<Set>() as u64;
 
-/// Marks the id of a window whose cell each record has to look up. No id has this bit.
+/// Marks the id of a window whose cell no record finds in the cache: each record takes the slow path. No id has this
+/// bit.
 const LOOK_UP: u64 = 1;
 
-/// A window id that was never returned before; never 0.
+/// Returns a window id that was never returned before; never 0.
 pub(crate) fn new_window_id() -> u64 {
     (unique() + 1) * WINDOW_STRIDE
 }
 
-/// The windows that were made a multiple of [`THREAD_CACHE_SETS`] apart. A record reads the first of its two
-/// cache lines.
+/// The entries of windows that were made a multiple of [`THREAD_CACHE_SETS`] apart. A record reads the first of the
+/// set's two cache lines.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Set {
@@ -64,16 +65,16 @@ struct Set {
 /// The words that each record reads.
 #[derive(Debug)]
 pub(crate) struct CacheEntry {
-    /// The window's id, with [`LOOK_UP`] if no record is to find the cell here; 0 for none.
+    /// The window's id, with [`LOOK_UP`] if each record takes the slow path; 0 for an empty entry.
     window: PrivateU64,
     /// The start of the bucket that the cell is bound to.
     start: PrivateU64,
     cell: AtomicCell<Option<&'static ThreadCell>>,
-    /// The cell's state since this thread has bound it.
+    /// The state of the cell, as this thread has last changed it.
     state: PrivateU64,
 }
 
-/// The words that only a change of the bucket and the gauge read.
+/// The words that only the gauge and a change of the bucket read.
 #[derive(Debug)]
 pub(crate) struct Lease {
     place: PrivateU32,
@@ -81,22 +82,22 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// One of no window.
+    /// Creates the words of an empty entry.
     pub(crate) const fn new() -> Self {
         Self { place: PrivateU32::new(0), gauge: GaugeWatch::new() }
     }
 }
 
-/// A cell that the calling thread owns for the moment.
+/// A cell that the calling thread owns at the moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedCell<'a> {
     pub(crate) cell: &'a ThreadCell,
-    /// That of its place in the cache, or a new one for a cell that is not kept.
+    /// The lease of its place in the cache, or a new lease for a cell that is not kept.
     pub(crate) lease: &'a Lease,
 }
 
 impl OwnedCell<'static> {
-    /// That of a request that enters here.
+    /// Returns the origin of a request that enters here.
     #[inline]
     pub(crate) const fn origin(self) -> Origin {
         Origin::of(self.cell)
@@ -115,7 +116,7 @@ impl<'a> OwnedCell<'a> {
     }
 }
 
-/// A cell of the calling thread, and where it is.
+/// A cell of the calling thread, with its entry in the cache and its place in the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leased {
     entry: &'static CacheEntry,
@@ -125,7 +126,7 @@ pub(crate) struct Leased {
     pub(crate) state: State,
 }
 
-/// The calling thread's cell for that window, if it is bound to the bucket of `now`.
+/// Returns the calling thread's cell for that window, if it is bound to the bucket of `now`.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of every record")]
 pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<OwnedCell<'static>> {
@@ -139,7 +140,7 @@ pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<Owne
     } else {
         return None;
     };
-    // One comparison for both ends of the bucket: a time before it wraps around.
+    // One comparison for both ends of the bucket: for a time before the bucket, the difference wraps around.
     if now.as_nanos().wrapping_sub(entry.start.get()) >= bucket_nanos {
         return None;
     }
@@ -149,23 +150,23 @@ pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<Owne
     }
 }
 
-/// An entry of a window has a cell. Out of line: otherwise the two tests are merged into one, and that
-/// takes more instructions than to predict both.
+/// Returns `None`. Not reached: an entry of a window has a cell. Out of line: otherwise the compiler merges the two
+/// tests into one, which takes more instructions than two predicted branches.
 #[cold]
 #[inline(never)]
 fn no_cell() -> Option<OwnedCell<'static>> {
     None
 }
 
-/// Notes that a request that entered in another cell has ended on the calling thread: it is none of the requests that
-/// entered in the thread's own cell.
+/// Notes that a request that entered in another cell has ended on the calling thread, so it is none of the requests
+/// that entered in the thread's own cell.
 pub(crate) fn note_end_of_other(window: u64) {
     if let Some(Leased { lease, .. }) = find(window) {
         lease.gauge.note_end_of_other();
     }
 }
 
-/// The cell that the calling thread has for that window, bound to whichever bucket.
+/// Returns the cell that the calling thread has for that window, whatever its bucket.
 pub(crate) fn find(window: u64) -> Option<Leased> {
     let cache = CACHE.with(Cell::get);
     let (entry, lease) = cache.sets[set_of(window)].find(window)?;
@@ -174,10 +175,10 @@ pub(crate) fn find(window: u64) -> Option<Leased> {
     Some(Leased { entry, lease, place, cell, state })
 }
 
-/// Keeps a cell that the calling thread has become the owner of. If its set is full, the cell in its
-/// second way is abandoned, and the one in the first way moves there.
+/// Inserts a cell that the calling thread has become the owner of. If the set of the window is full, the cell in its
+/// second way is abandoned, and the cell in the first way moves there.
 ///
-/// The thread has a cache: [`may_own`] has returned true.
+/// The thread must have a cache: [`may_own`] has returned true.
 pub(crate) fn insert(window: u64, place: u32, cell: &'static ThreadCell, state: State) -> Leased {
     let cache = CACHE.with(Cell::get);
     let set = &cache.sets[set_of(window)];
@@ -192,9 +193,9 @@ pub(crate) fn insert(window: u64, place: u32, cell: &'static ThreadCell, state: 
     Leased { entry, lease, place, cell, state }
 }
 
-/// Has records in the bucket that starts at `start` find the cell, which is bound to it in this state.
-/// Without a start the cell is kept, and each record looks it up: the last bucket of all time is cut
-/// short, and the comparison in [`get`] would hold for the first times that there are.
+/// Lets records in the bucket that starts at `start` find the cell, which is bound to that bucket in this state.
+/// Without a start, the cell stays in the cache, but each record takes the slow path: the last bucket of all time is
+/// cut short, and the comparison in [`get`] would also hold for the first times of all.
 pub(crate) fn rebind(
     window: u64,
     leased: Leased,
@@ -203,7 +204,7 @@ pub(crate) fn rebind(
 ) -> OwnedCell<'static> {
     let Leased { entry, lease, cell, .. } = leased;
     if entry.state.get() != state.0 {
-        // In each bucket, the first request of a thread looks.
+        // The first request of a thread in each bucket looks at the gauge.
         lease.gauge.reset();
     }
     entry.state.set(state.0);
@@ -213,8 +214,8 @@ pub(crate) fn rebind(
     OwnedCell { cell, lease }
 }
 
-/// Whether the calling thread may own cells: it has a cache, or gets one now. False for a thread that
-/// is ending and has abandoned its cells: it records in the history directly.
+/// Returns whether the calling thread may own cells. It may if it has a cache, and gets one now if it has none. A
+/// thread that is ending and has abandoned its cells may not: it records directly.
 pub(crate) fn may_own() -> bool {
     CLEANUP
         .try_with(|cleanup| {
@@ -263,20 +264,20 @@ impl Set {
         }
     }
 
-    /// The way of that window, or for 0 an empty one.
+    /// Returns the way of that window; for 0, an empty way.
     fn find(&self, window: u64) -> Option<(&CacheEntry, &Lease)> {
         let mut ways = self.entries.iter().zip(&self.leases);
         ways.find(|(entry, _)| entry.window.get() & !LOOK_UP == window)
     }
 
-    /// Gives up the cell there, if there is one.
+    /// Empties a way, and abandons its cell if there is one.
     fn abandon(&self, way: usize) {
         let entry = &self.entries[way];
         if entry.window.get() != 0 {
             let (cell, state) = (entry.cell.load(), State(entry.state.get()));
             entry.set(0, 0, None, State(0));
             if let Some(cell) = cell {
-                // If its window was dropped, the cell's state is another one by now.
+                // If the window was dropped, the cell's state has changed, and this does nothing.
                 cell.abandon(state);
             }
         }
@@ -292,11 +293,11 @@ impl Set {
     }
 }
 
-/// A cache that is never freed: in a list that only grows, for one thread after the other.
+/// A cache that is never freed. It is in a list that only grows, and one thread after another uses it.
 #[derive(Debug)]
 struct Leaked {
     cache: ThreadCache,
-    /// 1 while a thread has it.
+    /// 1 while a thread uses the cache.
     is_taken: AtomicU32,
     next: OnceRef<'static, Self>,
 }
@@ -305,18 +306,18 @@ process_static! {
     static FIRST: OnceRef<'static, Leaked> = OnceRef::new();
 }
 
-/// How many bytes the caches of all threads take.
+/// Returns the number of bytes that the caches of all threads take.
 pub(crate) fn bytes() -> usize {
     let caches = std::iter::successors(FIRST.get(), |leaked| leaked.next.get());
     caches.count() * size_of::<Leaked>()
 }
 
 impl Leaked {
-    /// One that no other thread has: the first in the list that is free, or a new one at its end.
+    /// Takes a cache that no other thread uses: the first free cache in the list, or a new cache at its end.
     fn take() -> &'static Self {
         let mut link: &OnceRef<'static, Self> = &FIRST;
         while let Some(leaked) = link.get() {
-            // Acquire: pairs with the Release in `Cleanup`. The last thread's words come first.
+            // Acquire: pairs with the Release in `Cleanup`. The last thread's accesses happen before.
             let taken =
                 leaked.is_taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
             if taken.is_ok() {
@@ -326,7 +327,7 @@ impl Leaked {
         }
         let (cache, is_taken, next) = (ThreadCache::new(), AtomicU32::new(1), OnceRef::new());
         let new: &'static Self = Box::leak(Box::new(Self { cache, is_taken, next }));
-        // If another thread was faster, its cache comes before this one.
+        // If another thread appends first, its cache comes before this one.
         while link.set(new).is_err() {
             link = link.get().map_or(link, |leaked| &leaked.next);
         }
@@ -336,15 +337,15 @@ impl Leaked {
 
 /// Abandons the cells of a thread when it ends.
 ///
-/// Its destructor may never run, as for the main thread: then the cells stay as they are, counted in
-/// every reading.
+/// The destructor may never run, for example on the main thread. Then the cells stay as they are, and each read counts
+/// them.
 struct Cleanup(Cell<Option<&'static Leaked>>);
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
         let Some(leaked) = self.0.get() else { return };
-        // First, so that a record by another destructor finds nothing. (Loom drops all locals of a
-        // thread together, and has none of them any more.)
+        // First, so that a record in another destructor finds no cell. (Loom drops all locals of a thread together, so
+        // `CACHE` is gone then.)
         let _ = CACHE.try_with(|cache| cache.set(&NONE));
         leaked.cache.sets.iter().for_each(|set| (0..WAYS).for_each(|way| set.abandon(way)));
         // Release: pairs with the Acquire in `take`.

@@ -6,9 +6,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The counters that one thread writes for one window, for one bucket at a time.
 ///
-/// A cell is *bound* to the bucket whose events it counts. It is *sealed* when its counts move into
-/// the window's history, and can then be bound to another bucket. Cells live in the process-wide
-/// [slab](super::slab::Slab) and are never freed, so that a thread cache can keep a plain reference.
+/// A cell is *bound* to the bucket whose events it counts. It is *sealed* when its counts move into the window's
+/// history, and can then be bound to another bucket. Cells live in the process-wide [slab](super::slab::Slab) and are
+/// never freed, so a thread cache can keep a plain reference.
 ///
 /// # Ownership
 ///
@@ -20,29 +20,29 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 ///
 /// - Binding stores `state` with Release, after the counters were zeroed; a reader loads `state` with
 ///   Acquire, so it never adds counts of an earlier binding to a later one.
-/// - Before the counters are zeroed stands a release fence. A reader that sees a later binding's
-///   counts has, after its acquire fence, a history head that has moved on, and retries.
+/// - A release fence precedes the zeroing of the counters. A reader that sees counts of a later binding finds, after
+///   its acquire fence, that the history's head has moved on, and retries.
 /// - Abandoning is a Release and adopting an Acquire: the adopter continues from the counts of the
 ///   previous owner.
 //
-// 128 bytes: the adjacent-line prefetcher of x86 fetches pairs of lines, so that a neighbour's writes
-// would disturb a cell of 64 bytes.
+// 128 bytes: the adjacent-line prefetcher of x86 fetches pairs of lines, so the writes of a neighbour would disturb a
+// cell of 64 bytes.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct ThreadCell {
-    /// `{ version, RETIRED, ABANDONED, BOUND }`. The version only grows, also from one window to the
-    /// next, so that a state identifies one binding for ever.
+    /// `{ version, RETIRED, ABANDONED, BOUND }`. The version only grows, also from one window to the next, so a state
+    /// identifies one binding for ever.
     state: AtomicU64,
-    /// The number of the bucket that the cell is bound to, with [`LATE`] if it is a late one.
+    /// The number of the bucket that the cell is bound to, with [`LATE`] if the cell was bound late.
     bucket: AtomicU64,
     counts: MetricCell,
-    /// How many requests entered on the owner's thread since the cell was last added to its window.
+    /// The number of requests that entered in the cell, since the first binding after it was claimed or retired.
     entered: AtomicU64,
-    /// How many requests ended there.
+    /// The number of requests that ended in the cell, since then.
     ended: AtomicU64,
     /// The cell's index in the slab.
     index: u32,
-    /// The index of the next free cell, while this one is free.
+    /// The index of the next free cell, plus 1, or 0 for none, while this cell is free.
     next: AtomicU32,
 }
 
@@ -72,32 +72,32 @@ impl State {
         self.0 & Self::RETIRED != 0
     }
 
-    /// Whether the owner has abandoned it and its counts are still its own.
-    pub(crate) const fn is_left(self) -> bool {
+    /// Returns whether the cell is abandoned and not retired, so that its gauge counts are still in it.
+    pub(crate) const fn is_unretired(self) -> bool {
         self.is_abandoned() && !self.is_retired()
     }
 
-    /// The next version, with those flags.
+    /// Returns the state with the next version and those flags.
     const fn next(self, flags: u64) -> Self {
         Self((self.0 & !Self::FLAGS) + Self::VERSION + flags)
     }
 
-    /// The state of a bound cell once it is sealed.
+    /// Returns the state of a bound cell once it is sealed.
     pub(crate) const fn sealed(self) -> Self {
         self.next(0)
     }
 
-    /// The state of an abandoned cell once its counts and its gauge are sealed.
+    /// Returns the state of an abandoned cell once its counts and its gauge are sealed.
     pub(crate) const fn retired(self) -> Self {
         self.next(Self::RETIRED | Self::ABANDONED)
     }
 }
 
-/// The mark on the bucket of a cell that was gone when the cell was bound to it.
+/// The mark on a cell's bucket if that was gone when the cell was bound to it.
 pub(crate) const LATE: u64 = 1 << 63;
 
 impl ThreadCell {
-    /// A free cell of that index.
+    /// Creates a free cell with that index.
     pub(crate) fn new(index: u32) -> Self {
         Self {
             state: AtomicU64::new(0),
@@ -118,19 +118,19 @@ impl ThreadCell {
         &self.next
     }
 
-    /// For the owner alone.
+    /// Returns a writer, for the owner only.
     #[inline]
     pub(crate) const fn writer(&self) -> OwnedWriter<'_> {
         OwnedWriter(&self.counts)
     }
 
-    /// The sum of `event` since the cell was bound.
+    /// Returns the sum of `event` since the cell was bound.
     #[inline]
     pub(crate) fn sum(&self, event: MetricEvent) -> u64 {
         self.counts.sum(event)
     }
 
-    /// The raw value of its counter: 2⁶² or more if that is at its ceiling.
+    /// Returns the raw value of the counter of `event`: 2⁶² or more if the counter is at its ceiling.
     #[inline]
     pub(crate) fn unbounded_sum(&self, event: MetricEvent) -> u64 {
         self.counts.unbounded_sum(event)
@@ -142,7 +142,7 @@ impl ThreadCell {
         State(self.state.load(Ordering::Acquire))
     }
 
-    /// The bucket that it is bound to, with [`LATE`]; valid while the cell is bound.
+    /// Returns the bucket that the cell is bound to, with [`LATE`]; valid while the cell is bound.
     #[inline]
     pub(crate) fn bucket(&self) -> u64 {
         // Relaxed: written before `state`, which the caller has acquired.
@@ -151,8 +151,8 @@ impl ThreadCell {
 
     /// Binds a cell that is not bound, as its owner, and returns its new state.
     pub(crate) fn bind(&self, sealed: State, bucket: u64) -> State {
-        // Release: pairs with the acquire fence of a reader, which may see the zeros: then it sees
-        // that the history has moved on.
+        // Release: pairs with the acquire fence of a reader. A reader that sees the zeros sees that the history's head
+        // has moved on.
         fence(Ordering::Release);
         if sealed.is_retired() {
             self.entered.store(0, Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl ThreadCell {
         bound
     }
 
-    /// Completes a seal. Any thread may: the first one succeeds.
+    /// Completes a seal. Any thread may call this; the first call succeeds.
     pub(crate) fn unbind(&self, bound: State, sealed: State) {
         // Release: a thread that acquires the new state finds the publication's row in its slot.
         let _ =
@@ -176,7 +176,7 @@ impl ThreadCell {
 
     /// Gives up ownership, unless the cell has left the window since the caller bound it.
     pub(crate) fn abandon(&self, owned: State) {
-        // Release: pairs with the Acquire in `adopt`. The caller's counts come first.
+        // Release: pairs with the Acquire in `adopt_if`. The caller's counts happen before.
         let _ = self.state.compare_exchange(
             owned.0,
             owned.0 | State::ABANDONED,
@@ -185,18 +185,18 @@ impl ThreadCell {
         );
     }
 
-    /// Becomes the owner of a cell that was abandoned; returns the state that it has now.
+    /// Makes the calling thread the owner of a cell, if the cell is abandoned. Returns the new state.
     pub(crate) fn adopt(&self) -> Option<State> {
         self.adopt_if(State::is_abandoned)
     }
 
-    /// Becomes the owner of a cell that was abandoned and has not been retired.
-    pub(crate) fn adopt_left(&self) -> Option<State> {
-        self.adopt_if(State::is_left)
+    /// Makes the calling thread the owner of a cell, if the cell is abandoned and not retired. Returns the new state.
+    pub(crate) fn adopt_unretired(&self) -> Option<State> {
+        self.adopt_if(State::is_unretired)
     }
 
-    /// One load decides, and the compare-exchange is against what it has read: of two sweepers that find
-    /// the same cell, the second one must not adopt it once the first has retired it.
+    /// Decides by one load, and makes the compare-exchange against the loaded state: if two sweepers find the same
+    /// cell, the second one must not adopt it once the first one has retired it.
     fn adopt_if(&self, may_adopt: impl Fn(State) -> bool) -> Option<State> {
         let state = self.state();
         if !may_adopt(state) {
@@ -204,16 +204,16 @@ impl ThreadCell {
         }
         let owned = State(state.0 & !State::ABANDONED);
         stall::at(Point::AbandonedSeen);
-        // Acquire: pairs with the Release in `abandon`. Only one of two adopters succeeds.
+        // Acquire: pairs with the Release in `abandon`. If two threads adopt the same cell, only one succeeds.
         self.state
             .compare_exchange(state.0, owned.0, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
             .then_some(owned)
     }
 
-    /// Makes a cell that was just taken from the slab ready for its first binding.
+    /// Prepares a cell that was just taken from the slab for its first binding.
     pub(crate) fn claim(&self) -> State {
-        // Retired: the first binding zeroes the gauge as well.
+        // Retired, so that the first binding zeroes the gauge as well.
         let claimed = self.state().next(State::RETIRED);
         // Relaxed: no window refers to the cell yet.
         self.state.store(claimed.0, Ordering::Relaxed);
@@ -227,29 +227,29 @@ impl ThreadCell {
         self.state.fetch_add(State::VERSION, Ordering::Relaxed);
     }
 
-    /// The counts since the cell was bound.
+    /// Returns the counts since the cell was bound.
     #[inline]
     pub(crate) fn counts(&self) -> Counts {
         self.counts.counts()
     }
 
-    /// Counts a request that enters, as the owner; returns how many more entered than ended here.
+    /// Counts a request that enters, as the owner. Returns the [`balance`](Self::balance) after that.
     #[inline]
     pub(crate) fn enter(&self) -> i64 {
         let entered = self.entered.load(Ordering::Relaxed).wrapping_add(1);
         stall::at(Point::CounterRead);
-        // Release: pairs with the Acquire in `entered`. A reader that sees this request enter sees
-        // what had ended before.
+        // Release: pairs with the Acquire in `entered`. A reader that sees this request enter sees the ends that came
+        // before.
         self.entered.store(entered, Ordering::Release);
         entered.wrapping_sub(self.ended.load(Ordering::Relaxed)).cast_signed()
     }
 
-    /// The highest concurrency that was recorded since the cell was bound; 0 if there is none.
+    /// Returns the highest concurrency that was recorded since the cell was bound; 0 if there is none.
     pub(crate) fn max_concurrency(&self) -> u64 {
         self.counts.max_concurrency().unwrap_or(0)
     }
 
-    /// How many more requests have entered than ended here, for the owner alone.
+    /// Returns the number of requests that entered in this cell less the number that ended in it, for the owner only.
     pub(crate) fn balance(&self) -> i64 {
         let [entered, ended] = [&self.entered, &self.ended].map(|it| it.load(Ordering::Relaxed));
         entered.wrapping_sub(ended).cast_signed()
@@ -259,8 +259,7 @@ impl ThreadCell {
     #[inline]
     pub(crate) fn end(&self) {
         let ended = self.ended.load(Ordering::Relaxed).wrapping_add(1);
-        // Release: pairs with the Acquire in `ended`. A reader that sees this request end sees it
-        // enter, on whichever thread.
+        // Release: pairs with the Acquire in `ended`. A reader that sees this request end sees it enter, on any thread.
         self.ended.store(ended, Ordering::Release);
     }
 

@@ -5,11 +5,10 @@ use crate::sync::{Ordering, Payload, payload, seen_payload};
 
 /// A word for each event, in a block that is filled privately and then published.
 ///
-/// All accesses are relaxed. A block is filled by one thread and published by a compare-exchange on
-/// the history's head; a reader that comes across a block while it is filled again finds, after its
-/// acquire fence, that the head has moved on.
+/// All accesses are relaxed. A block is filled by one thread and published by a compare-exchange on the history's head.
+/// A reader that reads a block while it is filled again finds, after its acquire fence, that the head has moved on.
 //
-// A model sees the word of the first event: the others are written and read beside it, and would
+// Loom models the word of the first event only: the other words are written and read together with it, and would
 // multiply the executions.
 #[derive(Debug)]
 pub(crate) struct EventWords([Payload; MetricEvent::COUNT]);
@@ -29,7 +28,7 @@ impl EventWords {
         self.0.each_ref().map(get)
     }
 
-    /// The counts of all events, with 0 for response times, whose sum takes two words.
+    /// Returns the counts of all events, with 0 for response times, whose sum takes two words.
     #[inline]
     pub(crate) fn plain(&self) -> [u64; MetricEvent::COUNT] {
         let mut counts = self.load_all();
@@ -37,7 +36,7 @@ impl EventWords {
         counts
     }
 
-    /// Stores the sums of some words and some counts. They wrap around.
+    /// Stores the sums of `words` and `counts`. They wrap around.
     #[inline]
     pub(crate) fn store_sum(&self, words: &Self, counts: &[u64; MetricEvent::COUNT]) {
         for ((sum, word), count) in self.0.iter().zip(&words.0).zip(counts) {
@@ -45,7 +44,7 @@ impl EventWords {
         }
     }
 
-    /// Subtracts other words, as the only thread that writes. The differences wrap around.
+    /// Subtracts `words`. No other thread writes at the same time. The differences wrap around.
     #[inline]
     pub(crate) fn subtract(&self, words: &Self) {
         for (difference, word) in self.0.iter().zip(&words.0) {
@@ -102,7 +101,7 @@ impl AtomicCounts {
         set(&self.max_concurrency, counts.max_concurrency);
     }
 
-    /// Stores the counts, and what `other` has, if there is one.
+    /// Stores the sum of the counts and of `other`, if there is one.
     #[inline]
     pub(crate) fn store_sum(&self, counts: &Counts, other: Option<&Self>) {
         match other {
@@ -115,13 +114,13 @@ impl AtomicCounts {
         }
     }
 
-    /// The words of the events: of response times, the low half of their sum.
+    /// Returns the words of the events. The word of response times is the low half of their sum.
     #[inline]
     pub(crate) const fn events(&self) -> &EventWords {
         &self.events
     }
 
-    /// The word of `event`: of response times, the low half of their sum.
+    /// Returns the word of `event`. The word of response times is the low half of their sum.
     #[inline]
     pub(crate) fn event(&self, event: MetricEvent) -> u64 {
         self.events.load(event)

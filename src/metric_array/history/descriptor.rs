@@ -7,42 +7,41 @@ use crate::metric::{CEILING, Counts, MetricEvent};
 use crate::metric_array::cells::thread_cell::State;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// A block that a publication makes the current one: its steps, which any thread can complete, and
-/// the running totals.
+/// The record of a publication: its steps, which any thread can complete, and the running totals after it.
 #[derive(Debug)]
 pub(crate) struct Descriptor {
-    /// The slot to change, plus 1, or 0; from which word to which.
+    /// The slot that changes, plus 1, or 0 if none does; its word before and after.
     slot: AtomicU64,
     slot_from: AtomicU64,
     slot_to: AtomicU64,
-    /// The place of the cell that is sealed, plus 1, or 0; its state before and after.
+    /// The place of the cell that is sealed, plus 1, or 0 if none is; its state before and after.
     place: AtomicU64,
     state_from: AtomicU64,
     state_to: AtomicU64,
-    /// Counts of buckets that have left their slot, also those that were sealed later.
+    /// Counts of buckets that have left their slot, including counts that were sealed after that.
     expired: AtomicCounts,
     /// Counts of buckets that were gone before they were recorded.
     late: AtomicCounts,
-    /// 1 if `late` is filled, 0 if nothing was late: then it is neither read nor written.
+    /// 1 if `late` is filled, 0 if nothing was late: then `late` is neither read nor written.
     has_late: AtomicU64,
-    /// The *recent sums*: of the rows of the N − 1 buckets that end with the newest one that was sealed.
+    /// The *recent sums*: the sums of the rows of the N − 1 buckets that end with the newest sealed bucket.
     ///
-    /// A read of the whole window takes them instead of adding up N rows: as they are in the bucket
-    /// after the newest sealed one, which is not sealed itself while its threads record in it;
-    /// otherwise with a row more or some rows less.
+    /// A read of the whole window takes these sums instead of adding up N rows. In the bucket after the newest sealed
+    /// bucket, which is not sealed itself while its threads record in it, the sums are taken as they are. At other
+    /// times, the read adds or subtracts the few rows that differ.
     recent: EventWords,
     /// The number of the first of these buckets.
     recent_first: AtomicU64,
-    /// That of the last one, plus 1; or [`UNKNOWN`](Self::UNKNOWN).
+    /// The number of the last of these buckets, plus 1; or [`UNKNOWN`](Self::UNKNOWN).
     recent_end: AtomicU64,
-    /// When the bucket of that number starts, in nanoseconds.
+    /// The start of the bucket with the number `recent_end`, in nanoseconds.
     recent_end_start: AtomicU64,
     /// Gauge counts of retired cells, and of threads without a cell.
     entered: AtomicU64,
     ended: AtomicU64,
-    /// A row for the next publisher that fills this descriptor, or 0.
+    /// The row that the next publisher fills with this descriptor, plus 1, or 0 for none.
     spare_row: AtomicU32,
-    /// The index of the next free descriptor, while this one is free.
+    /// The index of the next free descriptor, plus 1, or 0 for none, while this descriptor is free.
     next_free: AtomicU32,
 }
 
@@ -53,7 +52,7 @@ pub(crate) struct Steps {
     pub(crate) cell: Option<CellStep>,
 }
 
-/// A row takes a slot.
+/// The step that puts a row into a slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotStep {
     pub(crate) slot: usize,
@@ -61,7 +60,7 @@ pub(crate) struct SlotStep {
     pub(crate) to: u64,
 }
 
-/// A cell is sealed.
+/// The step that seals a cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellStep {
     pub(crate) place: u32,
@@ -69,7 +68,7 @@ pub(crate) struct CellStep {
     pub(crate) to: State,
 }
 
-/// How many requests entered, and how many ended.
+/// The number of requests that entered, and the number that ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GaugeCounts {
     pub(crate) entered: u64,
@@ -77,11 +76,11 @@ pub(crate) struct GaugeCounts {
 }
 
 impl Descriptor {
-    /// In place of the end of the recent sums, for good: they are so large that the next ones might
-    /// overflow, or their end is the end of time. No bucket has this number.
+    /// The value of `recent_end` once the recent sums are unknown, which they then remain: a sum is so large that the
+    /// next sum might overflow, or the end of time cuts the next bucket short. No bucket has this number.
     const UNKNOWN: u64 = u64::MAX;
 
-    /// That of a history in which nothing was sealed.
+    /// Creates the descriptor of an empty history.
     pub(crate) fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -105,8 +104,8 @@ impl Descriptor {
         }
     }
 
-    /// Fills a part of a descriptor that no other thread writes, as do all that follow: with what the
-    /// current one has, and something more.
+    /// Sets the expired counts to the expired counts of `current` and `more`. As in the setters below, no other thread
+    /// writes this descriptor at the same time.
     #[inline]
     pub(crate) fn set_expired(&self, current: &Self, more: Option<&Counts>) {
         let mut expired = current.expired();
@@ -145,13 +144,13 @@ impl Descriptor {
         self.recent.store_all(&current.recent.load_all());
     }
 
-    /// The buckets of the recent sums, which have been stored; or [`UNKNOWN`](Self::UNKNOWN).
+    /// Sets the buckets of the recent sums, which must have been stored; or [`UNKNOWN`](Self::UNKNOWN).
     #[inline]
     pub(crate) fn set_recent_numbers(&self, bucket_nanos: u64, Range { start, end }: Range<u64>) {
-        // The bitwise or is below 2⁶² if and only if each sum is. A sealed count is no larger than that, so
-        // that the next sums do not overflow.
+        // The bitwise or is below 2⁶² if and only if each sum is. A sealed count is at most 2⁶², so the next sums do
+        // not overflow.
         let are_small = self.recent.plain().into_iter().fold(0, BitOr::bitor) < CEILING;
-        // The last bucket of all may end before its length is over.
+        // The last bucket of all time may be cut short.
         let end_start = end.checked_mul(bucket_nanos);
         let is_whole = end_start.is_some_and(|it| it.checked_add(bucket_nanos - 1).is_some());
         set(&self.recent_first, start);
@@ -173,11 +172,10 @@ impl Descriptor {
         }
     }
 
-    /// The steps. They are those of one publication only if the head is still the same after an
-    /// acquire fence.
+    /// Returns the steps. They belong to one publication only if the head is still the same after an acquire fence.
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "what `set_steps` made of a usize and a u32"
+        reason = "`set_steps` converted them from a usize and a u32"
     )]
     pub(crate) fn steps(&self) -> Steps {
         let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
@@ -205,28 +203,28 @@ impl Descriptor {
         (self.has_late.load(Ordering::Relaxed) != 0).then(|| self.late.load())
     }
 
-    /// The recent sums. Of response times there is none: it would take more than a word.
+    /// Returns the recent sums. The word of response times is not a sum: that would take two words.
     #[inline]
     pub(crate) const fn recent(&self) -> &EventWords {
         &self.recent
     }
 
-    /// The buckets of the recent sums; `None` if these are not known.
+    /// Returns the buckets of the recent sums; `None` if the sums are unknown.
     #[inline]
     pub(crate) fn recent_numbers(&self) -> Option<Range<u64>> {
         let end = self.recent_end.load(Ordering::Relaxed);
         (end != Self::UNKNOWN).then(|| self.recent_first.load(Ordering::Relaxed)..end)
     }
 
-    /// The bucket after those of the recent sums, and when it starts. If these are not known, no thread
-    /// records in a bucket of that number.
+    /// Returns the number and the start of the bucket after the recent sums. If the sums are unknown, no thread records
+    /// in a bucket with that number.
     #[inline]
     pub(crate) fn after_recent(&self) -> (u64, u64) {
         let [number, start] = [&self.recent_end, &self.recent_end_start];
         (number.load(Ordering::Relaxed), start.load(Ordering::Relaxed))
     }
 
-    /// The recent sums of some events, not of response times.
+    /// Returns the recent sums of some events, but not of response times.
     #[inline]
     pub(crate) fn recent_sums<const K: usize>(&self, events: [MetricEvent; K]) -> [u64; K] {
         events.map(|event| self.recent.load(event))

@@ -6,19 +6,19 @@ use crate::collections::Pool;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// How many descriptors stand in the history itself: as many as take turns while one thread publishes at a
-/// time.
+/// The number of descriptors inside the history itself: as many as alternate while one thread publishes at a time.
 const FIRST: u32 = 2;
 
-/// The descriptors that a history's publishers take in turn, by their indices.
+/// The descriptors of a history, which its publishers take in turn, by their indices.
 ///
-/// Descriptor 0 is the history's first current one, and not free at the beginning.
+/// Descriptor 0 is the first current descriptor of a history, so it is not free at the beginning.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     first: [Descriptor; FIRST as usize],
     more: Pool<Descriptor>,
     made: AtomicU32,
-    /// The stack of free descriptors among the first, and that of the others, by index + 1; 0 if there is none.
+    /// Two Treiber stacks of free descriptors, `{ tag: 40, index + 1: 24 }` with 0 for an empty stack: one for the
+    /// first descriptors, and one for the others.
     free: [AtomicU64; 2],
 }
 
@@ -32,20 +32,20 @@ impl Descriptors {
         }
     }
 
-    /// A descriptor, if it is one of the first.
+    /// Returns a descriptor, if it is one of the first.
     #[inline]
     pub(crate) fn first(&self, index: u32) -> Option<&Descriptor> {
         self.first.get(index as usize)
     }
 
-    /// The descriptor of that index, which was made.
+    /// Returns the descriptor with that index, which must have been made.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &Descriptor {
         let first = self.first.get(index as usize);
         first.unwrap_or_else(|| self.more.get(index - FIRST))
     }
 
-    /// A descriptor to fill: one of the first if one is free, so that it is read without a look-up in the pool.
+    /// Takes a descriptor to fill: one of the first if one is free, since these are read without a look-up in the pool.
     #[inline]
     pub(crate) fn take(&self) -> (u32, &Descriptor) {
         if let Some(descriptor) = self.free.iter().find_map(|free| self.take_from(free)) {
@@ -57,14 +57,14 @@ impl Descriptors {
         (index, first.unwrap_or_else(more))
     }
 
-    /// A descriptor of one of the two stacks.
+    /// Takes a descriptor from one of the two stacks.
     #[inline]
     fn take_from(&self, free: &AtomicU64) -> Option<(u32, &Descriptor)> {
-        // Acquire: pairs with the Release in `give`. The head has moved on from it.
+        // Acquire: pairs with the Release in `give`. The head has moved on from the descriptor.
         let mut top = free.load(Ordering::Acquire);
         while let Some(index) = index_of(top).checked_sub(1) {
             let descriptor = self.get(index);
-            // If another thread has taken it by now, the tag has changed.
+            // If another thread has taken the descriptor by now, the tag has changed, and the compare-exchange fails.
             let next = descriptor.next_free().load(Ordering::Relaxed);
             stall::at(Point::FreeDescriptorSeen);
             let below = next_word(top, next);
@@ -77,7 +77,7 @@ impl Descriptors {
         None
     }
 
-    /// Frees a descriptor that is not the current one any more.
+    /// Frees a descriptor that is no longer the current one.
     #[inline]
     pub(crate) fn give(&self, index: u32, descriptor: &Descriptor) {
         let free = &self.free[usize::from(index >= FIRST)];
@@ -99,7 +99,7 @@ impl Descriptors {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// The free descriptors, counted from 1. No thread may publish at this time.
+    /// Returns the free descriptors, by their indices plus 1. No thread may publish during the call.
     pub(crate) fn free_ones(&self) -> impl Iterator<Item = u32> {
         self.free.iter().flat_map(|free| {
             let top = index_of(free.load(Ordering::Relaxed));
@@ -107,7 +107,7 @@ impl Descriptors {
                 let descriptor = self.get(index.checked_sub(1)?);
                 Some(descriptor.next_free().load(Ordering::Relaxed))
             });
-            // One more than were made: enough to show a list that runs in a circle.
+            // One more than were made: enough to reveal a cycle in the list.
             free.take(self.made() as usize + 1)
         })
     }

@@ -40,7 +40,7 @@ impl Row {
     }
 }
 
-/// Counts that are to be sealed.
+/// Counts to seal.
 #[derive(Debug)]
 pub(crate) struct Sealed {
     /// The number of their bucket.
@@ -50,38 +50,37 @@ pub(crate) struct Sealed {
     pub(crate) counts: Counts,
     /// Gauge counts that move into the history as well.
     pub(crate) gauge: GaugeCounts,
-    /// The cell that they come from, if they come from one.
+    /// The step that seals the cell, if the counts come from a cell.
     pub(crate) cell: Option<CellStep>,
 }
 
-/// Rows in slots, and the running totals of everything that has left them.
+/// Rows in slots, and the running totals of everything that has left the slots.
 ///
 /// # Publishing
 ///
-/// A sealer fills a descriptor and a row that are its own, from the current ones and a cell's counts, and
-/// publishes both by one compare-exchange on `head`: the linearization point. A published descriptor says
-/// which steps complete the publication: the row takes its slot, the cell becomes sealed, and `head`
-/// says *complete*. Every step is a compare-exchange that can succeed once only, so any thread may
-/// complete them for a publisher that has stalled (helping), and a helper that stalls itself does no
-/// harm later. The next publication begins from a complete head.
+/// A sealer fills a private descriptor and a private row, from the current ones and a cell's counts, and publishes both
+/// by one compare-exchange on `head`: the linearization point. A published descriptor has the steps that complete the
+/// publication: the row takes its slot, the cell becomes sealed, and `head` becomes *complete*. Each step is a
+/// compare-exchange that can succeed only once, so any thread may complete the steps for a publisher that has stalled
+/// (helping), and the later steps of a stalled helper fail. The next publication begins from a complete head.
 ///
 /// # Reading
 ///
-/// A reader takes a complete head, reads rows, totals and cells, and compares the head again after an
-/// acquire fence. If it has not changed, nothing was published in between: rows and totals are of one
-/// moment, and every cell that was seen as bound has stayed bound.
+/// A reader takes a complete head, reads rows, totals and cells, and compares the head again after an acquire fence. If
+/// it has not changed, nothing was published in between: rows and totals are of one moment, and each cell that was seen
+/// bound has stayed bound.
 ///
 /// # Orderings
 ///
 /// - Publishing releases: a thread that acquires the head sees the descriptor and the row filled.
-/// - Each step is a Release, and `head` is complete after all of them.
-/// - A release fence stands before a row or a descriptor is filled again. It pairs with the readers'
-///   acquire fence: a reader that sees what is being filled sees that the head has moved on.
+/// - Each step releases, and the head becomes complete after all of them.
+/// - A release fence precedes the filling of a row or a descriptor that was used before. It pairs with the readers'
+///   acquire fence: a reader that sees a word of the new filling sees that the head has moved on.
 #[derive(Debug)]
 pub(crate) struct History {
     /// See [`Head`].
     head: AtomicU64,
-    /// The row of each slot: `{ tag: 40, row + 1: 24 }`, or 0 for an empty one.
+    /// The row of each slot: `{ tag: 40, row + 1: 24 }`, or 0 for an empty slot.
     slots: Box<[AtomicU64]>,
     rows: Pool<Row>,
     rows_made: AtomicU32,
@@ -97,13 +96,13 @@ pub(crate) fn validate_reads() {
 }
 
 /// `{ tag: 39, complete: 1, descriptor: 24 }`: the current descriptor, and whether its steps are completed. As a
-/// number it only grows.
+/// number, the head only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head(u64);
 
 impl Head {
     const COMPLETE: u64 = 1 << INDEX_BITS;
-    /// With descriptor 0, which is empty.
+    /// The head of an empty history, with descriptor 0, which is empty.
     const INITIAL: Self = Self(Self::COMPLETE);
 
     #[inline]
@@ -120,12 +119,12 @@ impl Head {
         index_of(self.0)
     }
 
-    /// The head after this one, not complete.
+    /// Returns the head after this one, not complete.
     const fn next(self, descriptor: u32) -> Self {
         Self(((self.0 >> (INDEX_BITS + 1)) + 1) << (INDEX_BITS + 1) | descriptor as u64)
     }
 
-    /// The head as a number, which only grows.
+    /// Returns the head as a number, which only grows.
     #[inline]
     pub(crate) const fn stamp(self) -> u64 {
         self.0
@@ -133,8 +132,8 @@ impl Head {
 }
 
 impl History {
-    /// For how many rows there is room beyond one for each slot: a row for each thread that seals at the
-    /// same time.
+    /// The number of rows beyond one for each slot for which the pool has room from the start: a row for each thread
+    /// that seals at the same time.
     const SPARE_ROWS: usize = 32;
 
     pub(crate) fn new(config: &WindowConfig) -> Self {
@@ -148,7 +147,7 @@ impl History {
         }
     }
 
-    /// The head, once its steps are completed: by this thread if necessary.
+    /// Returns a complete head. If the steps of the head are not completed, this thread completes them.
     #[inline]
     pub(crate) fn complete_head(&self, cells: &CellTable) -> Head {
         // Acquire: pairs with the Release in `publish` and `take_steps`.
@@ -156,7 +155,7 @@ impl History {
         if head.is_complete() { head } else { self.help(cells) }
     }
 
-    /// The head if it is complete.
+    /// Returns the head if it is complete.
     #[inline]
     pub(crate) fn if_complete(&self) -> Option<Head> {
         // Acquire: as in `complete_head`.
@@ -176,35 +175,36 @@ impl History {
         }
     }
 
-    /// Whether nothing was published since the head was that, and all that was read between is of it.
+    /// Returns whether nothing was published since `head` was loaded. If so, everything that was read since then
+    /// belongs to it.
     #[inline]
     pub(crate) fn is_still(&self, head: Head) -> bool {
         validate_reads();
         self.head.load(Ordering::Relaxed) == head.0
     }
 
-    /// The head as a number, complete or not; after [`validate_reads`].
+    /// Returns the head as a number, complete or not. Call [`validate_reads`] first.
     pub(crate) fn stamp(&self) -> u64 {
         self.head.load(Ordering::Relaxed)
     }
 
-    /// The current descriptor, if it is one of the first: it is, except after publications at the same time.
+    /// Returns the current descriptor, if it is one of the first. It is, except after publications at the same time.
     #[inline]
     pub(crate) fn first_descriptor(&self, head: Head) -> Option<&Descriptor> {
         self.descriptors.first(head.descriptor())
     }
 
-    /// The current descriptor.
+    /// Returns the current descriptor.
     #[inline]
     pub(crate) fn descriptor(&self, head: Head) -> &Descriptor {
         self.descriptors.get(head.descriptor())
     }
 
-    /// The row in a slot.
+    /// Returns the row in a slot.
     #[inline]
     pub(crate) fn row_in(&self, slot: usize) -> Option<&Row> {
-        // Acquire: pairs with the Release of the step that put the row there. The row has been made.
-        // Whether it is the one that was there when the read began, the head tells.
+        // Acquire: pairs with the Release of the step that put the row there, so the row has been made. The caller
+        // validates the head to find out whether the row was there when the read began.
         self.row(self.slots[slot].load(Ordering::Acquire))
     }
 
@@ -217,8 +217,8 @@ impl History {
     pub(crate) fn publish(&self, config: &WindowConfig, cells: &CellTable, sealed: &Sealed) {
         let (index, draft) = self.descriptors.take();
         let mut spare = draft.spare_row().load(Ordering::Relaxed);
-        // Release: pairs with the acquire fence in `is_still`. A reader that sees what is filled from
-        // here on sees that the head has moved on since it was read in its former place.
+        // Release: pairs with the acquire fence in `is_still`. A reader that sees a word that is filled from here on
+        // sees that the head has moved on since the descriptor and the row were last current.
         fence(Ordering::Release);
         let (head, current) = loop {
             let head = self.complete_head(cells);
@@ -227,8 +227,8 @@ impl History {
             let slot = self.fill(draft, config, current, sealed, &mut spare);
             stall::at(Point::Filled);
             let next = head.next(index);
-            // Release: publishes what was filled. If nothing was published since `head` was read, what
-            // it was made from is current; there is no ABA, since the tag grows.
+            // Release: publishes the descriptor and the row. If the compare-exchange succeeds, nothing was published
+            // since `head` was read, so they were made from the current state. There is no ABA, since the tag grows.
             let published =
                 self.head.compare_exchange(head.0, next.0, Ordering::Release, Ordering::Relaxed);
             if published.is_ok() {
@@ -240,15 +240,15 @@ impl History {
         self.descriptors.give(head.descriptor(), current);
     }
 
-    /// Fills a descriptor, and a row if the counts go into one, with a publication that follows the current
-    /// one. If other threads publish at the same time, this reads parts of several publications; then
-    /// the compare-exchange against the head fails, and nothing of it is published.
+    /// Fills a descriptor, and a row if the counts go into a row, with the publication that follows the current one. If
+    /// other threads publish at the same time, this may read parts of several publications. Then the compare-exchange
+    /// against the head fails, and nothing of it is published.
     ///
-    /// `spare` is the row to fill, or 0; the row that the publication replaces goes with the descriptor.
-    /// Returns the step that puts the filled row into its slot.
+    /// `spare` is the row to fill, plus 1, or 0 for a new row. The row that the publication replaces becomes the
+    /// descriptor's spare row. Returns the step that puts the filled row into its slot.
     //
-    // Out of line, and one part after the other: in the loop of `publish`, the compiler keeps copies of
-    // all words at hand, which takes longer than to load them.
+    // Out of line, and one part after the other: if it is inlined into the loop of `publish`, the compiler keeps copies
+    // of all words, which takes longer than loading them again.
     #[inline(never)]
     fn fill(
         &self,
@@ -296,7 +296,7 @@ impl History {
         step
     }
 
-    /// The recent sums of a descriptor, with the sealed counts, which go into that slot.
+    /// Fills the recent sums of a descriptor. They include the sealed counts, which go into `slot`.
     #[inline(never)]
     fn fill_recent(
         &self,
@@ -316,11 +316,11 @@ impl History {
         } else {
             recent.store_all(&current.recent().load_all());
         }
-        // The buckets that are not among the newest any more: one, unless there was a gap. No more than N,
-        // unless the two ends are of different publications.
+        // The buckets that leave the recent sums: one, unless there was a gap. There are no more than N, unless the
+        // start and the end of `before` are of different publications.
         let leaving = before.start..first.min(before.end);
         if leaving.start + 1 == leaving.end && sealed.number == before.end {
-            // The leaving bucket lies N − 1 before the sealed one, so its row is in the next slot.
+            // The leaving bucket is N − 1 before the sealed bucket, so its row is in the next slot.
             let next = if slot + 1 == samples { 0 } else { slot + 1 };
             self.subtract_row(recent, next, leaving.start);
         } else {
@@ -339,22 +339,23 @@ impl History {
         }
     }
 
-    /// Completes a publication. Any thread may, at any later time as well.
+    /// Completes a publication. Any thread may call this, at any later time.
     fn complete(&self, head: Head, cells: &CellTable) {
         let steps = self.descriptor(head).steps();
-        // The steps are this publication's only if the descriptor was not filled again since. If it was,
-        // another thread has completed them.
+        // The steps belong to this publication only if the descriptor was not filled again since. If it was, another
+        // thread has completed them.
         if !self.is_still(head) {
             return;
         }
         self.take_steps(head, steps, cells);
     }
 
-    /// Takes the steps of a publication, and says that they were taken.
+    /// Takes the steps of a publication, and marks the head as complete.
     fn take_steps(&self, head: Head, steps: Steps, cells: &CellTable) {
         stall::at(Point::StepsRead);
         if let Some(SlotStep { slot, from, to }) = steps.slot {
-            // Fails if it has been done: the tag of a slot only grows. Release: pairs with the Acquire in `row_in`.
+            // Fails if the step was taken before: the tag of a slot only grows. Release: pairs with the Acquire in
+            // `row_in`.
             let slot = &self.slots[slot];
             let _ = slot.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
         }
@@ -366,9 +367,9 @@ impl History {
         }
         stall::at(Point::CellSealed);
         let completed = head.completed();
-        // Release: pairs with the Acquire in `complete_head`. All steps come first: this thread has taken them, or has found
-        // them taken, and a thread that finds the head complete finds no earlier word in the slot or the cell than this
-        // thread has found.
+        // Release: pairs with the Acquire in `complete_head`. All steps happen before: this thread has taken them, or
+        // has found them taken. A thread that finds the head complete finds no earlier word in the slot or the cell
+        // than this thread has found.
         let _ =
             self.head.compare_exchange(head.0, completed.0, Ordering::Release, Ordering::Relaxed);
     }
@@ -382,13 +383,13 @@ impl History {
 
 #[cfg(all(test, not(loom)))]
 impl History {
-    /// How many rows and descriptors were made.
+    /// Returns the numbers of rows and descriptors that were made.
     pub(crate) fn blocks_made(&self) -> (u32, u32) {
         (self.rows_made.load(Ordering::Relaxed), self.descriptors.made())
     }
 
-    /// The numbers of all rows in slots or spare and of all descriptors current or free, counted from 1 and
-    /// in order. No thread may publish at this time.
+    /// Returns all rows that are in slots or spare, and all descriptors that are current or free, by their indices plus
+    /// 1, each list in order. No thread may publish during the call.
     pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>) {
         let in_slots = self.slots.iter().map(|slot| index_of(slot.load(Ordering::Relaxed)));
         let spare = (0..self.descriptors.made())

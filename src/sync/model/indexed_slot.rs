@@ -1,4 +1,4 @@
-//! A slot whose value is an index into everything that was ever put there.
+//! A slot that holds an index into a table of all values that were ever put there.
 
 use std::sync::{Arc as Invisible, Mutex, PoisonError};
 
@@ -7,12 +7,13 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Held;
 
-/// Index 0 is the empty slot; a value that was swapped out is let go of, and its index not used
-/// again.
+/// Index 0 is the empty slot. When a value is swapped out, its entry in the table is emptied, and its index is never
+/// used again.
 ///
-/// The table of values is the standard library's, so that loom sees the index alone. An inner
-/// `Arc` is never cloned or dropped under its lock: those are loom's switching points, and all of
-/// a model's threads run on one thread of the system. Hence the outer, invisible `Arc`.
+/// The table is behind the standard library's mutex, so loom sees the index alone. An inner `Arc` is never cloned or
+/// dropped under that lock: loom may switch threads at these operations, and all threads of a model run on one thread
+/// of the operating system, which would then wait for its own lock. So each inner `Arc` is in an outer one, which loom
+/// does not see.
 pub(crate) struct IndexedSlot<T> {
     index: AtomicUsize,
     values: Mutex<Vec<Option<Invisible<Arc<T>>>>>,
@@ -33,8 +34,8 @@ impl<T> IndexedSlot<T> {
             if let Some(value) = value {
                 return Held(Some(Arc::clone(&value)));
             }
-            // Gone since: take the newest, as arc-swap does when its second look fails. Only a
-            // read-modify-write is sure to read that.
+            // The value was swapped out since the load. Retry with the newest index, as arc-swap does if its validation
+            // fails. Only a read-modify-write is certain to read the newest.
             index = self.index.fetch_add(0, Ordering::Acquire);
         }
     }
@@ -53,17 +54,17 @@ impl<T> IndexedSlot<T> {
         });
         match swapped {
             Some(old) => Ok(self.let_go(old)),
-            None => Err(self.let_go(put).expect("nobody has seen it")),
+            None => Err(self.let_go(put).expect("no other thread has the index")),
         }
     }
 
     fn let_go(&self, index: usize) -> Option<Arc<T>> {
         let value = self.with_values(|values| values[index].take())?;
-        // Who is loading it at this moment has the outer one too.
+        // A thread that is loading the value at the same time also has the outer `Arc`.
         Some(Invisible::try_unwrap(value).unwrap_or_else(|value| Arc::clone(&value)))
     }
 
-    /// Where `observed` lies: nowhere if it was let go of.
+    /// The index of `observed`; `None` if it was swapped out.
     fn index_of(values: &[Option<Invisible<Arc<T>>>], observed: &Held<T>) -> Option<usize> {
         let Some(address) = observed.address() else { return Some(0) };
         values.iter().position(|value| {

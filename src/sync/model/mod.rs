@@ -1,8 +1,8 @@
-//! The model checker's atomics, and two stand-ins for `arc-swap`, which loom cannot see into.
+//! Loom's atomics, and two stand-ins for `arc-swap`, which loom cannot see into.
 //!
-//! The default one is an index that is swapped atomically: it makes the edges that an acquiring
-//! load and a releasing swap make, and no others. With `LOCKED_SLOT` in the environment, a mutex takes
-//! its place: simpler, and a cross-check, but its lock orders what a real slot does not.
+//! The default stand-in is an index that is swapped atomically. It synchronizes as an acquire load and a release swap
+//! do, and no more. If `LOCKED_SLOT` is set in the environment, a mutex replaces it, as a cross-check. The mutex is
+//! simpler, but orders more than a real slot does.
 
 mod indexed_slot;
 mod locked_slot;
@@ -25,17 +25,17 @@ pub use shadowed::{shadow_all_words, show_all_words};
 pub(crate) use loom::sync::Arc;
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 
-/// The value, if the caller has the only reference to it.
+/// Returns the value if the caller has the only reference to it.
 pub(crate) fn into_inner<T>(value: Arc<T>) -> Option<T> {
     Arc::try_unwrap(value).ok()
 }
 
-/// What something is called: never changed, so that loom need not see who has it.
+/// The name of a resource or a context. A name never changes, so loom need not see its reference count.
 pub(crate) type Name = std::sync::Arc<str>;
 
-/// A number that was never returned before in this execution: two windows have their cells in one set
-/// or not, whatever other models do. From the standard library: that no two are equal is all there is
-/// to it.
+/// Returns a number that was never returned before in this execution. Each execution starts anew, so whether two
+/// windows share a set of the thread cache does not depend on other models. The atomic is the standard library's: the
+/// numbers only have to differ.
 pub(crate) fn unique() -> u64 {
     loom::lazy_static! {
         static ref NEXT: std::sync::Arc<std::sync::atomic::AtomicU64> = std::sync::Arc::default();
@@ -43,13 +43,13 @@ pub(crate) fn unique() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A word of a cell that a model need not see, unless it asks for [`show_all_words`].
+/// Creates a word of a cell that a model need not see, unless it calls [`show_all_words`].
 pub(crate) fn word_beside(value: i64) -> AtomicI64 {
     AtomicI64::beside(value)
 }
 
-/// A static of one execution. Leaked: loom drops its statics before the last thread's locals, which
-/// may still refer to it.
+/// Defines a static of one execution. It is leaked: loom drops its statics before the thread-locals of the last thread,
+/// which may still refer to it.
 macro_rules! process_static {
     (static $name:ident: $type:ty = $init:expr;) => {
         loom::lazy_static! {
@@ -59,7 +59,7 @@ macro_rules! process_static {
 }
 pub(crate) use process_static;
 
-/// An array of [`RacyOnce`]s in which nothing is made.
+/// Creates an array of empty [`RacyOnce`]s.
 macro_rules! lazy_array {
     ($len:expr) => {
         std::array::from_fn::<_, { $len }, _>(|_| RacyOnce::new())
@@ -67,7 +67,7 @@ macro_rules! lazy_array {
 }
 pub(crate) use lazy_array;
 
-/// Loom's has no form for a constant initial value.
+/// Defines a thread-local. Loom's macro has no form for a constant initial value.
 macro_rules! modelled_thread_local {
     ($(#[$attribute:meta])* static $name:ident: $type:ty = const $init:block;) => {
         loom::thread_local! { static $name: $type = $init; }
@@ -82,17 +82,16 @@ use std::fmt;
 
 pub(crate) use loom::sync::{Mutex, MutexGuard};
 
-/// How many values of a pool are made together: two, so that a model has few atomics more than it
-/// needs.
+/// The number of values of a pool that are made together: two, so that a model has few atomics that it does not need.
 pub(crate) const CHUNK_LEN: u32 = 2;
 
-/// How many cells the slab begins with.
+/// The number of cells in the first chunk of the slab.
 pub(crate) const SLAB_CHUNK_LEN: u32 = 1;
 
-/// How many sets a thread's cache of cells has: two, so that a model can fill one.
+/// The number of sets of a thread cache: two, so that few windows fill a set.
 pub(crate) const THREAD_CACHE_SETS: usize = 2;
 
-/// What a slot held when it was loaded, kept alive.
+/// The value that a load of a slot has returned, kept alive.
 pub(crate) struct Held<T>(Option<Arc<T>>);
 
 impl<T> Held<T> {

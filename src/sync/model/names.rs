@@ -1,4 +1,4 @@
-//! A map whose entries are indices into everything that was ever inserted.
+//! A map whose places hold indices into a table of all entries that were ever inserted.
 
 use std::fmt;
 use std::sync::{Arc as Invisible, Mutex, PoisonError};
@@ -8,23 +8,23 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sync::Name;
 
-/// As many as a model inserts.
+/// The number of entries that a model can insert: a place is used once.
 const CAPACITY: usize = 4;
 
-/// Nothing was ever here, and nothing is behind.
+/// A place that was never used. The places after it were never used either.
 const EMPTY: usize = 0;
 
-/// What was here is gone; nothing else comes here.
+/// A place whose entry was removed. It is never used again.
 const GONE: usize = usize::MAX;
 
 type Entry<V> = Invisible<(Name, Arc<V>)>;
 
-/// Open addressing, where all names begin to probe at the first place: a name goes to the first place
-/// that is empty, by one swap, so that it is there once. It makes the edges of an acquiring load and a
-/// releasing swap of an entry, as `papaya` does, and no others: a lock would order a look-up before what
-/// comes after it.
+/// A map with open addressing, in which the probe of each name starts at the first place. An insertion puts the name
+/// into the first empty place by one compare-exchange, so each name is there once. The map synchronizes as an acquire
+/// load and a release swap of an entry do, as `papaya` does, and no more: a lock would also order a look-up before
+/// later operations.
 ///
-/// The table of values is the standard library's, as the slot's is.
+/// The table of entries is behind the standard library's mutex, as in `IndexedSlot`.
 pub(crate) struct Names<V> {
     places: [AtomicUsize; CAPACITY],
     values: Mutex<Vec<Entry<V>>>,
@@ -51,7 +51,7 @@ impl<V> Names<V> {
                 Err(_) => {}
             }
         }
-        panic!("more names than a model has places for");
+        panic!("the model inserts more names than there are places");
     }
 
     pub(crate) fn remove(&self, name: &str, value: &Arc<V>) -> bool {
@@ -81,7 +81,7 @@ impl<V> Names<V> {
         self.with_values(|values| Invisible::clone(&values[index - 1]))
     }
 
-    /// One more than the index.
+    /// Appends an entry to the table, and returns its index + 1.
     fn push(&self, name: Name, value: Arc<V>) -> usize {
         self.with_values(|values| {
             values.push(Invisible::new((name, value)));
@@ -89,7 +89,7 @@ impl<V> Names<V> {
         })
     }
 
-    /// No `Arc` of loom's is cloned or dropped under this lock.
+    /// Calls `f` under the lock. `f` must not clone or drop an `Arc` of loom's.
     fn with_values<R>(&self, f: impl FnOnce(&mut Vec<Entry<V>>) -> R) -> R {
         f(&mut self.values.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,10 +1,10 @@
-//! A reference that is set once, as loom is to see it.
+//! The stand-in for a reference that is set once.
 
 use std::ptr;
 
 use super::RacyOnce;
 
-/// It makes the edges of a releasing store and an acquiring load, as `once_cell`'s does.
+/// A reference that is set once. It synchronizes as a release store and an acquire load do, as `once_cell`'s does.
 #[derive(Debug)]
 pub(crate) struct OnceRef<'a, T>(RacyOnce<&'a T>);
 

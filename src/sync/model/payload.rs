@@ -1,23 +1,23 @@
-//! Words of published blocks, of which loom need not see all.
+//! Words of rows and descriptors, of which loom need not see all.
 
 use std::sync::atomic as invisible;
 
 use loom::sync::atomic::{AtomicU64, Ordering};
 
-/// A word that loom sees, or one beside it that is written and read with it. The latter makes no edges,
-/// and every load finds the last store.
+/// A word that loom sees, or a word that is written and read together with such a word. The latter orders nothing, and
+/// every load of it finds the last store.
 #[derive(Debug)]
 pub(crate) enum Payload {
     Seen(AtomicU64),
     Unseen(invisible::AtomicU64),
 }
 
-/// One that a model need not see.
+/// Creates a word that a model need not see.
 pub(crate) fn payload(value: u64) -> Payload {
     Payload::Unseen(invisible::AtomicU64::new(value))
 }
 
-/// One that a model sees.
+/// Creates a word that a model sees.
 pub(crate) fn seen_payload(value: u64) -> Payload {
     Payload::Seen(AtomicU64::new(value))
 }

@@ -1,4 +1,4 @@
-//! What is made when it is first needed, as loom is to see it.
+//! The stand-in for a value that is made when it is first needed.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize as Invisible;
@@ -8,14 +8,15 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sync::stall::{self, Point};
 
-/// As many as threads that loom can run, each of which makes one at most.
+/// The number of threads that loom can run. Each makes at most one value.
 const RACERS: usize = 5;
 
-/// An index into what the threads have made, swapped in once: it makes the edges of `OnceBox`, whose
-/// pointer it stands for. What was made in vain is kept to the end.
+/// A value that is made when it is first needed. An index into the values that the threads have made is set once. It
+/// stands for the pointer of `OnceBox`, and synchronizes as that pointer does. A value that lost the race is kept until
+/// the `RacyOnce` is dropped.
 #[derive(Debug)]
 pub(crate) struct RacyOnce<T> {
-    /// One more than the index; 0 for nothing.
+    /// The index + 1; 0 before a value is published.
     made: AtomicUsize,
     values: Box<[OnceLock<T>; RACERS]>,
     racers: Invisible,
@@ -42,7 +43,7 @@ impl<T> RacyOnce<T> {
         let swapped = self.made.compare_exchange(0, racer + 1, Ordering::AcqRel, Ordering::Acquire);
         match swapped {
             Ok(_) => value,
-            Err(winner) => self.values[winner - 1].get().expect("made before it was swapped in"),
+            Err(winner) => self.values[winner - 1].get().expect("made before it was published"),
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Atomics whose loads loom sees as conflicting with each other, and words that it need not see.
+//! Atomics whose loads conflict with each other for loom, and words that loom need not see.
 //!
-//! Loom 0.7 keeps only the last access to an object. If one thread loads while another one loads and
-//! then stores, the second load hides the first one from the store, and loom explores one of the two
-//! orders only. Every add to an owned cell is such a load and store. A relaxed store to a shadow, which
-//! is never loaded, before each load makes the two loads conflict, so that both orders are explored.
+//! Loom 0.7 keeps only the last access to an object. If one thread loads while another one loads and then stores, the
+//! second load hides the first one from the store, and loom explores only one of the two orders. Every add to an owned
+//! cell is such a load and store. A *shadow* is an atomic that is never loaded. A relaxed store to the shadow before
+//! each load makes the two loads conflict, so loom explores both orders.
 //!
-//! The counters of cells always have a shadow. All other `AtomicU32`s, `AtomicU64`s and `AtomicUsize`s have one in a
-//! model that asks for it, by [`shadow_all_words`], and in all models if `SHADOWS` is set in the environment: it
-//! multiplies the executions.
+//! The counters of cells always have a shadow. All other `AtomicU32`s, `AtomicU64`s and `AtomicUsize`s have a shadow in
+//! a model that calls [`shadow_all_words`], and in all models if `SHADOWS` is set in the environment. Shadows multiply
+//! the executions.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -19,22 +19,23 @@ std::thread_local! {
     /// Whether [`AtomicI64::beside`] makes words that loom sees.
     static SHOW_ALL: Cell<bool> = const { Cell::new(false) };
 
-    /// Whether all these words have a shadow. Loom runs all threads of a model on the thread of its test.
+    /// Whether all of these atomics have a shadow. Loom runs all threads of a model on the thread of its test.
     static SHADOW_ALL: Cell<bool> = Cell::new(std::env::var_os("SHADOWS").is_some());
 }
 
-/// Has loom see every word of a cell, and not only the first counter, in the models that the calling
-/// thread explores after this: for models about what those words have to do with each other.
+/// Makes loom see every word of a cell, and not only the first counter, in the models that the calling thread explores
+/// after this call. Use it for models of the relations between these words.
 pub fn show_all_words() {
     SHOW_ALL.set(true);
 }
 
-/// Gives all these words a shadow in the models that the calling thread explores after this.
+/// Gives all `AtomicU32`s, `AtomicU64`s and `AtomicUsize`s a shadow in the models that the calling thread explores
+/// after this call.
 pub fn shadow_all_words() {
     SHADOW_ALL.set(true);
 }
 
-/// A word with a shadow if all words have one. Its operations but `load` are loom's.
+/// Defines an atomic that has a shadow if all have one. Its operations, except for `load`, are loom's.
 macro_rules! shadowed {
     ($name:ident of $value:ty) => {
         #[derive(Debug)]
@@ -77,7 +78,7 @@ pub(crate) enum AtomicI64 {
     Unseen(invisible::AtomicI64),
 }
 
-/// The same operation on either.
+/// Applies an operation to a word, whether or not loom sees it.
 macro_rules! on_word {
     ($self:ident, $word:ident => $operation:expr) => {
         match $self {
@@ -92,7 +93,7 @@ impl AtomicI64 {
         Self::Seen { shadow: AtomicBool::new(false), word: atomic::AtomicI64::new(value) }
     }
 
-    /// A word beside one that loom sees, which is written and read with it.
+    /// Creates a word that is written and read together with a word that loom sees.
     pub(crate) fn beside(value: i64) -> Self {
         if SHOW_ALL.get() {
             Self::new(value)

@@ -1,4 +1,4 @@
-//! A slot with either stand-in for `arc-swap`.
+//! A slot that is one of the two stand-ins for `arc-swap`.
 
 use loom::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A clock that caches the time of another one.
+//! A clock that caches the time of another clock.
 
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -12,12 +12,12 @@ use crate::time::timestamp::Timestamp;
 /// A clock that shows the time of another clock at the last refresh. A reading is one load.
 ///
 /// [`CachedClock::start`] starts a thread that refreshes the clock, and that ends when the last clone is dropped. With
-/// [`CachedClock::new`], the caller refreshes it, for example from an event loop. A cached clock never goes back, even if
-/// its source does.
+/// [`CachedClock::new`], the caller refreshes it, for example from an event loop. A cached clock never goes back, even
+/// if its source goes back.
 ///
-/// A reading is old by up to one period, plus scheduling delays. An event is counted in the bucket of the reading, so the
-/// period should be well below the length of a bucket. The thread does not survive a `fork`: start a clock in the child. If
-/// the source panics in that thread, the clock stands still.
+/// A reading is old by up to one period, plus scheduling delays. An event is counted in the bucket of the reading, so
+/// the period should be well below the length of a bucket. The thread does not survive a `fork`: start a clock in the
+/// child. If the source panics in that thread, the clock stops.
 ///
 /// ```
 /// use leaparray::{CachedClock, Clock, ManualClock, Timestamp};
@@ -36,25 +36,25 @@ pub struct CachedClock<C> {
 }
 
 impl<C: Clock> CachedClock<C> {
-    /// A clock that shows the time of `source` at this call, until it is [refreshed](Self::refresh).
+    /// Creates a clock that shows the time of `source` at this call, until it is [refreshed](Self::refresh).
     #[must_use]
     pub fn new(source: C) -> Self {
         let nanos = AtomicU64::new(source.now().as_nanos());
         Self { cache: Arc::new(Cache { source, nanos }), _ticker: None }
     }
 
-    /// Sets the time to that of the source, if that is later.
+    /// Sets the time to the time of the source, unless that is earlier.
     pub fn refresh(&self) {
         self.cache.refresh();
     }
 }
 
 impl<C: Clock + Send + Sync + 'static> CachedClock<C> {
-    /// A clock with a thread that refreshes it every `period`. With a period of zero, the thread never pauses.
+    /// Creates a clock with a thread that refreshes it every `period`. With a period of zero, the thread never pauses.
     ///
     /// # Errors
     ///
-    /// The error of [`thread::Builder::spawn`], if the system cannot start a thread.
+    /// Returns the error of [`thread::Builder::spawn`] if the system cannot start a thread.
     ///
     /// ```
     /// use leaparray::{CachedClock, Clock, MonotonicClock};
@@ -91,15 +91,15 @@ struct Cache<C> {
 
 impl<C: Clock> Cache<C> {
     fn refresh(&self) {
-        // The maximum: of two refreshes at once, the later reading wins.
+        // `fetch_max`: if two threads refresh at once, the later reading wins. Relaxed: the time orders nothing.
         self.nanos.fetch_max(self.source.now().as_nanos(), Ordering::Relaxed);
     }
 }
 
-/// A thread that calls a function at intervals until this is dropped.
+/// A thread that calls a function at intervals until the ticker is dropped.
 #[derive(Debug)]
 struct Ticker {
-    /// Dropped first, which wakes the thread at once.
+    /// Dropped before the thread is joined, which wakes the thread at once.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -152,6 +152,6 @@ mod tests {
         }
         let cache = Arc::downgrade(&clone.cache);
         drop(clone);
-        assert!(cache.upgrade().is_none(), "the thread still holds the clock");
+        assert!(cache.upgrade().is_none(), "the thread still refers to the clock");
     }
 }

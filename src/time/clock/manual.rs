@@ -23,7 +23,7 @@ use crate::time::timestamp::Timestamp;
 pub struct ManualClock(Arc<AtomicU64>);
 
 impl ManualClock {
-    /// A clock that shows `now` until it is set.
+    /// Creates a clock that shows `now` until it is set.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self(Arc::new(AtomicU64::new(now.as_nanos())))
@@ -31,14 +31,14 @@ impl ManualClock {
 
     /// Sets the time, forward or back.
     pub fn set(&self, now: Timestamp) {
-        // Release: pairs with the Acquire in `now`. A thread that sees the new time sees what the setting thread did before,
-        // as with a real clock.
+        // Release: pairs with the Acquire in `now`. A thread that sees the new time also sees everything that this
+        // thread did before, as with a real clock.
         self.0.store(now.as_nanos(), Ordering::Release);
     }
 
-    /// Sets the time ahead, at most to [`Timestamp::MAX`].
+    /// Advances the time, at most to [`Timestamp::MAX`].
     pub fn advance(&self, by: Duration) {
-        // Release: as in `set`. A read-modify-write, so it continues the release sequence of the time before.
+        // Release: as in `set`. A read-modify-write, so it continues the release sequence of the previous time.
         let _ = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, |nanos| {
             Some(Timestamp::from_nanos(nanos).saturating_add(by).as_nanos())
         });

@@ -13,9 +13,9 @@ pub use steering::{Source, Steering};
 
 use crate::time::timestamp::Timestamp;
 
-/// A source of timestamps. Each window has a clock of its own; there is no global one.
+/// A source of timestamps. Each window has a clock of its own; there is no global clock.
 ///
-/// A clock should not go back. If it does, no count is lost: records in a bucket whose slot has a newer one count as
+/// A clock should not go back. If it does, no count is lost: records in a bucket whose slot has a newer bucket count as
 /// late.
 ///
 /// ```
@@ -33,7 +33,7 @@ use crate::time::timestamp::Timestamp;
 /// assert_eq!(Stopped.now().as_millis(), 60_000);
 /// ```
 pub trait Clock {
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 

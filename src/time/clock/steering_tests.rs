@@ -8,15 +8,15 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// True time in nanoseconds; the counter and the reference each run at a rate of their own.
+/// A simulated source. The reference is the true time, in nanoseconds; the counter runs at a rate of its own.
 #[derive(Debug)]
 struct Simulated {
     true_time: Cell<u64>,
-    /// Parts per million that the counter runs fast by, relative to the reference.
+    /// The rate by which the counter is faster than the reference, in parts per million.
     counter_ppm: Cell<i64>,
     /// The counter in millionths of a nanosecond, so that no rounding adds up.
     counter: Cell<u128>,
-    /// True time that passes before and after each look at the reference: being preempted there.
+    /// The true time that passes before and after each read of the reference, as if the thread were preempted there.
     stalls: Cell<[u64; 2]>,
 }
 
@@ -55,7 +55,7 @@ impl Source for Simulated {
     }
 }
 
-/// Reads the clock and holds it to the bounds; returns the reading.
+/// Reads the clock, checks the reading against the bounds, and returns it.
 fn read(steering: &Steering<Simulated>, last: u64, behind: u64, ahead: u64) -> u64 {
     let before = steering.source.true_time.get();
     let now = steering.nanos();
@@ -66,7 +66,8 @@ fn read(steering: &Steering<Simulated>, last: u64, behind: u64, ahead: u64) -> u
     now
 }
 
-/// What a steady counter may fall behind by: the slowdown and its own error, over one hold.
+/// Returns the time by which a steady counter may fall behind: the slowdown and the counter's own error, over one
+/// `HOLD`.
 fn bound(ppm: i64) -> u64 {
     let error = u64::try_from(977 - ppm).unwrap() * HOLD / 1_000_000;
     error + 2
@@ -77,8 +78,8 @@ fn drift_is_bounded_for_ten_years_at_any_steady_rate() {
     for ppm in [-1_000, -500, -10, 0, 10, 500, 970] {
         let steering = Steering::new(Simulated::new(ppm));
         let mut last = 0;
-        // Bursts of reads, minutes apart: what a counter calibrated once would lose adds up to
-        // 53 minutes at 10 ppm.
+        // Bursts of reads, an hour apart. With a single calibration, a counter with an error of 10 ppm would be off by
+        // 53 minutes in the end.
         for _ in 0..10 * 365 * 24 {
             for _ in 0..4 {
                 last = read(&steering, last, bound(ppm), 0);
@@ -120,7 +121,7 @@ fn counter_that_runs_away_is_not_followed() {
 fn counter_that_jumps_is_left_until_the_reference_has_caught_up() {
     let steering = Steering::new(Simulated::new(0));
     let last = read(&steering, 0, 0, 0);
-    // An hour's suspend that the reference does not count.
+    // A suspend of an hour, which the reference does not count.
     steering.source.jump_to(3_600 * SECOND);
     let last = read(&steering, last, 0, HOLD);
     steering.source.pass(HOLD);
@@ -129,7 +130,7 @@ fn counter_that_jumps_is_left_until_the_reference_has_caught_up() {
 
 #[test]
 fn no_reading_goes_back_behind_one_that_stalled_in_a_correction_a_little_ahead() {
-    // So fast that the slowdown makes it even: what it is ahead by, it stays ahead by.
+    // The counter is so fast that the slowdown makes it even: its lead stays the same.
     let steering = Steering::new(Simulated::new(977));
     let last = read(&steering, 0, 0, 0);
     let jump = |nanos| steering.source.jump_to(steering.source.counter() + nanos);
@@ -151,7 +152,7 @@ fn counter_that_falls_back_is_left_for_good() {
     steering.source.pass(HOLD / 2);
     last = read(&steering, last, bound(0), 0);
     steering.source.jump_to(0);
-    // It climbs through where it was, an hour later, and on.
+    // The counter reaches its former value again after an hour, and goes on for another hour.
     for _ in 0..40 * 3_600 {
         last = read(&steering, last, 0, LEAD);
         steering.source.pass(SECOND / 20);
@@ -169,8 +170,9 @@ proptest! {
         for (i, (step, stalls, in_a_hold)) in steps.into_iter().enumerate() {
             steering.source.counter_ppm.set(rates[i % rates.len()]);
             steering.source.stalls.set(stalls);
-            // Who is preempted in the middle of a correction is behind by that, for one hold: by
-            // that hold at most, since a longer stall makes the next reading correct again.
+            // A reader that is preempted in the middle of a correction makes the clock fall behind by the length of the
+            // stall until the next correction. That is at most `HOLD`, since after a longer stall the next reading
+            // makes a correction.
             last = read(&steering, last, HOLD + bound(-900), 1);
             steering.source.pass(if in_a_hold { step % HOLD } else { step });
         }

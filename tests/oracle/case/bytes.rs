@@ -1,22 +1,23 @@
-//! A case as bytes: six that say where and when, then four for each turn.
+//! The encoding of a case: six bytes for the geometry and the origin of time, then four bytes for each turn.
 //!
 //! | byte | of the head | of a turn |
 //! |---|---|---|
-//! | 0 | buckets of the window | the kind of [`Step`] |
-//! | 1 | which divisor of that the view covers | its size |
-//! | 2 | which divisor of that makes one bucket of the view | what is recorded, and through what |
-//! | 3 | length of a bucket, a [`size`] | the count, a [`size`] |
-//! | 4 | from which end of time the origin counts | |
+//! | 0 | the buckets of the window | the kind of [`Step`] |
+//! | 1 | the index of a divisor of these: the buckets that the view covers | the size of the step |
+//! | 2 | the index of a divisor of those: the buckets in one bucket of the view | the record, and its handle |
+//! | 3 | the length of a bucket, a [`size`] | the count, a [`size`] |
+//! | 4 | the end of time from which the origin is counted | |
 //! | 5 | the origin, a [`size`] | |
 //!
-//! Any bytes are a case: what is missing is zero. Turns have one length, so that a turn which is
-//! taken out, put in or swapped, by a mutation or by shrinking, leaves the others as they are.
+//! Any bytes are a case: missing bytes are zero. All turns have the same length, so a mutation or a shrinking step that
+//! removes, inserts or swaps a turn leaves the others as they are.
 
 use leaparray::MetricEvent;
 
 use super::{Case, Geometry, Operation, Record, Step, Through, Turn};
 
-/// Each turn is compared with all before it: more would cost more than they find.
+/// The maximum number of turns. The comparison after each turn adds up all turns before it, so further turns would cost
+/// more than they would find.
 const MAX_TURNS: usize = 64;
 
 impl Case {
@@ -44,7 +45,7 @@ fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
     std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0))
 }
 
-/// Mostly itself; the last quarter are 2⁶⁴ − 1 and what is left of that after a shift.
+/// A byte below 192 is the size itself. The other bytes are 2⁶⁴ − 1, shifted right by the byte less 192.
 fn size(byte: u8) -> u64 {
     if byte < 192 { byte.into() } else { u64::MAX >> (byte - 192) }
 }

@@ -1,4 +1,4 @@
-//! Everything that can be read of a window or an array, compared with its oracle.
+//! Compares each reading of a window or an array with its oracle.
 
 use std::fmt::{Debug, Display};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use leaparray::{
 use super::oracle::{Oracle, Part};
 use super::{Case, Turn};
 
-/// At one time, after some turns of a case.
+/// A comparison at `now`, after the turns `done` of a case.
 pub(super) struct Comparison<'a> {
     pub(super) case: &'a Case,
     pub(super) done: &'a [Turn],
@@ -19,7 +19,7 @@ pub(super) struct Comparison<'a> {
     pub(super) now: u64,
 }
 
-/// A window, and how it lies over the buckets of its array.
+/// A window or a view, with its geometry in buckets of the array.
 struct Subject<'a> {
     name: &'a str,
     window: &'a SlidingWindow<ManualClock>,
@@ -28,12 +28,12 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// How old the buckets are that it covers.
+    /// The ages of the buckets that it covers.
     fn ages(&self) -> Range<u64> {
         0..self.samples * self.buckets_per_sample
     }
 
-    /// How old the buckets are that make one of its own.
+    /// The ages of the buckets that make up one of its samples.
     fn ages_of(&self, sample: u64) -> Range<u64> {
         sample * self.buckets_per_sample..(sample + 1) * self.buckets_per_sample
     }
@@ -191,12 +191,12 @@ impl Comparison<'_> {
     }
 }
 
-/// Per second; the same as another one if the two differ by no more than rounding does.
+/// A rate per second. Two rates are equal if they differ by no more than rounding errors.
 #[derive(Debug)]
 struct Rate(Option<f64>);
 
 impl Rate {
-    #[expect(clippy::cast_precision_loss, reason = "what rounding does")]
+    #[expect(clippy::cast_precision_loss, reason = "a rounding error")]
     fn of(sum: u64, nanos: u64) -> Self {
         Self(Some(sum as f64 / (nanos as f64 / 1e9)))
     }

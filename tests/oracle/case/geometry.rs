@@ -1,23 +1,23 @@
-//! The lengths of a case, and how time moves by them.
+//! The geometry of a case, and the steps by which time moves.
 
 use std::time::Duration;
 
 use leaparray::WindowConfig;
 
-/// A window, and a view over it.
+/// The geometry of a window, and of a view over it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
     pub(super) samples: u64,
     pub(super) bucket_nanos: u64,
     pub(super) view_samples: u64,
-    /// How many of the window's buckets make one of the view's.
+    /// The number of buckets of the window that make up one bucket of the view.
     pub(super) buckets_per_sample: u64,
 }
 
 impl Geometry {
     const MAX_SAMPLES: u64 = 12;
 
-    /// The geometry that is nearest to what is asked for.
+    /// Makes a valid geometry from any numbers.
     pub(super) fn new(samples: u8, view: u8, view_bucket: u8, bucket_nanos: u64) -> Self {
         let samples = 1 + u64::from(samples) % Self::MAX_SAMPLES;
         let view = divisor(samples, view);
@@ -63,27 +63,27 @@ impl Geometry {
 
 fn config(samples: u64, bucket_nanos: u64) -> WindowConfig {
     let interval = Duration::from_nanos(samples * bucket_nanos);
-    let samples = usize::try_from(samples).expect("a few");
-    WindowConfig::new(samples, interval).expect("whole nanoseconds")
+    let samples = usize::try_from(samples).expect("a small number");
+    WindowConfig::new(samples, interval).expect("a valid geometry")
 }
 
-/// One of the divisors of `number`.
+/// The divisor of `number` with the index `which`, modulo the number of divisors.
 fn divisor(number: u64, which: u8) -> u64 {
     let divisors: Vec<_> = (1..=number).filter(|it| number.is_multiple_of(*it)).collect();
     divisors[usize::from(which) % divisors.len()]
 }
 
-/// So many 256ths.
+/// `parts` 256ths of `nanos`.
 fn part(nanos: u64, parts: u64) -> u64 {
     nanos / 256 * parts + nanos % 256 * parts / 256
 }
 
-/// How time moves before an operation. Where it matters, in lengths of a bucket and of a lap.
+/// How time moves before an operation: often by lengths of a bucket or of a lap, at which readings change.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Stand,
     Nanos(u64),
-    /// In 256ths.
+    /// Forward, by 256ths of a bucket.
     PartOfBucket(u64),
     Buckets(u64),
     Laps(u64),

@@ -1,8 +1,7 @@
-//! One comparison of a window and an array with their oracles: a geometry, an origin of time, and
-//! turns.
+//! A case, for which a window and an array are compared with their oracles: a geometry, an origin of time, and turns.
 //!
-//! Shared: proptest makes cases of random bytes, the fuzz target of bytes that libFuzzer evolves, and
-//! the replay of those it has kept. [`bytes`] says what each byte means.
+//! A case is made from bytes: proptest makes random bytes, the fuzz target gets them from libFuzzer, and a test reads
+//! the corpus of the fuzz target. [`bytes`] documents the encoding.
 
 mod bytes;
 mod compare;
@@ -20,7 +19,7 @@ use operation::{Operation, Through};
 use oracle::{Oracle, Rules, RunIndex};
 use record::Record;
 
-/// What is done to a window, and everything that is needed to do it once more.
+/// The operations on a window and an array, with everything that is needed to repeat them.
 #[derive(Debug)]
 pub(crate) struct Case {
     geometry: Geometry,
@@ -28,7 +27,7 @@ pub(crate) struct Case {
     turns: Vec<Turn>,
 }
 
-/// Time moves, then something is done.
+/// A step of time, and then an operation.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     step: Step,
@@ -41,7 +40,7 @@ impl Turn {
     }
 }
 
-/// What happens after every case: the window is left alone, and empties.
+/// The turns after every case: without further records, the window becomes empty.
 const AFTERWARDS: [Turn; 4] = [
     Turn::only(Step::ToTheEdge),
     Turn::only(Step::Nanos(1)),
@@ -50,15 +49,15 @@ const AFTERWARDS: [Turn; 4] = [
 ];
 
 impl Case {
-    /// Does it, and compares everything that can be read after each turn.
+    /// Runs the case, and compares all readings after each turn.
     ///
     /// # Panics
     ///
-    /// If a subject differs from its oracle. The message has all turns up to there.
+    /// If a subject differs from its oracle. The message lists all turns up to the difference.
     pub(crate) fn check(&self) {
         let clock = ManualClock::new(Timestamp::from_nanos(self.origin));
         let window = SlidingWindow::with_clock(self.geometry.window(), clock);
-        let view = window.view(self.geometry.view()).expect("divides the window");
+        let view = window.view(self.geometry.view()).expect("the view divides the window");
         let array = LeapArray::new(self.geometry.window());
         let mut subjects = Subjects::new(self, &window, &view, &array);
         subjects.compare(&[]);
@@ -70,8 +69,8 @@ impl Case {
     }
 }
 
-/// A window with a view, an array of the same geometry, and an oracle for each of the two: the same
-/// is done to all.
+/// A window with a view, an array of the same geometry, and an oracle for each of the two. All of them get the same
+/// records.
 struct Subjects<'a> {
     case: &'a Case,
     window: &'a SlidingWindow<ManualClock>,
@@ -79,12 +78,12 @@ struct Subjects<'a> {
     window_oracle: Oracle,
     array: &'a LeapArray<MetricBucket>,
     array_oracle: Oracle,
-    /// Buckets of the array that are held, as by a thread that stalls while it records.
+    /// The held buckets of the array, as of a thread that stalls while it records.
     held: Vec<Held<'a>>,
     now: u64,
 }
 
-/// A bucket of the array that is held.
+/// A held bucket of the array: a pinned wrap, or the late bucket.
 struct Held<'a> {
     bucket: CurrentBucket<'a, MetricBucket>,
     run: RunIndex,
@@ -145,7 +144,7 @@ impl<'a> Subjects<'a> {
             _ => self.window,
         };
         if at {
-            // The clock still shows the time before: it must not be asked.
+            // The clock is still at the time before, so that a reading of it would be noticed.
             record.in_window_at(window, Timestamp::from_nanos(self.now));
         } else {
             self.set_clock();

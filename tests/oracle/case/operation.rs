@@ -1,4 +1,4 @@
-//! What is done in a turn.
+//! The operation of a turn.
 
 use super::Record;
 
@@ -8,23 +8,23 @@ pub(super) enum Operation {
     Record {
         record: Record,
         through: Through,
-        /// By the form that takes the time, not by the one that reads the clock.
+        /// Whether to record by the method that takes the time, not by the method that reads the clock.
         at: bool,
     },
-    /// The buckets of the array that are held are released.
+    /// Releases the held buckets of the array.
     Release,
 }
 
-/// The handle to record through. What is recorded in the window is recorded in the array as well.
+/// The handle through which to record. Each record in the window is made in the array as well.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Through {
     Window,
     View,
-    /// A clone that is dropped at once.
+    /// A clone of the window that is dropped at once.
     Clone,
-    /// The window; and the array's bucket is held from then on.
+    /// The window. The array's bucket is held from then on.
     Hold,
-    /// Every bucket of the array that is held, whatever the time; and the window, at the time since
-    /// which it is held.
+    /// Every held bucket of the array, whatever the time, and the window, at the time for which the bucket was looked
+    /// up.
     Held,
 }

@@ -1,4 +1,4 @@
-//! The naive oracle: lists of everything that was recorded, searched and summed by hand.
+//! The naive oracle: a list of all records, which each read searches and adds up.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -7,8 +7,7 @@ use leaparray::{MetricBucket, MetricEvent};
 
 use super::Geometry;
 
-/// Everything that was recorded in a subject, in runs. There are no slots, and nothing is ever
-/// removed.
+/// All records in a subject, in runs. The oracle has no slots, and never removes a record.
 #[derive(Debug)]
 pub(super) struct Oracle {
     pub(super) geometry: Geometry,
@@ -17,29 +16,28 @@ pub(super) struct Oracle {
     runs: Vec<Run>,
 }
 
-/// What differs between the two subjects.
+/// How records are grouped into runs, which differs between the two subjects.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rules {
     /// A `SlidingWindow` of N buckets that one thread records in.
     ///
-    /// A run is what the thread records in one bucket before it records in another one: the counters
-    /// of its cell begin from zero after that.
+    /// A run has the records that the thread makes in one bucket before it records in another one: then the counters of
+    /// its cell start from zero.
     Window,
-    /// A `LeapArray<MetricBucket>` of N slots. What is recorded in one bucket is one run, and so is
-    /// all that is late.
+    /// A `LeapArray<MetricBucket>` of N slots. All records in one bucket are one run, and so are all late records.
     Array,
 }
 
-/// What was recorded by counters that began from zero.
+/// The records that a set of counters has counted since it started from zero.
 #[derive(Debug)]
 struct Run {
     bucket: u64,
-    /// The bucket was gone when the run began.
+    /// Whether the bucket was gone when the run began.
     is_late: bool,
     recorded: Recorded,
 }
 
-/// A run of an oracle.
+/// The index of a run in its oracle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunIndex(usize);
 
@@ -48,7 +46,7 @@ impl Oracle {
         Self { geometry, made, rules, runs: Vec::new() }
     }
 
-    /// The run of what is recorded at `now`.
+    /// The run of a record at `now`: an existing one, or a new one.
     pub(super) fn run_at(&mut self, now: u64) -> RunIndex {
         let bucket = self.geometry.bucket(now);
         let is_late = self.is_gone(bucket);
@@ -76,25 +74,25 @@ impl Oracle {
         self.runs.iter().filter(|run| !run.is_late)
     }
 
-    /// Whether something newer that was recorded has taken the place of `bucket`.
+    /// Whether a later bucket of the same slot has a record that is in time.
     fn is_gone(&self, bucket: u64) -> bool {
         let samples = self.geometry.samples;
         let mut ages = self.in_time().filter_map(|run| run.bucket.checked_sub(bucket));
         ages.any(|age| age > 0 && age.is_multiple_of(samples))
     }
 
-    /// Whether a run is in a bucket that is still there and is so many buckets before that of `now`.
+    /// Whether the bucket of a run is not gone and has one of those ages at `now`.
     fn has_age(&self, run: &Run, now: u64, ages: &Range<u64>) -> bool {
         let age = self.geometry.bucket(now).checked_sub(run.bucket);
         age.is_some_and(|age| ages.contains(&age)) && !self.is_gone(run.bucket)
     }
 
-    /// The buckets of those ages, the current one's being 0.
+    /// The records in the buckets of those ages. The age of a bucket is its distance from the bucket of `now`.
     pub(super) fn aged(&self, now: u64, ages: &Range<u64>) -> Part<'_> {
         Part::of(self.in_time().filter(|run| self.has_age(run, now, ages)))
     }
 
-    /// The buckets of those ages that are there, each with its start, from the oldest to the newest.
+    /// The buckets of those ages that have records and are not gone, each with its start. The oldest one is the first.
     pub(super) fn buckets(&self, now: u64, ages: &Range<u64>) -> Vec<(u64, Part<'_>)> {
         let newest = self.geometry.bucket(now);
         let numbers = ages.clone().rev().filter_map(|age| newest.checked_sub(age));
@@ -104,7 +102,7 @@ impl Oracle {
         buckets.filter(|(_, part)| !part.0.is_empty()).collect()
     }
 
-    /// All others.
+    /// The other records, without the late ones.
     pub(super) fn expired(&self, now: u64, ages: &Range<u64>) -> Part<'_> {
         Part::of(self.in_time().filter(|run| !self.has_age(run, now, ages)))
     }
@@ -117,8 +115,8 @@ impl Oracle {
         Part::of(self.runs.iter())
     }
 
-    /// For how long a window of `buckets` has been there: in whole buckets, from that in which it
-    /// was made to that of `now`. What was before it is history that is played back.
+    /// The time for which a window of `buckets` has counted at `now`: whole buckets, from the one in which it was made
+    /// to the current one. Earlier times are history that is played back, for which it is the whole interval.
     pub(super) fn observed_nanos(&self, now: u64, buckets: u64) -> u64 {
         let [made, newest] = [self.made, now].map(|time| self.geometry.bucket(time));
         let age = newest.checked_sub(made).map_or(buckets, |age| age.saturating_add(1));
@@ -126,10 +124,10 @@ impl Oracle {
     }
 }
 
-/// What was recorded in one run.
+/// The records of one run.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
-    /// Of [`MetricEvent::Rt`], each is one response time.
+    /// Each event with its count. A count of [`MetricEvent::Rt`] is one response time.
     pub(super) counts: Vec<(MetricEvent, u64)>,
     pub(super) concurrencies: Vec<u64>,
 }
@@ -145,12 +143,12 @@ impl Recorded {
     }
 }
 
-/// No number in a run is above that.
+/// Clamps a number to the highest one that a run can have.
 fn cut(number: u64) -> u64 {
     number.min(MetricBucket::CEILING)
 }
 
-/// Some of the runs.
+/// The records of some runs.
 #[derive(Debug)]
 pub(super) struct Part<'a>(Vec<&'a Recorded>);
 
@@ -186,7 +184,7 @@ impl<'a> Part<'a> {
     pub(super) fn avg_rt(&self) -> Option<Duration> {
         let nanos: u128 = self.sums(MetricEvent::Rt).map(u128::from).sum();
         let mean = nanos.checked_div(self.rt_count().into())?;
-        Some(Duration::from_nanos(mean.try_into().expect("below the greatest")))
+        Some(Duration::from_nanos(mean.try_into().expect("at most the maximum")))
     }
 
     pub(super) fn max_concurrency(&self) -> Option<u64> {

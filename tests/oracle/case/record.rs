@@ -1,4 +1,4 @@
-//! What is recorded: the same in a window, in a bucket, and in the oracle.
+//! A record, which can be made in a window, in a bucket, and in the oracle.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use leaparray::{Clock, MetricBucket, MetricEvent, SlidingWindow, Timestamp};
 
 use super::oracle::Recorded;
 
-/// Response times are in nanoseconds.
+/// A record. Response times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Record {
     Count(MetricEvent, u64),
@@ -69,7 +69,7 @@ impl Record {
     }
 }
 
-/// The longest one stands for those that are longer than a `u64` of nanoseconds.
+/// `u64::MAX` stands for a response time that is longer than a `u64` of nanoseconds.
 fn rt(nanos: u64) -> Duration {
     if nanos == u64::MAX { Duration::MAX } else { Duration::from_nanos(nanos) }
 }
