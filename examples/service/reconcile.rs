@@ -85,7 +85,7 @@ impl Reconciliation {
 
         let ledger = node.ledger_at(now);
         let recorded = ledger.recorded();
-        for event in MetricEvent::ALL {
+        for &event in MetricEvent::ALL {
             let (name, all) = (event.name(), lifetime.sum(event));
             self.expect(route, name, ("ledger", recorded.sum(event)), ("lifetime", all));
             let (sum, in_window) = (node.long_sum_at(now, event), ledger.in_window.sum(event));
@@ -104,7 +104,7 @@ impl Reconciliation {
             nodes.late += &ledger.late;
         }
         let (lifetime, inbound) = (registry.lifetime(), registry.inbound_snapshot_at(now));
-        for event in MetricEvent::ALL {
+        for &event in MetricEvent::ALL {
             let (name, all) = (event.name(), nodes.recorded().sum(event));
             self.expect("total", name, ("registry", lifetime.sum(event)), ("nodes", all));
             let (minute, in_window) = (inbound.long.totals.sum(event), nodes.in_window.sum(event));

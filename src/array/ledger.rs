@@ -8,6 +8,7 @@ use std::ops::AddAssign;
 /// Each add is in exactly one of the three, so recorded = in the window + expired + late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Ledger<T> {
     /// Counts in the buckets that the window covers.
     pub in_window: T,
@@ -22,10 +23,16 @@ impl<T: Clone + for<'a> AddAssign<&'a T>> Ledger<T> {
     /// Returns the sum of the three: everything that was ever added.
     ///
     /// ```
-    /// use leaparray::Ledger;
+    /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
     ///
-    /// let ledger = Ledger { in_window: 5_u64, expired: 2, late: 1 };
-    /// assert_eq!(ledger.recorded(), 8);
+    /// let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// for second in [60, 61, 65] {
+    ///     window.add_at(Timestamp::from_secs(second), MetricEvent::Pass, 1);
+    /// }
+    /// let ledger = window.ledger_at(Timestamp::from_secs(65)).map(|it| it.sum(MetricEvent::Pass));
+    /// assert_eq!((ledger.in_window, ledger.expired, ledger.recorded()), (1, 2, 3));
+    /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
     #[must_use]
     pub fn recorded(&self) -> T {
@@ -53,6 +60,26 @@ impl<T> Ledger<T> {
             expired: part(&self.expired),
             late: part(&self.late),
         }
+    }
+}
+
+impl<T: for<'a> AddAssign<&'a T>> AddAssign<&Self> for Ledger<T> {
+    /// Adds the ledger of another window.
+    ///
+    /// ```
+    /// use leaparray::Ledger;
+    ///
+    /// let mut sum = Ledger::<u64>::default();
+    /// let mut other = Ledger::default();
+    /// other.late = 2;
+    /// sum += &other;
+    /// assert_eq!(sum.recorded(), 2);
+    /// ```
+    fn add_assign(&mut self, other: &Self) {
+        let Self { in_window, expired, late } = other;
+        self.in_window += in_window;
+        self.expired += expired;
+        self.late += late;
     }
 }
 

@@ -21,6 +21,15 @@
 //!    pinned it before may still add to it.
 //! 3. *Reclaimed*, once no thread has it pinned: its counts are in the total of the list, and its index is free.
 //! 4. *Recycled*: a rotator has taken its index from the list, has emptied the bucket, and has given it another start.
+//!
+//! # Orderings
+//!
+//! - A slot: a swap releases, and a load acquires. A thread that finds an index finds the start of the wrap, its empty
+//!   counters, and its predecessor on the list.
+//! - A wrap: see the module `wrap`.
+//! - The list (in a [`Slot`](crate::sync::Slot)): a swap releases, and a load acquires. A thread that finds a list finds the
+//!   final counts of the wraps that it has reclaimed.
+//! - The rotation lock orders only the spare list that its holder reuses.
 
 mod bucket;
 mod guard;

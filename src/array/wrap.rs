@@ -1,4 +1,13 @@
 //! A bucket with its start and its pin count.
+//!
+//! # Orderings
+//!
+//! - `pins`: a pin acquires and an unpin releases; `is_unpinned` does both. All are
+//!   read-modify-writes, so of a pin and a check, the later one sees what the other thread did before the earlier one.
+//! - `start`: relaxed, and ordered by `pins`. It is cleared before the check of the pins.
+//! - `live`: a seqlock version. `recycle` clears it, then has a release fence, then resets the bucket,
+//!   and releases the new start. `read` acquires it before the counters, and again by an acquire fence.
+//! - `pin` has a release fence: a reader that finds a store of the new use finds `live` changed.
 
 use std::fmt;
 use std::ops::RangeInclusive;

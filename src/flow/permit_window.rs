@@ -22,6 +22,15 @@ use crate::time::{Timestamp, WindowConfig, run};
 ///
 /// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a stalled one. The word
 /// only grows, and so does each slot, so a second attempt at a step fails.
+///
+/// # Orderings
+///
+/// - `newest`: opening releases, and each load acquires. A thread that finds a bucket open finds the notes of all earlier
+///   ones. Taking and closing are relaxed read-modify-writes, which continue that release sequence.
+/// - `closed`: a note releases, and reading it acquires. A thread that finds a note of a later bucket finds `newest`
+///   changed.
+/// - `oldest`: the store after opening releases, and a refusal acquires it. A value of a later window shows that `newest`
+///   has changed. A value of an older window is used only if that bucket still has permits in this window.
 #[derive(Debug)]
 pub(super) struct PermitWindow {
     config: WindowConfig,

@@ -11,6 +11,14 @@ use crate::sync::Ordering;
 /// One counter for each event, the extremes of the response time, and the highest concurrency.
 ///
 /// The fields are in this order so that the numbers that a request usually writes are adjacent.
+///
+/// # Orderings
+///
+/// A request writes, in this order, its pass, its end (a success or an exception), the extremes, the number of response
+/// times, and their sum. The end, the number and the sum are released. A reader reads them in the opposite order, and
+/// acquires. So a response time that is in the sum is in the number and in the extremes, and its end is counted; and an
+/// end that is counted has its pass, if the pass was counted in this cell. All else is relaxed: a reader that must find
+/// an add is ordered by the event that told it that the add returned.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct MetricCell {
@@ -87,7 +95,7 @@ impl MetricCell {
         // in this cell and its end is read, its pass is read as well.
         let [success, exception] = [MetricEvent::Success, MetricEvent::Exception]
             .map(|event| self.events[event as usize].get(Ordering::Acquire));
-        let events = MetricEvent::ALL.map(|event| match event {
+        let events = MetricEvent::EVENTS.map(|event| match event {
             MetricEvent::Rt => rt_nanos,
             MetricEvent::Success => success,
             MetricEvent::Exception => exception,

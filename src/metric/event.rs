@@ -7,10 +7,11 @@ use std::fmt;
 /// ```
 /// use leaparray::MetricEvent;
 ///
-/// assert_eq!(MetricEvent::ALL.len(), MetricEvent::COUNT);
+/// assert!(MetricEvent::ALL.contains(&MetricEvent::Pass));
 /// assert_eq!(MetricEvent::ReservedPass.to_string(), "reserved_pass");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MetricEvent {
     /// A request was let through.
     Pass,
@@ -28,11 +29,13 @@ pub enum MetricEvent {
 }
 
 impl MetricEvent {
-    /// The number of events.
-    pub const COUNT: usize = 6;
+    pub(crate) const COUNT: usize = 6;
 
     /// Every event, in the order of its declaration.
-    pub const ALL: [Self; Self::COUNT] =
+    pub const ALL: &[Self] = &Self::EVENTS;
+
+    /// [`ALL`](Self::ALL) as an array, whose length would change with each event that is added.
+    pub(crate) const EVENTS: [Self; Self::COUNT] =
         [Self::Pass, Self::Block, Self::Exception, Self::Success, Self::Rt, Self::ReservedPass];
 
     /// Returns the event's name in snake case.

@@ -51,7 +51,7 @@ impl From<&MetricTotals> for Totals {
 
 impl From<Totals> for MetricTotals {
     fn from(totals: Totals) -> Self {
-        let events = MetricEvent::ALL.map(|event| match event {
+        let events = MetricEvent::EVENTS.map(|event| match event {
             MetricEvent::Pass => totals.pass,
             MetricEvent::Block => totals.block,
             MetricEvent::Exception => totals.exception,

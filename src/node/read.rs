@@ -171,10 +171,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     pub fn ledger_at(&self, now: Timestamp) -> Ledger<MetricTotals> {
         let mut ledger = Ledger::default();
         for generation in self.generations() {
-            let part = generation.long.ledger_at(now);
-            ledger.in_window += &part.in_window;
-            ledger.expired += &part.expired;
-            ledger.late += &part.late;
+            ledger += &generation.long.ledger_at(now);
             add_reserved(&mut ledger.in_window, generation.ever_reserved());
         }
         ledger

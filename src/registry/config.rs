@@ -96,6 +96,7 @@ impl From<TrafficType> for ResourceConfig {
 ///
 /// In Sentinel, an entry is outbound by default. Here, a resource is inbound by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum TrafficType {
     /// Calls to this service.
     #[default]

@@ -13,6 +13,12 @@ use crate::sync::{AtomicU64, Ordering};
 /// A resource is *watched* while a thread decides whether to evict it. A thread that takes a holder ends the watch. So
 /// a resource that is evicted has had no holder since the watch began, and everything that the evicting thread has read
 /// of it since then still holds.
+///
+/// # Orderings
+///
+/// Releasing a holder releases, and [`watch`](Self::watch) and [`is_released`](Self::is_released) acquire: a thread that
+/// finds no holder finds the records of all former ones. All other operations are relaxed read-modify-writes of one word,
+/// which decide by their order alone.
 #[derive(Debug)]
 pub(crate) struct Holders(AtomicU64);
 

@@ -70,7 +70,7 @@ fn breaker_names_what_is_wrong_with_its_settings() {
     }
     assert_eq!(default.k(-1.0), Err(BreakerConfigError::KBelowOne { k: -1.0 }));
     let other = default.k(2.5).unwrap().min_requests(7).probe_interval(ms(1)).unwrap();
-    assert_eq!(other.drop_probability(9, 0), 0.2);
+    assert!((other.drop_probability(9, 0) - 0.2).abs() < 1e-12);
     assert!(default.k(1.0).is_ok() && default.probe_interval(Duration::MAX).is_ok());
 }
 

@@ -83,7 +83,7 @@ impl BreakerConfig {
     /// backend has accepted `accepts`. It is at least 0 and below 1; if the numbers are so large that an `f64` cannot
     /// distinguish it from 1, it is 1.
     ///
-    /// The probability is max(0, (total − min_requests − k · accepts) / (total + 1)), after the chapter *Handling
+    /// The probability is `max(0, (total − min_requests − k · accepts) / (total + 1))`, after the chapter *Handling
     /// Overload* of Google's *Site Reliability Engineering*.
     ///
     /// ```

@@ -78,6 +78,9 @@ mod sealed {
 /// 3_i64.add_to(&bucket);
 /// assert_eq!((bucket.total().sum, bucket.total().count), (-4, 2));
 /// ```
+//
+// Orderings: an add changes the sum, and then releases the count. A total acquires the count before it reads the sum, so
+// each value that is counted is in the sum.
 #[derive(Debug)]
 pub struct SumBucket<T> {
     /// The bits of the sum.

@@ -20,6 +20,11 @@ const LEVELS: usize = (PLACES as usize / GROUP).ilog2() as usize;
 /// masks tell readers which places to visit: `active` has the places whose cell may be bound to a bucket of the window,
 /// and `present` has the places whose cell has gauge counts. Further masks have the groups and the levels with active
 /// places, so that a sum skips the others.
+///
+/// # Orderings
+///
+/// A cell is stored at its place with release and loaded with acquire, after the thread that owns it has claimed it. The
+/// masks have the protocol of [`Mask`]. `len` and `turn` are relaxed: each thread gets another number, and that is all.
 #[derive(Debug)]
 pub(crate) struct CellTable {
     /// The number of places that were taken.

@@ -12,6 +12,11 @@ use crate::sync::{AtomicU64, Ordering};
 /// removing thread, that thread finds the cell in use; otherwise the thread's compare-exchange fails. The masks of a
 /// level and of all levels follow the same protocol: a group or a level is removed by a thread that has found it empty,
 /// and inserted after the place.
+///
+/// # Orderings
+///
+/// Insertions and removals release, and a load acquires. A reader that finds a place finds its cell bound. A sweeper
+/// finds the binding, or its removal fails. A reader that misses a place finds the bucket that has made the cell idle.
 #[derive(Debug)]
 pub(crate) struct Mask(AtomicU64);
 

@@ -12,6 +12,11 @@ const FIRST: u32 = 2;
 /// The descriptors of a history, which its publishers take in turn, by their indices.
 ///
 /// Descriptor 0 is the first current descriptor of a history, so it is not free at the beginning.
+///
+/// # Orderings
+///
+/// A push onto a stack releases, and the load of its top acquires: a thread that takes a descriptor comes after all
+/// earlier uses of it and of its spare row. The tag grows with each change, so a stale compare-exchange fails (ABA).
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     first: [Descriptor; FIRST as usize],

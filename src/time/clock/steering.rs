@@ -34,6 +34,11 @@ const LEAD: u64 = 1_000;
 /// 1,000 ppm: the next correction detects this. Or the counter may fall back, for example to zero after a suspend: the
 /// next reading detects this. From then on, each reading is the reading of the reference: in the first case until the
 /// reference has caught up with the counter, in the second case for good.
+///
+/// # Orderings
+///
+/// `offset` and `due` only grow, by a relaxed `fetch_max`. A reading loads the offset before the counter. By coherence, it
+/// finds the offset of each reading that happened before, or a later one, which is all that it relies on.
 #[derive(Debug)]
 #[cfg_attr(not(loom), expect(unreachable_pub, reason = "the models reach it"))]
 pub struct Steering<S> {

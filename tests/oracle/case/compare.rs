@@ -63,7 +63,7 @@ impl Comparison<'_> {
         let covered = self.oracle.aged(self.now, &subject.ages());
         let samples = (0..subject.samples).map(|it| subject.ages_of(it));
         let samples: Vec<_> = samples.map(|ages| self.oracle.aged(self.now, &ages)).collect();
-        for event in MetricEvent::ALL {
+        for &event in MetricEvent::ALL {
             self.eq(name, "sum", event, window.sum(event), covered.sum(event));
             let largest = samples.iter().map(|sample| sample.sum(event)).max();
             let found = window.max_of_single_bucket(event);
@@ -79,7 +79,7 @@ impl Comparison<'_> {
         let previous = self.oracle.aged(self.now, &subject.ages_of(1));
         let previous_nanos = buckets_per_sample * self.case.geometry.bucket_nanos;
         let kept = 2 * buckets_per_sample <= self.case.geometry.samples;
-        for event in MetricEvent::ALL {
+        for &event in MetricEvent::ALL {
             let rate = Rate(Some(window.qps(event)));
             self.eq(name, "rate", event, rate, Rate::of(covered.sum(event), observed));
             let expected = Rate::of(previous.sum(event), previous_nanos);
@@ -134,7 +134,7 @@ impl Comparison<'_> {
     }
 
     fn totals(&self, name: &str, what: &str, found: &MetricTotals, part: &Part<'_>) {
-        for event in MetricEvent::ALL {
+        for &event in MetricEvent::ALL {
             self.eq(name, what, event, found.sum(event), part.sum(event));
         }
         self.eq(name, what, "number of rts", found.rt_count(), part.rt_count());
