@@ -33,7 +33,8 @@
 //! | measure the memory of the threads' counters | [`CellMemory::current`] |
 //!
 //! The [`guide`] explains how to choose a geometry and a clock, and what a reading means. [`design`] explains the
-//! algorithms. [`correctness`] lists what is proved, and how to run the proofs.
+//! algorithms. [`correctness`] lists what is proved, and how to run the proofs. [`migration`] translates the calls of
+//! Sentinel, `governor` and `metrics`.
 
 #![forbid(unsafe_code)]
 // On docs.rs, which compiles with a nightly toolchain: each item says which feature it needs.

@@ -121,7 +121,7 @@ where
 
     /// Creates the entry of a request that has been counted.
     #[inline(always)]
-    pub(super) const fn of(node: N, start: Timestamp, permits: u64, origin: Origin) -> Self {
+    const fn of(node: N, start: Timestamp, permits: u64, origin: Origin) -> Self {
         Self { node, start, permits, origin, has_ended: false }
     }
 

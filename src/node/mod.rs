@@ -157,8 +157,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as in `entry`")]
     pub fn enter_many_at(&self, now: Timestamp, permits: u64) -> Entry<&Self, C> {
-        let origin = self.count_in(now, permits);
-        Entry::of(self, now, permits, origin)
+        Entry::enter_many_at(self, now, permits)
     }
 
     /// Counts a refused request, as one [block](MetricEvent::Block).
