@@ -2,6 +2,14 @@
 
 use super::subject::Subject;
 
+/// The place of a count in a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    InWindow,
+    Expired,
+    Late,
+}
+
 /// The count that a stopped thread adds. The sum of all adds of the other threads stays far below it, so that one
 /// number tells both apart.
 pub(super) const MARK: u64 = 1 << 40;

@@ -11,13 +11,15 @@ mod back_in_time;
 mod expected;
 mod gauge;
 mod listing;
+mod scene;
 mod stage;
 mod stopped;
 mod subject;
 mod threads;
 mod world;
 
-use self::stage::{Scene, Stage};
+use self::scene::Scene;
+use self::stage::Stage;
 use self::stopped::Act;
 use self::subject::{Subject, Sum};
 use self::world::Progress;

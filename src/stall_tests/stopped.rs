@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::expected::{MARK, split};
+use super::expected::{MARK, Part, split};
 use super::subject::Subject;
 use super::threads::Led;
 use super::world::{AFTER, Progress, World};
@@ -69,14 +69,6 @@ pub(super) struct Stopped {
     is_late: bool,
     /// The number of points that the thread had reached when the others left its second behind.
     left_behind: Option<usize>,
-}
-
-/// The place of a count in a ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    InWindow,
-    Expired,
-    Late,
 }
 
 impl Stopped {

@@ -3,13 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::stage::Scene;
-use super::world::THREADS;
+use super::scene::Scene;
 use crate::array::{Bucket, LeapArray, Ledger};
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::sync::stall::{self, Point};
 use crate::time::{ManualClock, Timestamp, WindowConfig};
 use crate::window::SlidingWindow;
+
+/// The number of threads that record in the subject at once: two stopped threads, and two recorders. Another thread
+/// reads.
+const THREADS: u32 = 4;
 
 const fn time(second: u64) -> Timestamp {
     Timestamp::from_secs(second)

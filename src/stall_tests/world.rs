@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use super::expected::{Expected, split};
-use super::stopped::Part;
+use super::expected::{Expected, Part, split};
 use super::subject::Subject;
 use super::threads::{Watched, watched};
 
@@ -21,10 +20,6 @@ pub(super) enum Progress {
     /// One thread records and reads alone, through several laps.
     LapsAlone,
 }
-
-/// The number of threads that record in the subject at once: two stopped threads, and two recorders. Another thread
-/// reads.
-pub(super) const THREADS: u32 = 4;
 
 /// The number of laps for which one thread goes on alone, and the number of seconds that it goes on after them. Halfway
 /// through, a window has a row for each slot and for each of two descriptors.

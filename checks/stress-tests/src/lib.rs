@@ -19,8 +19,8 @@ mod tally;
 mod team;
 mod time;
 
-pub use rounds::{Round, rounds};
+pub use rounds::{BUCKET, Round, rounds};
 pub use stamped::{Marks, Observation, Stamped};
 pub use tally::{Bounds, Tally, WriterTally};
 pub use team::{Reader, one_after_the_other, stall, work};
-pub use time::{AdvancedTime, BUCKET, Real, Time, number_of, start_of};
+pub use time::{AdvancedTime, Real, Time, number_of, start_of};

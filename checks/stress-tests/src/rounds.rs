@@ -5,7 +5,8 @@ use std::{env, iter, thread};
 
 use leaparray::WindowConfig;
 
-use crate::time::BUCKET;
+/// The length of all buckets.
+pub const BUCKET: Duration = Duration::from_millis(1);
 
 /// One run of a test: the geometry of the array, and the threads that record in it.
 #[derive(Clone, Copy, Debug)]

@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use leaparray::{Clock, MonotonicClock, Timestamp};
 
-use crate::rounds::Round;
-
-/// The length of all buckets.
-pub const BUCKET: Duration = Duration::from_millis(1);
+use crate::rounds::{BUCKET, Round};
 
 /// Returns the number of the bucket that a time falls into.
 #[must_use]
