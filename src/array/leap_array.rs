@@ -253,8 +253,8 @@ impl<B: Bucket> LeapArray<B> {
 
     /// Folds the results of `look` on the buckets that the window covers at `now`, in any order.
     ///
-    /// This is the cheapest read: it pins nothing. If a bucket leaves the window while `look` reads it, the result is
-    /// discarded. `look` may also see empty buckets that another thread is preparing. So use this to add up counts, not
+    /// This is the cheapest read: it pins nothing. If a bucket is replaced in its slot while `look` reads it, the
+    /// result is discarded. `look` may also see empty buckets that another thread is preparing. So use this to add up counts, not
     /// to count buckets.
     ///
     /// ```
@@ -297,7 +297,7 @@ impl<B: Bucket> LeapArray<B> {
 
     /// Returns all counts, by whether the window at `now` covers them.
     ///
-    /// The ledger is coherent: it has each add once. It has every add that returned before the call, and may have adds
+    /// The ledger has each add once. It has every add that returned before the call, and may have adds
     /// that other threads make at the same time. From call to call, [`recorded`](Ledger::recorded) only grows.
     ///
     /// Reads each slot once, and again if another thread has rotated it. Allocates a list of the slots.

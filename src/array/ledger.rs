@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-/// The totals of a [`LeapArray`](crate::LeapArray) at one moment: in the window, expired and late.
+/// Everything that was recorded in an array or a window, by where it is: in the window, expired or late.
 ///
 /// Each add is in exactly one of the three, so recorded = in the window + expired + late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -25,10 +25,10 @@
 //! # Orderings
 //!
 //! - A slot: a swap releases, and a load acquires. A thread that finds an index finds the start of the wrap, its empty
-//!   counters, and its predecessor on the list.
+//!   counters, and the replaced wrap on the list.
 //! - A wrap: see the module `wrap`.
-//! - The list (in a [`Slot`](crate::sync::Slot)): a swap releases, and a load acquires. A thread that finds a list finds the
-//!   final counts of the wraps that it has reclaimed.
+//! - The list (in a [`Slot`](crate::sync::Slot)): a swap releases, and a load acquires. A thread that finds a list
+//!   finds the final counts of the wraps that are reclaimed in it.
 //! - The rotation lock orders only the spare list that its holder reuses.
 
 mod bucket;

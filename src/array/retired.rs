@@ -1,4 +1,4 @@
-//! The wraps that have left their slots.
+//! The wraps that have left their slots or are about to, and those that are free.
 
 use super::bucket::Bucket;
 use super::guard::BucketGuard;

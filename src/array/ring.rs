@@ -134,7 +134,7 @@ impl<B: Bucket> Ring<B> {
         let (first, last) = numbers.into_inner();
         let len = last - first + 1;
         let [start, end] = [first, last].map(|number| self.config.start_of(number).as_nanos());
-        // `UNUSED`, the start of a wrap that is not in use, is in the first bucket of all time.
+        // `UNUSED`, the start of a wrap that was never used or is being recycled, is in the first bucket of all time.
         if 2 * len > self.slots.len() as u64 && start > UNUSED {
             self.fold_wraps(start..=end, init, look, add)
         } else if len > self.slots.len() as u64 {

@@ -2,11 +2,11 @@
 //!
 //! # Orderings
 //!
-//! - `pins`: a pin acquires and an unpin releases; `is_unpinned` does both. All are
-//!   read-modify-writes, so of a pin and a check, the later one sees what the other thread did before the earlier one.
+//! - `pins`: a pin acquires, an unpin releases, and `is_unpinned` does both. All are read-modify-writes, so one is ordered
+//!   before the other: a check that follows a pin finds it, and a pin that follows a check sees what the rotator did before.
 //! - `start`: relaxed, and ordered by `pins`. It is cleared before the check of the pins.
-//! - `live`: a seqlock version. `recycle` clears it, then has a release fence, then resets the bucket,
-//!   and releases the new start. `read` acquires it before the counters, and again by an acquire fence.
+//! - `live`: a seqlock version. `recycle` clears it, then has a release fence, then resets the bucket, and releases the new
+//!   start. `read` acquires it before the counters, and again by an acquire fence.
 //! - `pin` has a release fence: a reader that finds a store of the new use finds `live` changed.
 
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::time::Timestamp;
 /// A bucket and the start of its span.
 ///
 /// The span is half-open: from `start` up to, not including, `start + bucket_len`. While a thread has the wrap pinned,
-/// in the ring or not, its start does not change.
+/// in the ring or not, and has validated the pin, its start does not change.
 //
 // The order of the fields keeps the fields that a sum reads adjacent.
 #[repr(C)]
@@ -35,7 +35,7 @@ pub struct BucketWrap<B> {
     pins: AtomicU64,
 }
 
-/// The start of a wrap that is not in use. No bucket has this start: a bucket is at least two nanoseconds long, and
+/// The start of a wrap that was never used, or is being recycled. No bucket has this start: a bucket is at least two nanoseconds long, and
 /// starts at a multiple of its length.
 pub(crate) const UNUSED: u64 = 1;
 

@@ -9,7 +9,7 @@ use super::read::Moment;
 pub(crate) struct Gauge {
     /// The number of requests that had entered, less the number that had ended when the look began. It counts each
     /// request that was in flight during all looks.
-    pub(crate) at_least: u64,
+    pub(crate) upper_bound: u64,
     /// The number of requests that had entered, less the number that had ended when the look was over. At some moment
     /// of a look, at least this number was in flight.
     pub(crate) reached: u64,
@@ -29,10 +29,10 @@ impl Gauge {
         I: Iterator<Item = &'a MetricArray>,
     {
         let (mut gauge, mut looks) = (Self::look(&arrays), 1);
-        while gauge.at_least != gauge.reached && looks < LOOKS {
+        while gauge.upper_bound != gauge.reached && looks < LOOKS {
             let again = Self::look(&arrays);
             looks += 1;
-            gauge.at_least = gauge.at_least.min(again.at_least);
+            gauge.upper_bound = gauge.upper_bound.min(again.upper_bound);
             gauge.reached = gauge.reached.max(again.reached);
         }
         gauge
@@ -53,8 +53,8 @@ impl Gauge {
             validate_reads();
             // Every stamp only grows, so equal sums mean equal stamps.
             if sum(MetricArray::stamp) == stamp {
-                let at_least = entered.wrapping_sub(ended);
-                return Self { at_least, reached: at_least.saturating_sub(ended_since) };
+                let upper_bound = entered.wrapping_sub(ended);
+                return Self { upper_bound, reached: upper_bound.saturating_sub(ended_since) };
             }
         }
     }

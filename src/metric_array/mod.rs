@@ -34,7 +34,7 @@ use cells::cell_table::{CellTable, GroupOfCells};
 use cells::thread_cache::{self, Lease, Leased};
 use cells::thread_cell::{LATE, State, ThreadCell};
 use history::descriptor::{CellStep, GaugeCounts};
-use history::{History, Sealed};
+use history::{History, SealRequest};
 use read::Moment;
 
 /// The maximum number of abandoned cells that a sweep retires. Each retirement is a publication, by the thread that is
@@ -107,7 +107,7 @@ impl MetricArray {
         origin.note_end_elsewhere();
     }
 
-    /// Does the same if the thread's cell is not bound to the bucket of `now`.
+    /// Does what [`record`](Self::record) does, if the thread's cell is not bound to the bucket of `now`.
     #[cold]
     #[inline(never)]
     fn record_slowly<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
@@ -205,7 +205,7 @@ impl MetricArray {
         gauge: GaugeCounts,
     ) -> State {
         let bucket = cell.bucket();
-        self.publish(&Sealed {
+        self.publish(&SealRequest {
             number: bucket & !LATE,
             is_late: bucket & LATE != 0,
             counts: cell.counts(),
@@ -215,7 +215,7 @@ impl MetricArray {
         to
     }
 
-    fn publish(&self, sealed: &Sealed) {
+    fn publish(&self, sealed: &SealRequest) {
         let history = self.history.get_or_init(|| History::new(&self.config));
         history.publish(&self.config, &self.cells, sealed);
     }
@@ -227,7 +227,7 @@ impl MetricArray {
         let result = op(OwnedCell { cell: &cell, lease: &lease }, Origin::NONE);
         let number = self.config.bucket_number(now);
         let is_late = self.arrive(number).is_late;
-        self.publish(&Sealed {
+        self.publish(&SealRequest {
             number,
             is_late,
             counts: cell.counts(),

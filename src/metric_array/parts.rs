@@ -7,7 +7,7 @@ use super::cells::slab::slab;
 use super::cells::thread_cell::{State, ThreadCell};
 use super::history::descriptor::GaugeCounts;
 use super::history::descriptors::Descriptors;
-use super::history::{History, Sealed};
+use super::history::{History, SealRequest};
 use crate::metric::{Counts, MetricEvent};
 use crate::time::WindowConfig;
 
@@ -38,7 +38,7 @@ impl BareHistory {
         let mut counts = Counts::ZERO;
         counts.events[PASS as usize] = passes;
         let gauge = GaugeCounts::default();
-        let sealed = Sealed { number, is_late: false, counts, gauge, cell: None };
+        let sealed = SealRequest { number, is_late: false, counts, gauge, cell: None };
         self.history.publish(&self.config, &self.cells, &sealed);
     }
 

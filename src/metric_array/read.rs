@@ -42,7 +42,8 @@ pub(super) struct Moment<'a> {
     history: Option<(&'a History, Head)>,
     /// The number of the newest bucket, plus 1, or 0.
     newest: u64,
-    /// The number of cells that were bound before the read decided which buckets are gone; `None` if no bucket is.
+    /// The number of cells that were bound before the read decided which buckets are gone; `None` before that, and in a
+    /// read that need not decide.
     bound: Cell<Option<usize>>,
 }
 
@@ -131,7 +132,7 @@ impl<'a> Moment<'a> {
     /// there or gone. This is decided once for each slot, so that a read has all parts of a bucket or none: some parts
     /// alone would be true at no moment.
     ///
-    /// A thread may bind a cell at any time, so that a bucket that was found to be there is gone. While the head does
+    /// A thread may bind a cell at any time, and then a bucket that was found to be there may be gone. While the head does
     /// not change, cells may become bound, but none is sealed. So if the number of bound cells is the same before and
     /// after the read, no cell was bound in between.
     #[cold]

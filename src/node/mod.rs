@@ -68,7 +68,7 @@ pub struct ResourceNode<C = MonotonicClock> {
 impl<C> fmt::Debug for ResourceNode<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut node = f.debug_struct("ResourceNode");
-        let concurrency = self.gauge().at_least;
+        let concurrency = self.gauge().upper_bound;
         node.field("config", &self.current().config)
             .field("concurrency", &concurrency)
             .finish_non_exhaustive()
@@ -236,7 +236,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         // At least one: this request is in flight, even if others end while the gauge is read.
         let reached = (gauge.reached + unpublished).max(1);
         owned.writer().record_concurrency(reached);
-        let slack = cell.max_concurrency().saturating_sub(gauge.at_least);
+        let slack = cell.max_concurrency().saturating_sub(gauge.upper_bound);
         owned.gauge().note_look(due, cell, origin, now, slack);
     }
 }

@@ -127,7 +127,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// The number is never negative, and exact if no request enters or ends during the read. A request that enters or
     /// ends during the read may or may not be counted. A request that is in flight during the whole read is counted.
     pub fn concurrency(&self) -> u64 {
-        self.gauge().at_least
+        self.gauge().upper_bound
     }
 
     /// Returns the highest concurrency that was found in the short window, by default the last second; `None` if no

@@ -62,7 +62,7 @@ fn name_of_a_removed_resource_is_listed_anew_beside_the_thread_that_removes() {
 }
 
 #[test]
-fn removed_resource_is_complete_after_a_look_up_has_found_it_gone() {
+fn removed_resource_is_reclaimed_after_a_look_up_has_found_it_gone() {
     let registry = registry();
     let held = registry.resource("orders").unwrap();
     let mut stopped = Led::start({

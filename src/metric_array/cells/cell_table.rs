@@ -112,7 +112,7 @@ impl CellTable {
         }
     }
 
-    /// Lets readers of the gauge visit the place: its cell was taken.
+    /// Lets readers of the gauge visit the place, whose cell was bound with its gauge counts zeroed.
     pub(crate) fn make_present(&self, place: u32) {
         if let Some((group, bit)) = self.group(place) {
             group.present.insert(bit);

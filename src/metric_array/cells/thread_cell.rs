@@ -174,7 +174,7 @@ impl ThreadCell {
             self.state.compare_exchange(bound.0, sealed.0, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Gives up ownership, unless the cell has left the window since the caller bound it.
+    /// Gives up ownership, unless the window was dropped since the caller bound the cell.
     pub(crate) fn abandon(&self, owned: State) {
         // Release: pairs with the Acquire in `adopt_if`. The caller's counts happen before.
         let _ = self.state.compare_exchange(

@@ -39,7 +39,7 @@ pub(crate) struct Descriptor {
     /// Gauge counts of retired cells, and of threads without a cell.
     entered: AtomicU64,
     ended: AtomicU64,
-    /// The row that the next publisher fills with this descriptor, plus 1, or 0 for none.
+    /// The row that the next publisher fills together with this descriptor, plus 1, or 0 for none.
     spare_row: AtomicU32,
     /// The index of the next free descriptor, plus 1, or 0 for none, while this descriptor is free.
     next_free: AtomicU32,

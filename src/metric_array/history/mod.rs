@@ -42,7 +42,7 @@ impl Row {
 
 /// Counts to seal.
 #[derive(Debug)]
-pub(crate) struct Sealed {
+pub(crate) struct SealRequest {
     /// The number of their bucket.
     pub(crate) number: u64,
     /// Whether the bucket was gone before they were recorded.
@@ -214,7 +214,7 @@ impl History {
     }
 
     /// Moves counts into the history, and the cell that they come from into its next state.
-    pub(crate) fn publish(&self, config: &WindowConfig, cells: &CellTable, sealed: &Sealed) {
+    pub(crate) fn publish(&self, config: &WindowConfig, cells: &CellTable, sealed: &SealRequest) {
         let (index, draft) = self.descriptors.take();
         let mut spare = draft.spare_row().load(Ordering::Relaxed);
         // Release: pairs with the acquire fence in `is_still`. A reader that sees a word that is filled from here on
@@ -255,10 +255,10 @@ impl History {
         draft: &Descriptor,
         config: &WindowConfig,
         current: &Descriptor,
-        sealed: &Sealed,
+        sealed: &SealRequest,
         spare: &mut u32,
     ) -> Option<SlotStep> {
-        let Sealed { number, is_late, ref counts, .. } = *sealed;
+        let SealRequest { number, is_late, ref counts, .. } = *sealed;
         let slot = config.slot_of(number);
         // Acquire: as in `row_in`.
         let from = self.slots[slot].load(Ordering::Acquire);
@@ -303,7 +303,7 @@ impl History {
         draft: &Descriptor,
         config: &WindowConfig,
         current: &Descriptor,
-        sealed: &Sealed,
+        sealed: &SealRequest,
         slot: usize,
     ) {
         let Some(before) = current.recent_numbers() else { return draft.copy_recent(current) };
