@@ -23,7 +23,7 @@
 //! |---|---|
 //! | count events and response times | [`SlidingWindow`], with a [`WindowConfig`] |
 //! | read the same counts over a shorter interval | [`SlidingWindow::view`] |
-//! | account for every count: in the window, expired or late | [`SlidingWindow::ledger`] |
+//! | find every count: in the window, expired or late | [`SlidingWindow::ledger`] |
 //! | choose the clock | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
 //! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
@@ -61,7 +61,7 @@ pub mod design {
     #![doc = include_str!("../docs/design.md")]
 }
 
-/// The promises, the argument for each, the memory orderings, and the limits of the proofs.
+/// The promises, the argument for each, and the limits of the proofs.
 #[cfg(any(doc, doctest))]
 pub mod correctness {
     #![doc = include_str!("../docs/CORRECTNESS.md")]

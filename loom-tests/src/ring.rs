@@ -116,7 +116,7 @@ pub fn start(number: u32) -> Timestamp {
 ///
 /// `preemptions` bounds the number of preemptions of an execution: switches from a thread that could have continued.
 /// `None` explores without a bound. The environment variable `LOOM_MAX_PREEMPTIONS` overrides the bound, and
-/// `UNBOUNDED`, set to any value, removes it. docs/CORRECTNESS.md says which models end without a bound.
+/// `UNBOUNDED`, set to any value, removes it. docs/CORRECTNESS.md says which kinds of models then still end.
 ///
 /// Put readers on spawned threads, and let the main thread write: the main thread runs first, and loom remembers only
 /// the last access to an atomic. If a writer loads a word before its compare-exchange, this load hides an earlier

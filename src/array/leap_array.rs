@@ -213,7 +213,8 @@ impl<B: Bucket> LeapArray<B> {
     }
 
     /// Returns the buckets that the window covers at `now`, from the oldest to the newest. It leaves out each bucket
-    /// that no thread has asked for by [`current_bucket`](Self::current_bucket).
+    /// that no thread has asked for by [`current_bucket`](Self::current_bucket), and, for a stale `now`, each bucket that a
+    /// later one has replaced.
     pub fn values(&self, now: Timestamp) -> impl Iterator<Item = BucketGuard<'_, B>> {
         self.wraps(self.config.covered(now))
     }

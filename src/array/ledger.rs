@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Everything that was recorded in an array or a window, by where it is: in the window, expired or late.
+/// All counts of an array, a window or a node: in the window, expired and late.
 ///
 /// Each add is in exactly one of the three, so recorded = in the window + expired + late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 //!
 //! - `pins`: a pin acquires, an unpin releases, and `is_unpinned` does both. All are read-modify-writes, so one is ordered
 //!   before the other: a check that follows a pin finds it, and a pin that follows a check sees what the rotator did before.
-//! - `start`: relaxed, and ordered by `pins`. It is cleared before the check of the pins.
+//! - `start`: relaxed. It is ordered by the index through which the wrap was found, and by `pins`. It is cleared before the
+//!   check of the pins.
 //! - `live`: a seqlock version. `recycle` clears it, then has a release fence, then resets the bucket, and releases the new
 //!   start. `read` acquires it before the counters, and again by an acquire fence.
 //! - `pin` has a release fence: a reader that finds a store of the new use finds `live` changed.

@@ -31,7 +31,8 @@ pub struct ConcurrencyLimiter {
 }
 
 impl ConcurrencyLimiter {
-    /// Creates a limiter of at most `limit` permits at once. With a limit of zero, every request is refused.
+    /// Creates a limiter of at most `limit` permits at once. With a limit of zero, every request for
+    /// at least one permit is refused.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Self { limit: AtomicU64::new(limit), in_use: AtomicU64::new(0) }

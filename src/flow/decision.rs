@@ -206,8 +206,8 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::LimitReached => "the limit is reached",
             Self::WaitTooLong => "the wait would be too long",
-            Self::MoreThanLimit => "it is more than the limit",
-            Self::Failing => "too much of it fails",
+            Self::MoreThanLimit => "the request asks for more than the limit",
+            Self::Failing => "the backend fails too often",
         })
     }
 }

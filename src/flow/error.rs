@@ -144,9 +144,13 @@ pub enum BreakerConfigError {
 impl fmt::Display for BreakerConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::KNotFinite { k } => write!(f, "a k of {k} is no finite number"),
-            Self::KBelowOne { k } => write!(f, "a k of {k} is below 1"),
-            Self::ZeroProbeInterval => f.write_str("a probe interval is above 0 ns"),
+            Self::KNotFinite { k } => {
+                write!(f, "k is {k}, but must be a finite number of at least 1")
+            }
+            Self::KBelowOne { k } => write!(f, "k is {k}, but must be at least 1"),
+            Self::ZeroProbeInterval => {
+                f.write_str("the probe interval is 0 ns, but must be longer")
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::time::{Timestamp, WindowConfig, run};
 #[derive(Debug)]
 pub(super) struct PermitWindow {
     config: WindowConfig,
-    /// The flag of a word: its bucket is closed.
+    /// The layout of `newest` and of the notes. The flag says that the bucket is closed.
     layout: Layout,
     /// The newest bucket, and the permits of the window that ends with it.
     newest: AtomicU64,
@@ -281,7 +281,8 @@ impl PermitWindow {
         self.leaves_at(last.map_or(number, |(last, _)| last))
     }
 
-    /// Returns the start of the newest bucket of the first window that does not have the bucket.
+    /// Returns the start of the newest bucket of the first window that does not have the bucket; `None` if that is after
+    /// the end of time.
     fn leaves_at(&self, number: u64) -> Option<Timestamp> {
         self.begins(number.checked_add(self.closed.len() as u64)?)
     }

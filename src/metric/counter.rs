@@ -4,7 +4,7 @@
 //! read-modify-writes. [`MetricCell`](super::cell::MetricCell) ensures that no number is both.
 
 use crate::sync::stall::{self, Point};
-use crate::sync::{AtomicI64, Ordering, word_beside};
+use crate::sync::{AtomicI64, Ordering, unmodelled_word};
 
 /// The maximum of every number: 2⁶², some 4.6 · 10¹⁸, or 146 years in nanoseconds.
 pub(crate) const CEILING: u64 = 1 << 62;
@@ -24,7 +24,7 @@ impl Counter {
 
     /// Creates a further counter of a cell, which loom models only if a model asks for it.
     pub(crate) fn new_unmodelled() -> Self {
-        Self(word_beside(0))
+        Self(unmodelled_word(0))
     }
 
     /// Adds `count`, at most up to the ceiling, as the only thread that writes.
@@ -101,7 +101,7 @@ impl Minimum {
     const NONE: i64 = i64::MAX;
 
     pub(crate) fn new() -> Self {
-        Self(word_beside(Self::NONE))
+        Self(unmodelled_word(Self::NONE))
     }
 
     #[inline]
@@ -146,7 +146,7 @@ impl Maximum {
     const NONE: i64 = -1;
 
     pub(crate) fn new() -> Self {
-        Self(word_beside(Self::NONE))
+        Self(unmodelled_word(Self::NONE))
     }
 
     #[inline]

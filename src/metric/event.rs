@@ -31,7 +31,7 @@ pub enum MetricEvent {
 impl MetricEvent {
     pub(crate) const COUNT: usize = 6;
 
-    /// Every event, in the order of its declaration.
+    /// Every event, in the order of their declaration.
     pub const ALL: &[Self] = &Self::EVENTS;
 
     /// [`ALL`](Self::ALL) as an array, whose length would change with each event that is added.

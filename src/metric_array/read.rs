@@ -305,8 +305,8 @@ impl MetricArray {
     }
 
     /// Returns the sums of some events over the whole window at `now`, if the window is *steady*, and `None` otherwise.
-    /// A window is steady if `now` is in the newest bucket, less than `within` nanoseconds after its start, no thread
-    /// has sealed counts of that bucket, no sum reaches [`CEILING`], no publication is in flight, and the current
+    /// A window is steady if `now` is in the newest bucket, less than `within` nanoseconds after its start, the newest
+    /// sealed bucket is the bucket before it, no sum reaches [`CEILING`], no publication is in flight, and the current
     /// descriptor is one of the first two.
     ///
     /// This read has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it also returns `None`

@@ -11,7 +11,7 @@ fn add(array: &MetricArray, number: u64) {
     });
 }
 
-fn cells_left(array: &MetricArray) -> u32 {
+fn unretired_cells(array: &MetricArray) -> u32 {
     let mut left = 0;
     array.cells.for_each_cell(|cell| left += u32::from(cell.state().is_unretired()));
     left
@@ -34,11 +34,11 @@ fn each_sweep_retires_four_cells_of_ended_threads() {
     for thread in threads {
         thread.join().unwrap();
     }
-    assert_eq!(cells_left(&array), 9);
+    assert_eq!(unretired_cells(&array), 9);
     // This thread adopts one of the cells, and retires four in its sweep.
     add(&array, 10);
-    assert_eq!(cells_left(&array), 4);
+    assert_eq!(unretired_cells(&array), 4);
     add(&array, 11);
-    assert_eq!(cells_left(&array), 0);
+    assert_eq!(unretired_cells(&array), 0);
     assert_eq!(array.ledger(&(0..=11)).recorded().sum(MetricEvent::Pass), 11);
 }

@@ -95,16 +95,13 @@ impl<C: Clock> Generation<C> {
         ledger.map_or(0, |permits: Permits| permits.0)
     }
 
-    /// Reserves `count` permits of the bucket that starts at `start`, if the bucket then has at most `remaining`
-    /// reserved permits. Returns whether the permits were reserved.
-    pub(crate) fn reserve(&self, start: Timestamp, count: u64, remaining: u64) -> bool {
+    /// Reserves `count` permits of the bucket that starts at `start`, if the bucket then has at most `max` reserved
+    /// permits. Returns whether the permits were reserved.
+    pub(crate) fn reserve(&self, start: Timestamp, count: u64, max: u64) -> bool {
         let Some(config) = self.reserved_config() else { return false };
         let array = self.reserved.get_or_init(|| LeapArray::new(config));
         // `None` if a later bucket is in the slot: the thread has stalled for as long as the window is.
-        array
-            .current_bucket(start)
-            .in_time()
-            .is_some_and(|wrap| wrap.bucket().take(count, remaining))
+        array.current_bucket(start).in_time().is_some_and(|wrap| wrap.bucket().take(count, max))
     }
 
     /// Returns the geometry of the array of reserved permits: one bucket more than the long window, so that the next

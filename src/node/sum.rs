@@ -42,7 +42,7 @@ impl AddAssign<&Self> for NodeSnapshot {
     /// });
     /// clock.advance(Duration::from_secs(60));
     /// web.enter().success();
-    /// let _under_way = [web.enter(), batch.enter()];
+    /// let _in_flight = [web.enter(), batch.enter()];
     /// batch.block();
     ///
     /// let mut both = web.snapshot();

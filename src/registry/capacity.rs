@@ -7,13 +7,13 @@ use crate::sync::{AtomicU64, Ordering};
 /// capacity.
 #[derive(Debug)]
 pub(crate) struct Capacity {
-    taken: AtomicU64,
+    claimed: AtomicU64,
     max: usize,
 }
 
 impl Capacity {
     pub(crate) fn new(max: usize) -> Self {
-        Self { taken: AtomicU64::new(0), max }
+        Self { claimed: AtomicU64::new(0), max }
     }
 
     pub(crate) const fn max(&self) -> usize {
@@ -21,8 +21,8 @@ impl Capacity {
     }
 
     pub(crate) fn claimed(&self) -> usize {
-        let taken = self.taken.load(Ordering::Relaxed);
-        usize::try_from(taken).unwrap_or(usize::MAX)
+        let claimed = self.claimed.load(Ordering::Relaxed);
+        usize::try_from(claimed).unwrap_or(usize::MAX)
     }
 
     /// Claims room for one resource; `None` if there is no room.
@@ -30,15 +30,15 @@ impl Capacity {
         let max = self.max as u64;
         // Relaxed, here and in `release`: the read-modify-write decides which thread gets the last room, and orders
         // nothing else.
-        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-            (taken < max).then_some(taken + 1)
+        let claimed = self.claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |claimed| {
+            (claimed < max).then_some(claimed + 1)
         });
-        taken.is_ok().then(|| Claim(self))
+        claimed.is_ok().then(|| Claim(self))
     }
 
     /// Releases the room of a resource that is no longer listed.
     pub(crate) fn release(&self) {
-        self.taken.fetch_sub(1, Ordering::Relaxed);
+        self.claimed.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -67,7 +67,7 @@ impl<C: Clock + Clone> Registry<C> {
         }
         delisted.reclaim(listed);
         drop(delisted);
-        self.unlist(listed);
+        self.delist(listed);
         true
     }
 
@@ -103,7 +103,7 @@ impl<C: Clock + Clone> Registry<C> {
                 delisted.reclaim_released();
             }
             drop(delisted);
-            self.unlist(&listed);
+            self.delist(&listed);
             if is_ours {
                 return true;
             }

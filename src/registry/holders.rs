@@ -16,9 +16,9 @@ use crate::sync::{AtomicU64, Ordering};
 ///
 /// # Orderings
 ///
-/// Releasing a holder releases, and [`watch`](Self::watch) and [`is_released`](Self::is_released) acquire: a thread that
-/// finds no holder finds the records of all former ones. All other operations are relaxed read-modify-writes of one word,
-/// which decide by their order alone.
+/// [`release`](Self::release) is a Release, and [`watch`](Self::watch) and [`is_released`](Self::is_released) acquire: a
+/// thread that finds no holder finds the records of all former holders. All other operations are relaxed. Those that
+/// write are read-modify-writes of one word, whose order decides.
 #[derive(Debug)]
 pub(crate) struct Holders(AtomicU64);
 

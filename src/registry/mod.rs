@@ -225,7 +225,7 @@ impl<C: Clock + Clone> Registry<C> {
         match self.names.with(name, take) {
             Some(Ok(resource)) => Cleared::Listed(resource),
             Some(Err(gone)) => {
-                self.unlist(&gone);
+                self.delist(&gone);
                 Cleared::Gone
             }
             None => Cleared::Nothing,
@@ -265,7 +265,7 @@ impl<C: Clock + Clone> Registry<C> {
     }
 
     /// Takes this resource out of the map and releases its room, unless another thread has done so.
-    fn unlist(&self, listed: &Arc<Listed<C>>) {
+    fn delist(&self, listed: &Arc<Listed<C>>) {
         stall::at(Point::Gone);
         if self.names.remove(listed.name(), listed) {
             self.capacity.release();

@@ -17,8 +17,8 @@ pub(crate) mod stall;
 pub(crate) use model::{
     Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Mutex, MutexGuard, Name, Names,
     OnceRef, Ordering, Payload, RacyOnce, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence,
-    into_inner, lazy_array, payload, process_static, seen_payload, thread_local, unique,
-    word_beside,
+    into_inner, payload, process_static, racy_once_array, seen_payload, thread_local, unique,
+    unmodelled_word,
 };
 #[cfg(loom)]
 pub use model::{shadow_all_words, show_all_words};
@@ -26,7 +26,7 @@ pub use model::{shadow_all_words, show_all_words};
 pub(crate) use real::{
     Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Mutex, MutexGuard, Name, OnceRef,
     Ordering, Payload, RacyOnce, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence, into_inner,
-    lazy_array, payload, process_static, seen_payload, thread_local, unique, word_beside,
+    payload, process_static, racy_once_array, seen_payload, thread_local, unique, unmodelled_word,
 };
 
 pub(crate) use backoff::Backoff;

@@ -30,7 +30,7 @@ pub(crate) fn unique() -> u64 {
 }
 
 /// Creates a word of a cell that a model need not see.
-pub(crate) const fn word_beside(value: i64) -> AtomicI64 {
+pub(crate) const fn unmodelled_word(value: i64) -> AtomicI64 {
     AtomicI64::new(value)
 }
 
@@ -56,12 +56,12 @@ macro_rules! process_static {
 pub(crate) use process_static;
 
 /// Creates an array of empty [`RacyOnce`]s.
-macro_rules! lazy_array {
+macro_rules! racy_once_array {
     ($len:expr) => {
         [const { RacyOnce::new() }; $len]
     };
 }
-pub(crate) use lazy_array;
+pub(crate) use racy_once_array;
 
 /// The number of values of a pool that are made together. It is small, since a window that was used once has that many.
 pub(crate) const CHUNK_LEN: u32 = 4;
@@ -87,8 +87,8 @@ impl<T> Slot<T> {
     }
 
     #[inline]
-    pub(crate) fn load(&self) -> Held<T> {
-        Held(self.0.load())
+    pub(crate) fn load(&self) -> Loaded<T> {
+        Loaded(self.0.load())
     }
 
     /// Puts `new` into the slot if the slot still has the very value that was `observed`, and returns that value;
@@ -97,10 +97,10 @@ impl<T> Slot<T> {
     /// There is no ABA: while `observed` is alive, its address belongs to no other value.
     pub(crate) fn compare_and_swap(
         &self,
-        observed: &Held<T>,
+        observed: &Loaded<T>,
         new: Arc<T>,
     ) -> Result<Option<Arc<T>>, Arc<T>> {
-        let found = Held(self.0.compare_and_swap(&observed.0, Some(Arc::clone(&new))));
+        let found = Loaded(self.0.compare_and_swap(&observed.0, Some(Arc::clone(&new))));
         if found.same(observed) { Ok(Guard::into_inner(found.0)) } else { Err(new) }
     }
 }
@@ -130,9 +130,9 @@ impl<T> RacyOnce<T> {
 }
 
 /// The value that a load of a slot has returned, kept alive.
-pub(crate) struct Held<T>(Guard<Option<Arc<T>>>);
+pub(crate) struct Loaded<T>(Guard<Option<Arc<T>>>);
 
-impl<T> Held<T> {
+impl<T> Loaded<T> {
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
         self.0.as_deref()
@@ -150,7 +150,7 @@ impl<T> fmt::Debug for Slot<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Held<T> {
+impl<T: fmt::Debug> fmt::Debug for Loaded<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().fmt(f)
     }

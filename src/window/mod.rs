@@ -14,6 +14,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig, sat
 ///
 /// Recording and reading are lock-free and take `&self`, so any thread can do both. Each operation that needs the time
 /// has two forms: the form with the suffix `_at` takes `now`, and the form without the suffix reads the clock once.
+/// Only [`buckets_conditional`](Self::buckets_conditional) has one form, which takes `now`.
 ///
 /// A window is a handle. Its clones, and its [views](Self::view) of another length, record into and read from the same
 /// array. In Sentinel, `ArrayMetric` corresponds to a window, and `SlidingWindowMetric` to a view.

@@ -61,10 +61,10 @@ fn error_says_what_is_wrong() {
 fn breaker_names_what_is_wrong_with_its_settings() {
     let default = BreakerConfig::default();
     for (error, text) in [
-        (default.k(f64::INFINITY), "a k of inf is no finite number"),
-        (default.k(f64::NAN), "a k of NaN is no finite number"),
-        (default.k(0.99), "a k of 0.99 is below 1"),
-        (default.probe_interval(Duration::ZERO), "a probe interval is above 0 ns"),
+        (default.k(f64::INFINITY), "k is inf, but must be a finite number of at least 1"),
+        (default.k(f64::NAN), "k is NaN, but must be a finite number of at least 1"),
+        (default.k(0.99), "k is 0.99, but must be at least 1"),
+        (default.probe_interval(Duration::ZERO), "the probe interval is 0 ns, but must be longer"),
     ] {
         assert_eq!(error.unwrap_err().to_string(), text);
     }
@@ -79,8 +79,8 @@ fn refusal_names_its_reason() {
     let reasons = [
         (Reason::LimitReached, "refused: the limit is reached"),
         (Reason::WaitTooLong, "refused: the wait would be too long"),
-        (Reason::MoreThanLimit, "refused: it is more than the limit"),
-        (Reason::Failing, "refused: too much of it fails"),
+        (Reason::MoreThanLimit, "refused: the request asks for more than the limit"),
+        (Reason::Failing, "refused: the backend fails too often"),
     ];
     for (reason, text) in reasons {
         assert_eq!(Refusal::new(reason, None).to_string(), text);

@@ -22,7 +22,7 @@ fn contexts_have_nodes_of_their_own_and_one_sum() {
     clock.advance(Duration::from_millis(10));
     quick.exception();
     batch.block();
-    let _under_way = [orders.enter(), web.enter()];
+    let _in_flight = [orders.enter(), web.enter()];
 
     assert_eq!([&orders, &web, &batch].map(|one| one.long_sum(Pass)), [1, 2, 1]);
     let sum = orders.total_snapshot();

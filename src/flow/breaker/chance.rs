@@ -16,7 +16,8 @@ use crate::time::{Timestamp, WindowConfig};
 /// A request that ends is counted in the window first, and then takes a *turn*: a read-modify-write of the word. A turn
 /// changes the word, so the compare-exchange of a thread that has added up before fails. If two requests end, one takes
 /// the later turn, and its thread adds up the counts of both. A thread that swaps a word in has acquired the word that
-/// it replaces, with the counts from which that word was made. If its swap fails, it adds up again. So the last word is
+/// it replaces, with the counts from which that word was made. If its swap fails, `note_end` adds up again, and
+/// `renew` leaves the word to the other thread. So the last word is
 /// made from the counts of all requests that have taken a turn. The exception is a thread that stalls while 65,536
 /// requests end, or a multiple of that number, if the word has the same threshold and slice again after that.
 #[derive(Debug)]

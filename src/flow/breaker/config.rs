@@ -120,6 +120,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn default_is_that_of_go_zero_with_a_probe_each_second() {
+        let default = BreakerConfig::default();
+        assert_eq!(default.window.to_string(), "40 × 250ms");
+        assert_eq!((default.k.to_bits(), default.min_requests), (1.5_f64.to_bits(), 5));
+        assert_eq!(default.probe_interval, Duration::from_secs(1));
+    }
+
+    #[test]
     fn formula_at_given_counts() {
         let config = BreakerConfig::default();
         for (total, accepts, expected) in [

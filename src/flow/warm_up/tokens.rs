@@ -17,7 +17,7 @@ use crate::time::WindowConfig;
 // of the window changed when it reads that word again, as it does before it refuses a request.
 #[derive(Debug)]
 pub(super) struct Tokens {
-    /// The flag of a word: the service is cooling.
+    /// The layout of `counted`, whose flag says that the service is cooling, and of `known`.
     layout: Layout,
     counted: AtomicU64,
     /// If the flag is set, the bucket for which the limit was last computed, and that limit.

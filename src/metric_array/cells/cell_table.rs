@@ -24,7 +24,8 @@ const LEVELS: usize = (PLACES as usize / GROUP).ilog2() as usize;
 /// # Orderings
 ///
 /// A cell is stored at its place with release and loaded with acquire, after the thread that owns it has claimed it. The
-/// masks have the protocol of [`Mask`]. `len` and `turn` are relaxed: each thread gets another number, and that is all.
+/// masks have the protocol of [`Mask`]. `len` and `turn` are relaxed. `len` gives each thread another place; a reader
+/// that must find a place is ordered after the adds of its owner.
 #[derive(Debug)]
 pub(crate) struct CellTable {
     /// The number of places that were taken.

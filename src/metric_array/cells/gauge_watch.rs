@@ -29,10 +29,10 @@ use crate::time::Timestamp;
 /// - the number at which the concurrency, by the requests of this thread alone, would be the highest that the thread
 ///   has recorded in the bucket.
 ///
-/// So between two looks, the number of own requests rises by at most as much as it had risen since the last look by
-/// time. The next request looks.
+/// So between two looks, the number of own requests rises by at most as much as it had risen from the last look by time
+/// to the first of the two. The next request beyond that looks.
 ///
-/// # Order
+/// # Orderings
 ///
 /// A thread that ends a request of another cell first notes this, and then counts the end with Release. When the owner
 /// looks, it acquires the ends that it counts, and reads the notes after that. So the look has read the note of each

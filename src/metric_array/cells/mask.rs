@@ -16,7 +16,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// # Orderings
 ///
 /// Insertions and removals release, and a load acquires. A reader that finds a place finds its cell bound. A sweeper
-/// finds the binding, or its removal fails. A reader that misses a place finds the bucket that has made the cell idle.
+/// finds the binding, or its removal fails. A reader that misses a place that was removed finds the bucket that has made the cell idle.
 #[derive(Debug)]
 pub(crate) struct Mask(AtomicU64);
 
@@ -47,7 +47,7 @@ impl Mask {
     }
 
     /// Removes a place if it is in the set, and the set has not changed since it was `observed`. Returns whether it
-    /// did.
+    /// removed the place.
     pub(crate) fn remove(&self, observed: u64, bit: usize) -> bool {
         if observed & 1 << bit == 0 {
             return false;

@@ -3,13 +3,13 @@
 use super::thread_cell::ThreadCell;
 use crate::sync::stall::{self, Point};
 use crate::sync::{
-    AtomicU32, AtomicU64, Ordering, RacyOnce, SLAB_CHUNK_LEN, lazy_array, process_static,
+    AtomicU32, AtomicU64, Ordering, RacyOnce, SLAB_CHUNK_LEN, process_static, racy_once_array,
 };
 
 process_static! {
     static SLAB: Slab = Slab {
-        chunks: lazy_array!(CHUNKS),
-        ended_elsewhere: lazy_array!(CHUNKS),
+        chunks: racy_once_array!(CHUNKS),
+        ended_elsewhere: racy_once_array!(CHUNKS),
         made: AtomicU32::new(0),
         free: AtomicU64::new(0),
         free_len: AtomicU32::new(0),
@@ -31,7 +31,7 @@ pub(crate) struct Slab {
     /// A word for each cell of a chunk, made when a request that entered in a cell of this chunk first ends in another
     /// cell.
     ended_elsewhere: [RacyOnce<Box<[EndedElsewhere]>>; CHUNKS],
-    /// The number of cells that were ever handed out for the first time.
+    /// The number of cells that were handed out at least once.
     made: AtomicU32,
     /// `{ tag: 32, index + 1: 32 }`: the top of the stack, with 0 for an empty stack. The tag grows with each change,
     /// so that a stale compare-exchange fails (ABA).

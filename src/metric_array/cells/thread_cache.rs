@@ -29,7 +29,7 @@ static NONE: ThreadCache = ThreadCache::new();
 /// A set-associative cache of one thread's cells by the ids of their windows: each set has two ways.
 ///
 /// It has plain references to cells of the process-wide slab. The thread owns these cells until it abandons them: when
-/// it ends, or when a third window needs a place in the same set. A dropped window returns its cells to the slab; an
+/// it ends, or when a third window needs a way of the same set. A dropped window returns its cells to the slab; an
 /// entry of such a window never matches again, since no id is used twice.
 ///
 /// One thread at a time uses a cache, and no other thread reads it. Its words are atomic so that a leaked cache can go

@@ -138,7 +138,7 @@ impl ThreadCell {
 
     #[inline]
     pub(crate) fn state(&self) -> State {
-        // Acquire: pairs with the Release of each transition.
+        // Acquire: pairs with the Release in `bind`, `unbind` and `abandon`.
         State(self.state.load(Ordering::Acquire))
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct Descriptor {
     state_to: AtomicU64,
     /// Counts of buckets that have left their slot, including counts that were sealed after that.
     expired: AtomicCounts,
-    /// Counts of buckets that were gone before they were recorded.
+    /// Counts that were recorded after their bucket was gone.
     late: AtomicCounts,
     /// 1 if `late` is filled, 0 if nothing was late: then `late` is neither read nor written.
     has_late: AtomicU64,

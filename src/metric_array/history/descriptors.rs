@@ -16,7 +16,7 @@ const FIRST: u32 = 2;
 /// # Orderings
 ///
 /// A push onto a stack releases, and the load of its top acquires: a thread that takes a descriptor comes after all
-/// earlier uses of it and of its spare row. The tag grows with each change, so a stale compare-exchange fails (ABA).
+/// earlier fillings and publications of it and of its spare row. Readers may still read both; see [`History`](super::History). The tag grows with each change, so a stale compare-exchange fails (ABA).
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     first: [Descriptor; FIRST as usize],
@@ -90,6 +90,7 @@ impl Descriptors {
         loop {
             descriptor.next_free().store(index_of(top), Ordering::Relaxed);
             let with_it = next_word(top, index + 1);
+            // Release: pairs with the Acquire in `take_from`.
             match free.compare_exchange(top, with_it, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(found) => top = found,

@@ -150,7 +150,7 @@ impl History {
     /// Returns a complete head. If the steps of the head are not completed, this thread completes them.
     #[inline]
     pub(crate) fn complete_head(&self, cells: &CellTable) -> Head {
-        // Acquire: pairs with the Release in `publish` and `take_steps`.
+        // Acquire: pairs with the Release in `publish` and `perform_steps`.
         let head = Head(self.head.load(Ordering::Acquire));
         if head.is_complete() { head } else { self.help(cells) }
     }
@@ -188,7 +188,8 @@ impl History {
         self.head.load(Ordering::Relaxed)
     }
 
-    /// Returns the current descriptor, if it is one of the first. It is, except after publications at the same time.
+    /// Returns the current descriptor, if it is one of the first. It is one of them unless threads have
+    /// published at the same time.
     #[inline]
     pub(crate) fn first_descriptor(&self, head: Head) -> Option<&Descriptor> {
         self.descriptors.first(head.descriptor())
@@ -233,7 +234,7 @@ impl History {
                 self.head.compare_exchange(head.0, next.0, Ordering::Release, Ordering::Relaxed);
             if published.is_ok() {
                 stall::at(Point::Published);
-                self.take_steps(next, Steps { slot, cell: sealed.cell }, cells);
+                self.perform_steps(next, Steps { slot, cell: sealed.cell }, cells);
                 break (head, current);
             }
         };
@@ -347,11 +348,11 @@ impl History {
         if !self.is_still(head) {
             return;
         }
-        self.take_steps(head, steps, cells);
+        self.perform_steps(head, steps, cells);
     }
 
     /// Takes the steps of a publication, and marks the head as complete.
-    fn take_steps(&self, head: Head, steps: Steps, cells: &CellTable) {
+    fn perform_steps(&self, head: Head, steps: Steps, cells: &CellTable) {
         stall::at(Point::StepsRead);
         if let Some(SlotStep { slot, from, to }) = steps.slot {
             // Fails if the step was taken before: the tag of a slot only grows. Release: pairs with the Acquire in

@@ -5,7 +5,7 @@ use std::sync::{Arc as Invisible, Mutex, PoisonError};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Held;
+use super::Loaded;
 
 /// Index 0 is the empty slot. When a value is swapped out, its entry in the table is emptied, and its index is never
 /// used again.
@@ -24,15 +24,15 @@ impl<T> IndexedSlot<T> {
         Self { index: AtomicUsize::new(0), values: Mutex::new(vec![None]) }
     }
 
-    pub(crate) fn load(&self) -> Held<T> {
+    pub(crate) fn load(&self) -> Loaded<T> {
         let mut index = self.index.load(Ordering::Acquire);
         loop {
             if index == 0 {
-                return Held(None);
+                return Loaded(None);
             }
             let value = self.with_values(|values| values[index].clone());
             if let Some(value) = value {
-                return Held(Some(Arc::clone(&value)));
+                return Loaded(Some(Arc::clone(&value)));
             }
             // The value was swapped out since the load. Retry with the newest index, as arc-swap does if its validation
             // fails. Only a read-modify-write is certain to read the newest.
@@ -42,7 +42,7 @@ impl<T> IndexedSlot<T> {
 
     pub(crate) fn compare_and_swap(
         &self,
-        observed: &Held<T>,
+        observed: &Loaded<T>,
         new: Arc<T>,
     ) -> Result<Option<Arc<T>>, Arc<T>> {
         let (old, put) = self.with_values(|values| {
@@ -53,19 +53,19 @@ impl<T> IndexedSlot<T> {
             self.index.compare_exchange(old, put, Ordering::AcqRel, Ordering::Acquire).is_ok()
         });
         match swapped {
-            Some(old) => Ok(self.let_go(old)),
-            None => Err(self.let_go(put).expect("no other thread has the index")),
+            Some(old) => Ok(self.take_out(old)),
+            None => Err(self.take_out(put).expect("no other thread has the index")),
         }
     }
 
-    fn let_go(&self, index: usize) -> Option<Arc<T>> {
+    fn take_out(&self, index: usize) -> Option<Arc<T>> {
         let value = self.with_values(|values| values[index].take())?;
         // A thread that is loading the value at the same time also has the outer `Arc`.
         Some(Invisible::try_unwrap(value).unwrap_or_else(|value| Arc::clone(&value)))
     }
 
     /// The index of `observed`; `None` if it was swapped out.
-    fn index_of(values: &[Option<Invisible<Arc<T>>>], observed: &Held<T>) -> Option<usize> {
+    fn index_of(values: &[Option<Invisible<Arc<T>>>], observed: &Loaded<T>) -> Option<usize> {
         let Some(address) = observed.address() else { return Some(0) };
         values.iter().position(|value| {
             value.as_ref().is_some_and(|arc| std::ptr::from_ref(&***arc) == address)

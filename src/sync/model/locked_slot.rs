@@ -2,7 +2,7 @@
 
 use loom::sync::{Arc, Mutex};
 
-use super::Held;
+use super::Loaded;
 
 pub(crate) struct LockedSlot<T>(Mutex<Option<Arc<T>>>);
 
@@ -11,13 +11,13 @@ impl<T> LockedSlot<T> {
         Self(Mutex::new(None))
     }
 
-    pub(crate) fn load(&self) -> Held<T> {
-        Held(self.0.lock().expect("no model panics with a slot locked").clone())
+    pub(crate) fn load(&self) -> Loaded<T> {
+        Loaded(self.0.lock().expect("no model panics with a slot locked").clone())
     }
 
     pub(crate) fn compare_and_swap(
         &self,
-        observed: &Held<T>,
+        observed: &Loaded<T>,
         new: Arc<T>,
     ) -> Result<Option<Arc<T>>, Arc<T>> {
         let mut value = self.0.lock().expect("no model panics with a slot locked");

@@ -44,8 +44,8 @@ pub(crate) fn unique() -> u64 {
 }
 
 /// Creates a word of a cell that a model need not see, unless it calls [`show_all_words`].
-pub(crate) fn word_beside(value: i64) -> AtomicI64 {
-    AtomicI64::beside(value)
+pub(crate) fn unmodelled_word(value: i64) -> AtomicI64 {
+    AtomicI64::unmodelled(value)
 }
 
 /// Defines a static of one execution. It is leaked: loom drops its statics before the thread-locals of the last thread,
@@ -60,12 +60,12 @@ macro_rules! process_static {
 pub(crate) use process_static;
 
 /// Creates an array of empty [`RacyOnce`]s.
-macro_rules! lazy_array {
+macro_rules! racy_once_array {
     ($len:expr) => {
         std::array::from_fn::<_, { $len }, _>(|_| RacyOnce::new())
     };
 }
-pub(crate) use lazy_array;
+pub(crate) use racy_once_array;
 
 /// Defines a thread-local. Loom's macro has no form for a constant initial value.
 macro_rules! modelled_thread_local {
@@ -92,9 +92,9 @@ pub(crate) const SLAB_CHUNK_LEN: u32 = 1;
 pub(crate) const THREAD_CACHE_SETS: usize = 2;
 
 /// The value that a load of a slot has returned, kept alive.
-pub(crate) struct Held<T>(Option<Arc<T>>);
+pub(crate) struct Loaded<T>(Option<Arc<T>>);
 
-impl<T> Held<T> {
+impl<T> Loaded<T> {
     pub(crate) fn get(&self) -> Option<&T> {
         self.0.as_deref()
     }
@@ -110,7 +110,7 @@ impl<T> fmt::Debug for Slot<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Held<T> {
+impl<T: fmt::Debug> fmt::Debug for Loaded<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().fmt(f)
     }

@@ -16,7 +16,7 @@ use std::sync::atomic as invisible;
 use loom::sync::atomic::{self, AtomicBool, Ordering};
 
 std::thread_local! {
-    /// Whether [`AtomicI64::beside`] makes words that loom sees.
+    /// Whether [`AtomicI64::unmodelled`] makes words that loom sees.
     static SHOW_ALL: Cell<bool> = const { Cell::new(false) };
 
     /// Whether all of these atomics have a shadow. Loom runs all threads of a model on the thread of its test.
@@ -94,7 +94,7 @@ impl AtomicI64 {
     }
 
     /// Creates a word that is written and read together with a word that loom sees.
-    pub(crate) fn beside(value: i64) -> Self {
+    pub(crate) fn unmodelled(value: i64) -> Self {
         if SHOW_ALL.get() {
             Self::new(value)
         } else {

@@ -2,7 +2,7 @@
 
 use loom::sync::Arc;
 
-use super::Held;
+use super::Loaded;
 use super::indexed_slot::IndexedSlot;
 use super::locked_slot::LockedSlot;
 
@@ -19,7 +19,7 @@ impl<T> Slot<T> {
         }
     }
 
-    pub(crate) fn load(&self) -> Held<T> {
+    pub(crate) fn load(&self) -> Loaded<T> {
         match self {
             Self::Indexed(slot) => slot.load(),
             Self::Locked(slot) => slot.load(),
@@ -28,7 +28,7 @@ impl<T> Slot<T> {
 
     pub(crate) fn compare_and_swap(
         &self,
-        observed: &Held<T>,
+        observed: &Loaded<T>,
         new: Arc<T>,
     ) -> Result<Option<Arc<T>>, Arc<T>> {
         match self {

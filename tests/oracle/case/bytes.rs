@@ -83,7 +83,7 @@ fn operation(kind: u8, count: u8) -> Operation {
         3..=4 => Through::View,
         5 => Through::Clone,
         6 => Through::Hold,
-        _ => Through::Held,
+        _ => Through::Pinned,
     };
     Operation::Record { record, through, at: kind >= 128 }
 }

@@ -78,13 +78,13 @@ struct Subjects<'a> {
     window_oracle: Oracle,
     array: &'a LeapArray<MetricBucket>,
     array_oracle: Oracle,
-    /// The held buckets of the array, as of a thread that stalls while it records.
-    held: Vec<Held<'a>>,
+    /// The pinned buckets of the array, as of a thread that stalls while it records.
+    pinned: Vec<PinnedWrap<'a>>,
     now: u64,
 }
 
-/// A held bucket of the array: a pinned wrap, or the late bucket.
-struct Held<'a> {
+/// A pinned bucket of the array: a wrap, or the late bucket.
+struct PinnedWrap<'a> {
     bucket: CurrentBucket<'a, MetricBucket>,
     run: RunIndex,
     /// The time for which it was looked up.
@@ -100,16 +100,18 @@ impl<'a> Subjects<'a> {
     ) -> Self {
         let oracle = |rules| Oracle::new(case.geometry, case.origin, rules);
         let (window_oracle, array_oracle) = (oracle(Rules::Window), oracle(Rules::Array));
-        let (held, now) = (Vec::new(), case.origin);
-        Self { case, window, view, window_oracle, array, array_oracle, held, now }
+        let (pinned, now) = (Vec::new(), case.origin);
+        Self { case, window, view, window_oracle, array, array_oracle, pinned, now }
     }
 
     fn take(&mut self, turn: Turn) {
         self.now = self.case.geometry.after(self.now, turn.step);
         match turn.operation {
             Operation::Nothing => {}
-            Operation::Release => self.held.clear(),
-            Operation::Record { record, through: Through::Held, .. } => self.record_in_held(record),
+            Operation::Release => self.pinned.clear(),
+            Operation::Record { record, through: Through::Pinned, .. } => {
+                self.record_in_pinned(record);
+            }
             Operation::Record { record, through, at } => {
                 self.record_in_array(record, through);
                 self.record_in_window(record, through, at);
@@ -128,7 +130,7 @@ impl<'a> Subjects<'a> {
         let bucket = self.array.current_bucket(Timestamp::from_nanos(self.now));
         record.in_bucket(&bucket);
         if through == Through::Hold {
-            self.held.push(Held { bucket, run, at: self.now });
+            self.pinned.push(PinnedWrap { bucket, run, at: self.now });
         }
     }
 
@@ -152,8 +154,8 @@ impl<'a> Subjects<'a> {
         }
     }
 
-    fn record_in_held(&mut self, record: Record) {
-        for Held { bucket, run, at } in &self.held {
+    fn record_in_pinned(&mut self, record: Record) {
+        for PinnedWrap { bucket, run, at } in &self.pinned {
             record.in_bucket(bucket);
             record.in_oracle(self.array_oracle.recorded_mut(*run));
             record.in_window_at(self.window, Timestamp::from_nanos(*at));

@@ -11,7 +11,7 @@ pub(super) enum Operation {
         /// Whether to record by the method that takes the time, not by the method that reads the clock.
         at: bool,
     },
-    /// Releases the held buckets of the array.
+    /// Releases the pinned buckets of the array.
     Release,
 }
 
@@ -22,9 +22,9 @@ pub(super) enum Through {
     View,
     /// A clone of the window that is dropped at once.
     Clone,
-    /// The window. The array's bucket is held from then on.
+    /// The window. The array's bucket is pinned from then on.
     Hold,
-    /// Every held bucket of the array, whatever the time, and the window, at the time for which the bucket was looked
+    /// Every pinned bucket of the array, whatever the time, and the window, at the time for which the bucket was looked
     /// up.
-    Held,
+    Pinned,
 }
