@@ -1,4 +1,4 @@
-//! The wraps that have left their slots or are about to, and those that are free.
+//! The wraps that have left their slots or are about to, and the indices of free ones.
 
 use super::bucket::Bucket;
 use super::guard::BucketGuard;

@@ -10,6 +10,12 @@
 //!
 //! A count is in a bound cell or in the history, and moves from one to the other when the history's head changes: see
 //! [`history::History`].
+//!
+//! # Orderings
+//!
+//! `newest` is relaxed. A thread raises it before it binds a cell to a new bucket. A reader that must find a count is ordered
+//! after it, and so finds its bucket. A reader that misses a cell has acquired the mask from the thread that found the
+//! cell idle, and so finds the bucket that has made it idle. Cells, masks, slab and history have their own sections.
 
 mod cells;
 mod gauge;

@@ -15,7 +15,7 @@ pub(crate) struct Delisted<C> {
     inbound: MetricTotals,
     outbound: MetricTotals,
     /// The removed resources that may still have handles, by which threads may still record in them.
-    held: Vec<Arc<Listed<C>>>,
+    with_holders: Vec<Arc<Listed<C>>>,
 }
 
 impl<C> Delisted<C> {
@@ -23,17 +23,17 @@ impl<C> Delisted<C> {
         Self {
             inbound: MetricTotals::default(),
             outbound: MetricTotals::default(),
-            held: Vec::new(),
+            with_holders: Vec::new(),
         }
     }
 
     /// Adds a resource that was removed and may still have handles.
     pub(crate) fn keep(&mut self, listed: Arc<Listed<C>>) {
-        self.held.push(listed);
+        self.with_holders.push(listed);
     }
 
-    pub(crate) fn held(&self) -> impl Iterator<Item = &Arc<Listed<C>>> {
-        self.held.iter()
+    pub(crate) fn with_holders(&self) -> impl Iterator<Item = &Arc<Listed<C>>> {
+        self.with_holders.iter()
     }
 
     /// Returns the totals of the reclaimed resources, which no longer have handles.
@@ -57,12 +57,12 @@ impl<C: Clock + Clone> Delisted<C> {
 
     /// Reclaims the removed resources that no longer have handles.
     pub(crate) fn reclaim_released(&mut self) {
-        let held = std::mem::take(&mut self.held);
-        for listed in held {
+        let delisted = std::mem::take(&mut self.with_holders);
+        for listed in delisted {
             if listed.holders().is_released() {
                 self.reclaim(&listed);
             } else {
-                self.held.push(listed);
+                self.with_holders.push(listed);
             }
         }
     }

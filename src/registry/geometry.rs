@@ -9,6 +9,11 @@ use crate::sync::{Arc, AtomicU64, Ordering, Slot};
 /// the end. A thread that makes a node lists it and then reads the count. Both access `turns` by read-modify-writes, so
 /// one is ordered before the other. If the change comes first, the thread that made the node reads that count;
 /// otherwise, the thread that makes the change finds the node.
+///
+/// # Orderings
+///
+/// The read-modify-writes of `turns` acquire and release, and `config` is released when it is stored and acquired when it
+/// is loaded. So a thread that reads the count of a change finds the geometry of that change.
 #[derive(Debug)]
 pub(crate) struct Geometry {
     config: Slot<NodeConfig>,

@@ -37,11 +37,11 @@ impl<C: Clock + Clone> Registry<C> {
         let mut delisted = self.delisted();
         delisted.reclaim_released();
         let mut sum = delisted.reclaimed(traffic).clone();
-        for listed in delisted.held().filter(|listed| listed.traffic_type() == traffic) {
+        for listed in delisted.with_holders().filter(|listed| listed.traffic_type() == traffic) {
             sum += &listed.lifetime();
         }
         self.names.for_each(|listed| {
-            // A resource that is gone is among the reclaimed or the held resources.
+            // A resource that is gone is among the reclaimed resources or those with holders.
             if listed.traffic_type() == traffic && !listed.holders().is_gone() {
                 sum += &listed.lifetime();
             }

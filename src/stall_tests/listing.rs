@@ -76,7 +76,7 @@ fn removed_resource_is_reclaimed_after_a_look_up_has_found_it_gone() {
     stopped.lead_to(Point::Gone);
     assert!(registry.get("orders").is_none(), "the name is in the map, and the resource is gone");
     stopped.finish();
-    let kept = || registry.delisted().held().count();
+    let kept = || registry.delisted().with_holders().count();
     assert_eq!(kept(), 1);
     drop(held);
     assert_eq!(registry.lifetime().sum(Pass), 1);

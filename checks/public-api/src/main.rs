@@ -9,7 +9,7 @@ fn main() -> ExitCode {
         eprintln!("usage: leaparray-public-api FILE.json");
         return ExitCode::from(2);
     };
-    // Without the implementations that every type has, and without those that derive from the fields.
+    // Without blanket implementations, and without the auto traits.
     let builder =
         Builder::from_rustdoc_json(json).omit_blanket_impls(true).omit_auto_trait_impls(true);
     match builder.build() {

@@ -11,10 +11,13 @@ use crate::time::WindowConfig;
 ///
 /// The word `counted` is `{ bucket, cools: 1, tokens }`: the bucket at whose start the tokens were counted, and the
 /// tokens as a share of the full bucket, in as many parts as there is room for.
-//
-// A thread that takes permits of an open bucket uses the tokens that were counted before the bucket was opened. If it
-// finds later ones, it has acquired them from a thread that has found the bucket closed. In that case it finds the word
-// of the window changed when it reads that word again, as it does before it refuses a request.
+///
+/// # Orderings
+///
+/// A thread that takes permits of an open bucket uses the tokens that were counted before the bucket was opened. Storing
+/// `counted` and `known` releases, and loading them acquires. If a thread finds later tokens, it has acquired them from a
+/// thread that has found the bucket closed. It then finds the word of the window changed when it reads that word again,
+/// as it does before it refuses a request.
 #[derive(Debug)]
 pub(super) struct Tokens {
     /// The layout of `counted`, whose flag says that the service is cooling, and of `known`.
