@@ -1,36 +1,39 @@
-//! Takes the samples: every case once in each round, at a moment at which the machine is quiet. The median
-//! of the rounds is each one's cost.
+//! Takes the samples. Each round measures every case once, while the machine is quiet. The cost of a case is
+//! the median of the rounds.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::quiet::Quiet;
-use crate::results::{Cost, Key, Results};
-use crate::timed::{Taken, beside, on_threads, warm_up};
+use crate::results::{Cost, Results};
+use crate::scenarios::crowd::Crowd;
+use crate::timed::{on_threads, warm_up};
 
-/// How long to measure.
+/// The number of rounds, and the length of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// How often every case is measured.
+    /// The number of samples of each case.
     pub(crate) rounds: usize,
-    /// For how long, each time.
     pub(crate) sample: Duration,
 }
 
-/// Runs so many operations on each thread, numbered from the first; `None` if a thread panicked.
-type Run = Box<dyn Fn(u64, u64) -> Option<Taken>>;
+/// Takes a sample. The arguments are the count of operations on each thread and the number of the first one.
+/// Returns nanoseconds for one operation, or `None` if a thread panicked.
+type Run = Box<dyn Fn(u64, u64) -> Option<f64>>;
 
 struct Case {
-    key: Key,
+    key: (String, Crowd),
+    /// The number of threads that run the operation.
+    threads: usize,
     run: Run,
     iters: u64,
-    next: AtomicU64,
-    /// The cost in each round.
+    /// The number of the next operation.
+    next: u64,
+    /// The cost in each round in which the sample counted.
     samples: Vec<f64>,
     lost: usize,
 }
 
-/// All the cases of a run.
+/// The cases of a run.
 pub(crate) struct Suite {
     cores: usize,
     cases: Vec<Case>,
@@ -41,93 +44,93 @@ impl Suite {
         Self { cores, cases: Vec::new() }
     }
 
-    /// Measures `op` on so many threads at once. It gets a number that is never the same twice on
-    /// one thread.
+    /// Adds a case that runs `op` on `threads` threads at once. No thread of the case passes the same number
+    /// to `op` twice.
     pub(crate) fn add<R>(
         &mut self,
         name: &str,
         threads: usize,
         op: impl Fn(u64) -> R + Sync + 'static,
     ) {
-        let run = move |iters, first| on_threads(threads, iters, first, &op);
-        self.push(Key::new(name, threads), Box::new(run));
+        // With more threads than cores, the wait for a core is not part of the operation's cost.
+        let waits_for_core = threads > self.cores;
+        self.add_run(name, Crowd::of(threads), threads, move |iters, first| {
+            let elapsed = on_threads(threads, iters, first, &op)?;
+            Some(if waits_for_core { elapsed.core } else { elapsed.wall })
+        });
     }
 
-    /// Measures `op` on one thread, beside another that does `other` all the time.
-    pub(crate) fn add_beside<R, S>(
+    /// Adds a case that runs `op` on one thread. The threads of the crowd have used the same window.
+    pub(crate) fn add_with_crowd<R>(
         &mut self,
         name: &str,
+        crowd: Crowd,
         op: impl Fn(u64) -> R + Sync + 'static,
-        other: impl Fn() -> S + Sync + 'static,
     ) {
-        let run = move |iters, first| beside(&other, || on_threads(1, iters, first, &op));
-        self.push(Key::new(name, 1), Box::new(run));
+        self.add_run(name, crowd, 1, move |iters, first| {
+            on_threads(1, iters, first, &op).map(|elapsed| elapsed.wall)
+        });
     }
 
-    fn push(&mut self, key: Key, run: Run) {
-        let (iters, next) = (0, AtomicU64::new(0));
-        self.cases.push(Case { key, run, iters, next, samples: Vec::new(), lost: 0 });
+    /// Adds a case that `run` samples on `threads` threads.
+    pub(crate) fn add_run(
+        &mut self,
+        name: &str,
+        crowd: Crowd,
+        threads: usize,
+        run: impl Fn(u64, u64) -> Option<f64> + 'static,
+    ) {
+        let (key, run) = ((name.to_owned(), crowd), Box::new(run));
+        let (samples, lost) = (Vec::new(), 0);
+        self.cases.push(Case { key, threads, run, iters: 1_000, next: 0, samples, lost });
     }
 
-    /// Leaves out the cases that do not have `text` in their name.
-    pub(crate) fn keep(&mut self, text: &str) {
-        self.cases.retain(|case| case.key.name.contains(text));
-    }
-
-    /// Measures every case in every round, forwards and backwards in turn. `between` comes after
-    /// each round.
+    /// Measures every case in every round, and in reverse order in every other round. Calls `between` after each
+    /// round.
     pub(crate) fn measure(
         mut self,
         plan: Plan,
         quiet: &mut Quiet,
-        mut between: impl FnMut(usize, &mut Quiet),
+        between: impl Fn(usize),
     ) -> Results {
         for case in &mut self.cases {
             case.calibrate(plan.sample, self.cores);
         }
         for round in 0..plan.rounds {
-            let cases = self.cases.iter_mut();
-            if round % 2 == 0 {
-                cases.for_each(|case| case.sample(self.cores, quiet));
-            } else {
-                cases.rev().for_each(|case| case.sample(self.cores, quiet));
-            }
-            between(round, quiet);
+            self.cases.iter_mut().for_each(|case| case.sample(quiet));
+            self.cases.reverse();
+            between(round);
         }
-        self.cases.into_iter().map(|case| (case.key, Cost::of(&case.samples, case.lost))).collect()
+        let cases = self.cases.into_iter();
+        Results(cases.map(|case| (case.key, Cost::of(case.samples, case.lost))).collect())
     }
 }
 
 impl Case {
-    /// Finds how many operations make a sample, which warms everything up as well.
+    /// Finds the number of operations in a sample. The runs also warm up the case.
     fn calibrate(&mut self, sample: Duration, cores: usize) {
-        let crowd = self.key.threads.max(cores) as f64 / cores as f64;
-        let target = sample.as_secs_f64() * 1e9 / crowd;
-        self.iters = 1_000;
+        let threads_per_core = self.threads.max(cores) as f64 / cores as f64;
+        let target = sample.as_secs_f64() * 1e9 / threads_per_core;
         let mut cheapest = f64::MAX;
         for _ in 0..8 {
-            // A disturbed sample is dearer, never cheaper.
-            cheapest = self.once(cores).map_or(cheapest, |nanos| nanos.min(cheapest));
-            let iters = target / cheapest;
-            self.iters = (iters as u64).clamp(100, 16 * self.iters);
+            // A disturbance makes a sample longer, never shorter.
+            cheapest = self.run_once().map_or(cheapest, |nanos| nanos.min(cheapest));
+            self.iters = ((target / cheapest) as u64).clamp(100, 16 * self.iters);
         }
     }
 
-    fn sample(&mut self, cores: usize, quiet: &mut Quiet) {
-        match quiet.sample(|| self.once(cores)) {
+    fn sample(&mut self, quiet: &mut Quiet) {
+        match quiet.sample(|| self.run_once()) {
             Some(Some(nanos)) => self.samples.push(nanos),
             Some(None) => self.lost += 1,
-            // No moment was quiet, which `quiet` counts.
+            // The machine was not quiet. `quiet` has counted the missing sample.
             None => {}
         }
     }
 
-    /// Nanoseconds for one operation.
-    fn once(&self, cores: usize) -> Option<f64> {
-        let first = self.next.fetch_add(self.iters + warm_up(self.iters), Ordering::Relaxed);
-        let taken = (self.run)(self.iters, first)?;
-        // Where threads have to wait for a core, their waiting is no cost of the operation.
-        let time = if self.key.threads > cores { taken.core } else { taken.wall };
-        Some(time.as_secs_f64() * 1e9 / self.iters as f64)
+    fn run_once(&mut self) -> Option<f64> {
+        let first = self.next;
+        self.next += self.iters + warm_up(self.iters);
+        (self.run)(self.iters, first)
     }
 }

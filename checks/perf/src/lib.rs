@@ -1,12 +1,15 @@
-//! Measures leaparray beside what it is made of and beside its peers. Writes the results of this
-//! machine's processor to `docs/performance`, and lists those of all processors in
+//! Measures leaparray beside its building blocks and beside its peers. Writes the results for this
+//! machine's processor to `docs/performance`, and lists the results for all processors in
 //! `docs/PERFORMANCE.md`.
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml
 //! ```
 //!
-//! A program of its own counts what is lost where buckets roll over, here and by peers:
+//! `--quick` runs a smoke test that writes nothing. `--out DIR` writes to another folder, even if the machine was
+//! disturbed.
+//!
+//! A separate program counts the adds that this crate and its peers lose at rollovers:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
@@ -17,7 +20,7 @@
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
     clippy::cast_sign_loss,
-    reason = "numbers to be shown, far below 2⁵³"
+    reason = "numbers for display, far below 2⁵³"
 )]
 
 mod bytes;
@@ -25,9 +28,7 @@ mod goals;
 mod harness;
 mod losses;
 mod machine;
-mod options;
 mod peers;
-mod plot;
 mod quiet;
 mod report;
 mod results;
@@ -40,79 +41,73 @@ pub use losses::run as run_losses;
 
 use std::env;
 use std::error::Error;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use leaparray::MonotonicClock;
 
-use harness::Suite;
+use harness::{Plan, Suite};
 use machine::Processor;
-use options::Options;
 use quiet::Quiet;
 use report::Measured;
-use scenarios::first::First;
-use scenarios::rotate::{self, Stage};
-use scenarios::tail::Tail;
+use scenarios::{decide, first, read, record, rollover};
 
-/// For how long the program may wait until the machine is quiet, for each round.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The rounds take three minutes on two quiet cores, and a quarter of an hour on a machine that is often disturbed.
+const FULL: Plan = Plan { rounds: 41, sample: Duration::from_millis(5) };
+const QUICK: Plan = Plan { rounds: 3, sample: Duration::from_millis(1) };
 
-/// Measures, and writes what came of it.
+/// The time that the program may wait for the machine to be quiet, for each round.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+
+/// Runs the measurements, and prints and writes the report.
 ///
 /// # Errors
 ///
-/// An argument that is not understood, or a folder that cannot be written to.
+/// Returns an error if an argument is invalid, if the machine was disturbed, or if the report cannot be
+/// written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let args: Vec<_> = env::args().skip(1).collect();
-    if let [how, stage, rounds, micros] = &args[..]
-        && how == "--rotate"
-    {
-        let stage = Stage::parse(stage).ok_or("no such stage")?;
-        rotate::print(stage, rounds.parse()?, Duration::from_micros(micros.parse()?));
-        return Ok(());
-    }
-    let Some(options) = Options::from_args()? else {
-        println!("{}", options::HELP);
-        return Ok(());
+    let (plan, folder) = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => (FULL, Some(DOCS)),
+        ["--quick"] => (QUICK, None),
+        ["--out", folder] => (FULL, Some(folder)),
+        ["--quick", "--out", folder] => (QUICK, Some(folder)),
+        _ => return Err("usage: leaparray-perf [--quick] [--out DIR]".into()),
     };
-    let measured = measure(&options);
-    report::print(&measured);
-    match &options.out {
-        Some(folder) if options.writes_disturbed || measured.is_quiet() => {
-            report::write(&measured, folder)?;
-            plot::write(&measured, folder)?;
-            println!("written to {}", folder.display());
-            Ok(())
-        }
-        Some(_) => Err("the machine was disturbed: nothing is written; try again".into()),
-        None => Ok(()),
+    let measured = measure(plan);
+    println!("{}", report::document(&measured));
+    let Some(folder) = folder else { return Ok(()) };
+    if folder == DOCS && !measured.samples.is_complete() {
+        return Err("the machine was disturbed: nothing was written; try again".into());
     }
+    report::write(&measured, Path::new(folder))?;
+    println!("written to {folder}");
+    Ok(())
 }
 
-fn measure(options: &Options) -> Measured {
-    let (began, cores, plan) = (Instant::now(), machine::cores(), options.plan);
+fn measure(plan: Plan) -> Measured {
+    let (start, cores) = (Instant::now(), machine::cores());
     eprintln!("counting bytes");
     let bytes = bytes::measure();
     let clock = MonotonicClock::new();
-    let mut suite = Suite::new(cores);
-    scenarios::record::add(&mut suite, &clock, cores);
-    scenarios::read::add(&mut suite, &clock);
-    scenarios::decide::add(&mut suite, &clock);
-    let upkeep = peers::add(&mut suite, &clock, cores);
-    let (mut tail, mut first) = (Tail::new(&clock), First::new());
-    suite.keep(&options.only);
     eprintln!("measuring, {} rounds", plan.rounds);
-    let mut quiet = Quiet::new(cores, PATIENCE * plan.rounds as u32);
-    let mut results = suite.measure(plan, &mut quiet, |round, quiet| {
-        tail.sample(plan.sample);
-        first.sample(plan.sample, quiet);
+    let mut quiet = Quiet::new(cores, MAX_WAIT * plan.rounds as u32);
+    let mut results = rollover::measure(plan, &clock, &mut quiet);
+    let mut suite = Suite::new(cores);
+    record::add(&mut suite, &clock);
+    read::add(&mut suite, &clock);
+    first::add(&mut suite, &clock);
+    decide::add(&mut suite, &clock);
+    let upkeep = peers::add(&mut suite, &clock);
+    let of_suite = suite.measure(plan, &mut quiet, |round| {
         upkeep.run();
         if (round + 1) % 20 == 0 {
-            eprintln!("round {}, {:.0?}", round + 1, began.elapsed());
+            eprintln!("round {}, {:.0?}", round + 1, start.elapsed());
         }
     });
-    eprintln!("rotating, in processes of their own");
-    results.extend(rotate::measure(plan, &mut quiet.ledger));
-    let (processor, took) = (Processor::current(), began.elapsed());
-    let samples = quiet.ledger;
-    Measured { plan, processor, cores, results, tail, first, bytes, took, samples }
+    results.0.extend(of_suite.0);
+    let (processor, samples) = (Processor::current(), quiet.samples);
+    Measured { plan, processor, cores, results, bytes, elapsed: start.elapsed(), samples }
 }

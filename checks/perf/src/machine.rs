@@ -1,44 +1,43 @@
-//! What it was measured on, and with.
+//! The machine, the compiler, and the versions of the crates.
 
 use std::fmt;
 use std::fs;
 use std::process::Command;
 use std::thread;
 
-/// The compiler that built this program.
-pub(crate) const RUSTC: &str = env!("RUSTC_VERSION");
 const LOCK_FILE: &str = include_str!("../Cargo.lock");
 
-/// How many threads can run at once.
+/// Returns the number of threads that can run at once.
 pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A processor, as Linux names it: what tells one set of results from another.
+/// A processor, as Linux names it. Each model has its own set of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Processor {
-    pub(crate) vendor: String,
-    pub(crate) family: String,
-    pub(crate) model: String,
-    pub(crate) name: String,
+    vendor: String,
+    family: String,
+    model: String,
+    name: String,
     is_virtual: bool,
 }
 
-/// The processors that the goals were set on: their vendors, families and names.
+/// The processors for which the goals were set: vendor, family and name.
 pub(crate) const GOALS_SET_ON: [(&str, &str, &str); 2] =
     [("AuthenticAMD", "26", ZEN_5), ("AuthenticAMD", "25", ZEN_4)];
 const ZEN_5: &str = "Zen 5";
 const ZEN_4: &str = "Zen 4";
 
 impl Processor {
-    /// The one of this machine.
+    /// Returns the processor of this machine.
     pub(crate) fn current() -> Self {
         Self::parse(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
     }
 
     fn parse(info: &str) -> Self {
         let field = |name| {
-            let value = info.lines().find_map(|line| value(line, name));
+            let mut fields = info.lines().filter_map(|line| line.split_once(':'));
+            let value = fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim());
             value.unwrap_or("unknown").to_owned()
         };
         Self {
@@ -50,7 +49,7 @@ impl Processor {
         }
     }
 
-    /// The name of its set of results.
+    /// Returns the name of the processor's set of results.
     pub(crate) fn id(&self) -> String {
         let vendor = self.vendor.trim_start_matches("Genuine").trim_start_matches("Authentic");
         format!("{}-family-{}-model-{}", vendor.to_lowercase(), self.family, self.model)
@@ -60,15 +59,12 @@ impl Processor {
         self.known_as() == Some(ZEN_5)
     }
 
-    /// Its name, if the goals were set on it.
+    /// Returns the processor's name if the goals were set for it.
     pub(crate) fn known_as(&self) -> Option<&'static str> {
-        let known = GOALS_SET_ON.into_iter();
-        known
-            .filter(|(vendor, family, _)| {
-                (self.vendor.as_str(), self.family.as_str()) == (*vendor, *family)
-            })
-            .map(|(_, _, name)| name)
-            .next()
+        let known = GOALS_SET_ON.into_iter().find(|&(vendor, family, _)| {
+            (self.vendor.as_str(), self.family.as_str()) == (vendor, family)
+        });
+        known.map(|(_, _, name)| name)
     }
 }
 
@@ -80,43 +76,39 @@ impl fmt::Display for Processor {
     }
 }
 
-fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    let (key, value) = line.split_once(':')?;
-    (key.trim() == name).then_some(value.trim())
-}
-
-/// The distribution, and the version of its kernel without what its builder appended.
+/// Returns the name and the version of the kernel, and the architecture.
 pub(crate) fn system() -> String {
-    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let kernel = kernel.trim().split('-').next().unwrap_or_default();
-    format!(
-        "{}, kernel {kernel}, {}",
-        name.unwrap_or(std::env::consts::OS).trim_matches('"'),
-        std::env::consts::ARCH
-    )
+    output_of("uname", &["-srm"])
 }
 
-/// The commit that the working tree stands on, and its date.
+/// Returns the version of the compiler in the folder of this crate.
+pub(crate) fn rustc() -> String {
+    output_of("rustc", &["--version"])
+}
+
+/// Returns the commit of the working tree and its date, and whether `src` has changed since.
 pub(crate) fn commit() -> String {
-    let git = |args: &[&str]| {
-        let output =
-            Command::new("git").args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output();
-        let output = output.ok().filter(|output| output.status.success())?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let commit = git(&["log", "-1", "--format=%h of %cs"]).unwrap_or_else(|| "unknown".into());
-    match git(&["status", "--porcelain", "--untracked-files=no", "--", "../../src"]) {
-        Some(changes) if changes.is_empty() => commit,
-        _ => format!("{commit}, with changes"),
+    let commit = output_of("git", &["log", "-1", "--format=%h of %cs"]);
+    let status = ["status", "--porcelain", "--untracked-files=no", "--", "../../src"];
+    if output_of("git", &status).is_empty() { commit } else { format!("{commit}, with changes") }
+}
+
+/// Returns the output of a program in the folder of this crate, or `unknown` if it fails.
+fn output_of(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output();
+    match output {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        _ => "unknown".to_owned(),
     }
 }
 
-/// The version of a crate in this program.
+/// Returns the version of a crate that this program uses.
 pub(crate) fn version(krate: &str) -> &'static str {
     let entry = format!("name = \"{krate}\"\nversion = \"");
-    // Of several versions, which are in order, the last: peers may have an older one.
+    // The lock file has the versions of a crate in ascending order. This program uses the last one; a peer may
+    // use an older one.
     let rest = LOCK_FILE.rsplit_once(&entry).map(|(_, rest)| rest);
     rest.and_then(|rest| rest.split('"').next()).unwrap_or("unknown")
 }
@@ -139,7 +131,7 @@ mod tests {
     #[test]
     fn finds_the_versions() {
         assert_eq!(version("sentinel-core"), "0.1.3");
-        assert!(version("quanta").starts_with("0.13"), "not that of a peer");
+        assert!(version("quanta").starts_with("0.13"), "a peer's version, not this program's");
         assert_eq!(version("no-such-crate"), "unknown");
     }
 }

@@ -1,4 +1,4 @@
-//! Measures, and writes the results to `docs`.
+//! Runs the measurements and writes the results to `docs`.
 
 use std::error::Error;
 

@@ -1,182 +1,165 @@
-//! Waits for moments at which the machine is quiet.
+//! Waits until the machine is quiet.
 
-use std::ops::AddAssign;
 use std::thread;
 use std::time::Duration;
 
 use crate::timed::on_threads;
 
-/// How many operations a look takes: a tenth of a millisecond.
+/// The number of operations in a probe, which takes a tenth of a millisecond.
 const OPERATIONS: u64 = 100_000;
 
-/// How many looks come before the first sample, and how long to wait between any two.
-const FIRST_LOOKS: usize = 200;
+/// The number of probes before the first sample, and the pause before each probe that does not follow a sample.
+const FIRST_PROBES: usize = 200;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// How many times as long as in the best tenth of the looks the arithmetic may take.
+/// The longest time of a quiet probe, as a multiple of the 10th percentile of the first probes.
 pub(crate) const LIMIT: f64 = 1.05;
 
-/// How many attempts there are at a sample.
+/// The number of attempts at a sample.
 const TRIES: usize = 8;
 
-/// Looks at the machine before and after each sample. A look times plain arithmetic on two threads at once.
+/// Checks the machine before and after each sample. A *probe* times plain arithmetic on two threads at once, or
+/// on one if there is only one core.
 ///
-/// The arithmetic takes longer while a thread waits for a core, and while its core is shared with another
-/// that is busy. It is compared with itself, so that no processor is expected to be fast.
+/// The arithmetic takes longer while a thread waits for a core, and while its core is shared with another busy
+/// thread. Each probe is compared with earlier probes, so the check does not depend on the processor's speed.
 pub(crate) struct Quiet {
-    /// Nanoseconds for one operation.
-    look: Box<dyn FnMut() -> f64>,
-    /// The time of the best tenth of the first looks.
+    /// Returns nanoseconds for one operation.
+    probe: Box<dyn FnMut() -> f64>,
+    /// The 10th percentile of the first probes.
     best: f64,
-    /// How many looks it may still wait for, in the whole run, and how long before each.
-    patience: usize,
-    pause: Duration,
-    /// Whether the machine was quiet at the last look.
+    /// The number of probes that the run may still wait for.
+    remaining_probes: usize,
+    /// Whether the last probe was quiet.
     undisturbed: bool,
-    pub(crate) ledger: Ledger,
+    pub(crate) samples: SampleCounts,
 }
 
-/// What became of the samples.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ledger {
+/// The number of samples, by outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SampleCounts {
     /// Samples that were taken while the machine was quiet.
     pub(crate) quiet: usize,
-    /// Attempts that were discarded because the look after them was disturbed.
+    /// Attempts that were discarded because the probe after them was disturbed.
     pub(crate) discarded: usize,
-    /// Samples that are missing: every attempt was discarded, or there was no patience left.
+    /// Missing samples: every attempt was discarded, or no probe remained.
     pub(crate) missing: usize,
 }
 
 impl Quiet {
-    /// Sleeps for no more than `patience` between disturbed looks, in the whole run.
-    pub(crate) fn new(cores: usize, patience: Duration) -> Self {
+    /// Creates the check, and takes the first probes. `max_wait` bounds the time that the run sleeps before probes
+    /// while the machine is disturbed.
+    pub(crate) fn new(cores: usize, max_wait: Duration) -> Self {
         let threads = cores.min(2);
-        let patience = patience.as_nanos() / PAUSE.as_nanos();
-        Self::with_looks(Box::new(move || arithmetic(threads)), patience as usize, PAUSE)
+        let probes = max_wait.as_nanos() / PAUSE.as_nanos();
+        Self::with_probe(Box::new(move || arithmetic(threads)), probes as usize)
     }
 
-    fn with_looks(mut look: Box<dyn FnMut() -> f64>, patience: usize, pause: Duration) -> Self {
-        let mut looks: Vec<_> = (0..FIRST_LOOKS)
-            .map(|_| {
-                thread::sleep(pause);
-                look()
-            })
-            .collect();
-        looks.sort_by(f64::total_cmp);
-        let best = looks[FIRST_LOOKS / 10];
-        Self { look, best, patience, pause, undisturbed: false, ledger: Ledger::default() }
+    fn with_probe(mut probe: Box<dyn FnMut() -> f64>, remaining_probes: usize) -> Self {
+        let mut probes = [(); FIRST_PROBES].map(|()| {
+            thread::sleep(PAUSE);
+            probe()
+        });
+        probes.sort_by(f64::total_cmp);
+        let (best, samples) = (probes[FIRST_PROBES / 10], SampleCounts::default());
+        Self { probe, best, remaining_probes, undisturbed: false, samples }
     }
 
-    /// A sample that lies between two quiet looks; `None` after as many attempts as are allowed, or without
-    /// patience.
+    /// Takes a sample between two quiet probes. Returns `None` if all attempts are discarded, or if no probe
+    /// remains.
     pub(crate) fn sample<R>(&mut self, mut take: impl FnMut() -> R) -> Option<R> {
         for _ in 0..TRIES {
             if !self.wait() {
                 break;
             }
-            let taken = take();
-            self.look();
+            let sample = take();
+            self.probe();
             if self.undisturbed {
-                self.ledger.quiet += 1;
-                return Some(taken);
+                self.samples.quiet += 1;
+                return Some(sample);
             }
-            self.ledger.discarded += 1;
+            self.samples.discarded += 1;
         }
-        self.ledger.missing += 1;
+        self.samples.missing += 1;
         None
     }
 
-    /// Waits until the machine is quiet; `false` if there is no patience left for that.
+    /// Waits until the machine is quiet. Returns `false` if no probe remains.
     fn wait(&mut self) -> bool {
         while !self.undisturbed {
-            let Some(left) = self.patience.checked_sub(1) else { return false };
-            self.patience = left;
-            thread::sleep(self.pause);
-            self.look();
+            let Some(remaining) = self.remaining_probes.checked_sub(1) else { return false };
+            self.remaining_probes = remaining;
+            thread::sleep(PAUSE);
+            self.probe();
         }
         true
     }
 
-    fn look(&mut self) {
-        self.undisturbed = (self.look)() < self.best * LIMIT;
+    fn probe(&mut self) {
+        self.undisturbed = (self.probe)() < self.best * LIMIT;
     }
 }
 
-impl AddAssign for Ledger {
-    fn add_assign(&mut self, other: Self) {
-        self.quiet += other.quiet;
-        self.discarded += other.discarded;
-        self.missing += other.missing;
-    }
-}
-
-impl Ledger {
-    /// Whether nearly all samples were taken.
+impl SampleCounts {
+    /// Returns whether at most one sample is missing for each twenty that were taken.
     pub(crate) fn is_complete(self) -> bool {
         self.missing * 20 <= self.quiet
     }
 }
 
-/// Nanoseconds for one operation: four multiplications that do not wait for each other, nor for those
-/// before.
+/// Returns nanoseconds for one operation: four multiplications that depend neither on each other nor on earlier
+/// operations.
 fn arithmetic(threads: usize) -> f64 {
-    // The factor is that of a Fibonacci hash.
+    // The factor of Fibonacci hashing: 2⁶⁴ / φ.
     let operation = |number: u64| {
         [1, 2, 3, 4].map(|n: u64| (number ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(31))
     };
-    let taken = on_threads(threads, OPERATIONS, 0, &operation);
-    taken.map_or(f64::INFINITY, |taken| taken.wall.as_secs_f64() * 1e9 / OPERATIONS as f64)
+    on_threads(threads, OPERATIONS, 0, &operation).map_or(f64::INFINITY, |elapsed| elapsed.wall)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A machine on which the arithmetic takes 1 ns before the first sample, and then these times.
-    fn machine(then: &'static [f64], patience: usize) -> Quiet {
-        let mut looks = [1.0; FIRST_LOOKS].into_iter().chain(then.iter().copied());
-        let look = move || looks.next().expect("a time for each look");
-        Quiet::with_looks(Box::new(look), patience, Duration::ZERO)
-    }
-
-    /// Takes a sample: its number, and the state of the machine after it.
-    fn sample(mut quiet: Quiet) -> (Option<usize>, [usize; 3]) {
-        let mut taken = 0;
+    /// Takes a sample. The first probes take 1 ns each, and the further probes take the times `then`. Returns the
+    /// number of the attempt that counted, and the counts.
+    fn sample(then: &'static [f64], remaining_probes: usize) -> (Option<usize>, [usize; 3]) {
+        let mut times = [1.0; FIRST_PROBES].into_iter().chain(then.iter().copied());
+        let probe = move || times.next().expect("a time for each probe");
+        let mut quiet = Quiet::with_probe(Box::new(probe), remaining_probes);
+        let mut attempts = 0;
         let sample = quiet.sample(|| {
-            taken += 1;
-            taken
+            attempts += 1;
+            attempts
         });
-        let Ledger { quiet, discarded, missing } = quiet.ledger;
+        let SampleCounts { quiet, discarded, missing } = quiet.samples;
         (sample, [quiet, discarded, missing])
     }
 
     #[test]
-    fn sample_between_two_quiet_looks_counts() {
-        assert_eq!(sample(machine(&[1.04, 1.04], 1)), (Some(1), [1, 0, 0]));
+    fn sample_between_two_quiet_probes_counts() {
+        assert_eq!(sample(&[1.04, 1.04], 1), (Some(1), [1, 0, 0]));
     }
 
     #[test]
-    fn sample_before_a_disturbed_look_is_taken_again() {
-        let looks = &[1.0, 1.06, 1.06, 1.0, 1.0];
-        assert_eq!(sample(machine(looks, 3)), (Some(2), [1, 1, 0]));
+    fn sample_before_a_disturbed_probe_is_taken_again() {
+        assert_eq!(sample(&[1.0, 1.06, 1.06, 1.0, 1.0], 3), (Some(2), [1, 1, 0]));
     }
 
     #[test]
-    fn sample_is_missing_without_patience() {
-        assert_eq!(sample(machine(&[1.06, 1.06], 2)), (None, [0, 0, 1]));
+    fn sample_is_missing_if_no_probe_remains() {
+        assert_eq!(sample(&[1.06, 1.06], 2), (None, [0, 0, 1]));
     }
 
     #[test]
     fn sample_is_missing_after_the_last_try() {
-        assert_eq!(
-            sample(machine(const { [[1.0, 1.06]; TRIES] }.as_flattened(), 100)),
-            (None, [0, 8, 1])
-        );
+        let times = const { [[1.0, 1.06]; TRIES] }.as_flattened();
+        assert_eq!(sample(times, 100), (None, [0, 8, 1]));
     }
 
     #[test]
-    fn ledger_is_complete_up_to_one_sample_missing_in_twenty() {
-        let ledger = |missing| Ledger { quiet: 100, discarded: 0, missing };
-        assert!(ledger(5).is_complete() && !ledger(6).is_complete());
+    fn one_sample_in_twenty_may_be_missing() {
+        let counts = |missing| SampleCounts { quiet: 100, discarded: 0, missing };
+        assert!(counts(5).is_complete() && !counts(6).is_complete());
     }
 }

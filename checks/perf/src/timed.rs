@@ -1,6 +1,7 @@
-//! Runs an operation on threads, and times it.
+//! Runs an operation on several threads and times it.
 
 use std::hint::black_box;
+use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,84 +10,79 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What the threads of one sample took for so many operations, in the mean.
+/// Nanoseconds for one operation: the mean over the threads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
-    pub(crate) wall: Duration,
-    /// Only the time on a core.
-    pub(crate) core: Duration,
+pub(crate) struct Elapsed {
+    pub(crate) wall: f64,
+    /// The CPU time of the thread.
+    pub(crate) core: f64,
 }
 
-/// The number of operations that warm up each new thread: enough to visit 1,000 windows twice.
+/// Returns the number of operations that warm up each new thread: enough to visit 1,000 windows twice.
 pub(crate) const fn warm_up(iters: u64) -> u64 {
     2_500 + iters / 50
 }
 
-/// Does `op` so many times on each thread, after a warm-up; `None` if a thread panicked. `op` gets numbers
-/// from `first` on.
+/// Runs `op` `iters` times on each thread, after a warm-up. The numbers that `op` gets begin with `first`.
+/// Returns `None` if a thread panicked.
 ///
-/// Each time runs from the common start to that thread's last operation.
+/// Each thread measures the time from the common start to its own last operation.
 pub(crate) fn on_threads<R>(
     threads: usize,
     iters: u64,
     first: u64,
     op: &(impl Fn(u64) -> R + Sync),
-) -> Option<Taken> {
+) -> Option<Elapsed> {
     let start = Barrier::new(threads);
     let run = || {
         let warm = first + warm_up(iters);
-        // A panic must not leave the other threads at the barrier.
+        // A thread that panics still has to reach the barrier, since the other threads wait there.
         let warmed = panic::catch_unwind(AssertUnwindSafe(|| repeat(first..warm, op)));
         start.wait();
         warmed.ok()?;
         let (wall, core) = (Instant::now(), core_time());
         repeat(warm..warm + iters, op);
-        let wall = wall.elapsed();
-        Some(Taken { wall, core: core_time().saturating_sub(core) })
+        Some([wall.elapsed(), core_time().saturating_sub(core)])
     };
-    thread::scope(|scope| {
+    let times: Vec<_> = thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-        let taken: Vec<_> =
-            running.into_iter().map(|thread| thread.join().ok().flatten()).collect();
-        mean(&taken.into_iter().collect::<Option<Vec<_>>>()?)
-    })
+        running.into_iter().map(|thread| thread.join().ok().flatten()).collect()
+    });
+    let times = times.into_iter().collect::<Option<Vec<_>>>()?;
+    let [wall, core] = [0, 1].map(|which| {
+        let sum: Duration = times.iter().map(|time| time[which]).sum();
+        sum.as_secs_f64() * 1e9 / (iters * threads as u64) as f64
+    });
+    Some(Elapsed { wall, core })
 }
 
 #[inline]
-fn repeat<R>(numbers: std::ops::Range<u64>, op: &impl Fn(u64) -> R) {
+fn repeat<R>(numbers: Range<u64>, op: &impl Fn(u64) -> R) {
     for number in numbers {
         black_box(op(number));
     }
 }
 
-fn mean(taken: &[Taken]) -> Option<Taken> {
-    let threads = u32::try_from(taken.len()).ok()?;
-    let wall = taken.iter().map(|taken| taken.wall).sum::<Duration>() / threads;
-    let core = taken.iter().map(|taken| taken.core).sum::<Duration>() / threads;
-    Some(Taken { wall, core })
-}
-
-/// Does `work` beside a thread that does `other` all the time.
-pub(crate) fn beside<R, S>(other: &(impl Fn() -> S + Sync), work: impl FnOnce() -> R) -> R {
+/// Runs `work` while another thread runs `write` in a loop.
+pub(crate) fn with_writer<R>(write: &(impl Fn() + Sync), work: impl FnOnce() -> R) -> R {
     let (stop, started) = (AtomicBool::new(false), Barrier::new(2));
     thread::scope(|scope| {
-        let neighbour = scope.spawn(|| {
+        let writer = scope.spawn(|| {
             started.wait();
             while !stop.load(Ordering::Relaxed) {
-                repeat(0..64, &|_| other());
+                repeat(0..64, &|_| write());
             }
         });
         started.wait();
         let result = work();
         stop.store(true, Ordering::Relaxed);
-        // A neighbour that panicked has said so.
-        let _ = neighbour.join();
+        // If the writer panicked, the panic hook has printed the message.
+        let _ = writer.join();
         result
     })
 }
 
-/// For how long this thread has been on a core.
+/// Returns the CPU time of the calling thread.
 fn core_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

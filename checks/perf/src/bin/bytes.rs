@@ -1,4 +1,4 @@
-//! Counts bytes, for the program that reports them.
+//! Counts heap bytes with the allocator of `dhat`. `leaparray-perf` runs this program and reports its output.
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;

@@ -1,4 +1,4 @@
-//! Counts what is lost where buckets roll over.
+//! Counts the adds that are lost at rollovers.
 
 use std::process::ExitCode;
 

@@ -1,12 +1,12 @@
-//! The time that everybody goes by.
+//! The clock of all threads and peers.
 
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leaparray::{Clock, Timestamp};
 
-/// The system's clock in milliseconds: the one that sentinel-core reads by itself. It counts from a
-/// window before the run, so that no window begins before zero.
+/// The system's clock in milliseconds, which sentinel-core reads by itself. Zero is one window before the start
+/// of the run, so that no window begins before zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WallClock {
     zero: u64,
@@ -17,12 +17,12 @@ impl WallClock {
         Self { zero: (since_epoch().as_millis() as u64).saturating_sub(super::BUCKETS) }
     }
 
-    /// The number of the bucket that it is time for, too.
+    /// Returns the time, which is also the number of the current bucket.
     pub(super) fn millis(self) -> u64 {
         self.millis_of(since_epoch())
     }
 
-    /// The same, and how much of that millisecond is left.
+    /// Returns the time, and the rest of the current millisecond.
     pub(super) fn millis_and_left(self) -> (u64, Duration) {
         let now = since_epoch();
         let nanos = 1_000_000 - now.subsec_nanos() % 1_000_000;
@@ -50,7 +50,8 @@ pub(super) fn sleep_until(clock: WallClock, millis: u64) {
     }
 }
 
-/// The milliseconds in which something took its time, first and last: one, where it was given.
+/// The first and the last millisecond in which a call can have read the clock. They are equal if the time was
+/// given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) first: u64,
@@ -62,7 +63,7 @@ impl Span {
         Self { first: millis, last: millis }
     }
 
-    /// What `work` does, and when.
+    /// Runs `work`, and returns its result and its span.
     pub(super) fn of<R>(clock: WallClock, work: impl FnOnce() -> R) -> (R, Self) {
         let first = clock.millis();
         let result = work();

@@ -1,4 +1,4 @@
-//! How the threads go about a round.
+//! The pace at which threads record in a round.
 
 use std::time::Duration;
 use std::{hint, thread};
@@ -8,49 +8,48 @@ use super::clock::WallClock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// Everybody waits for each millisecond to begin, so that they come to its rollovers together.
-    /// Half a lap: nothing expires while nobody is stopped for the other half, so that each loss
-    /// is seen.
+    /// All threads wait for each millisecond to begin, so that they reach its rollovers together. Half a lap:
+    /// nothing expires unless a thread stalls for the other half, so each loss is detected.
     Together,
-    /// As fast as they can, so that some are stopped in the middle of a call. A lap and a half: who
-    /// is stopped for long finds its slot taken, and what was recorded first expires.
-    Flat,
+    /// Threads record as fast as possible, so that some are preempted in the middle of a call. A lap and a half: a
+    /// thread that stalls for long finds the slot taken, and the first records expire.
+    Unpaced,
 }
 
 impl Pace {
     /// In the order of the table.
-    pub(super) const ALL: [Self; 2] = [Self::Together, Self::Flat];
+    pub(super) const ALL: [Self; 2] = [Self::Together, Self::Unpaced];
 
-    /// One round in four is a long one.
+    /// Returns the pace of a round: one round in four is a long one.
     pub(super) const fn of_round(number: u64) -> Self {
-        if number % 4 == 3 { Self::Flat } else { Self::Together }
+        if number % 4 == 3 { Self::Unpaced } else { Self::Together }
     }
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Together => "together at each rollover",
-            Self::Flat => "as fast as they can",
+            Self::Unpaced => "as fast as possible",
         }
     }
 
-    /// How long a round takes.
+    /// Returns the length of a round.
     pub(super) const fn millis(self) -> u64 {
         match self {
             Self::Together => BUCKETS / 2,
-            Self::Flat => BUCKETS + BUCKETS / 2,
+            Self::Unpaced => BUCKETS + BUCKETS / 2,
         }
     }
 
-    /// Returns the time when it is a thread's turn to record again.
+    /// Waits until the thread may record again, and returns the time.
     pub(super) fn wait(self, clock: WallClock) -> u64 {
         match self {
             Self::Together => next_milli(clock),
-            Self::Flat => clock.millis(),
+            Self::Unpaced => clock.millis(),
         }
     }
 }
 
-/// Sleeps most of the time, so that there are cores for everybody when it counts.
+/// Waits for the next millisecond. A thread sleeps most of that time, so that cores are idle when it begins.
 fn next_milli(clock: WallClock) -> u64 {
     const SPIN: Duration = Duration::from_micros(150);
     let (millis, left) = clock.millis_and_left();

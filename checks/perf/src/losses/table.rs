@@ -1,28 +1,30 @@
-//! The table.
+//! The table of the results.
 
 use super::pace::Pace;
 use super::tally::Tally;
-use super::{BUCKETS, Lane, WINDOWS};
+use super::{BUCKETS, Peer, WINDOWS};
 use crate::machine;
-use crate::report::thousands;
+use crate::report::format_grouped;
 
 const HEAD: [&str; 7] = ["recorded", "summed", "expired", "late", "lost", "too many", "panicked"];
 
-pub(super) fn print(lanes: &[Lane], rounds: u64, threads: usize) {
+pub(super) fn print(peers: &[Peer], rounds: u64, threads: usize) {
     println!(
         "{rounds} rounds of each, {threads} threads on {} cores, {WINDOWS} windows of {BUCKETS} \
-         buckets of 1 ms; --help tells what is counted",
+         buckets of 1 ms; checks/perf/src/losses/tally.rs explains the columns",
         machine::cores()
     );
     for pace in Pace::ALL {
         println!("\n{}", line(pace.name(), HEAD.map(str::to_owned)));
-        for lane in lanes {
-            println!("{}", row(lane, &lane.tallies[pace as usize]));
+        for peer in peers {
+            println!("{}", row(peer, &peer.tallies[pace as usize]));
         }
     }
     println!();
-    for note in lanes.iter().filter_map(ledger).chain(lanes.iter().filter_map(said)) {
-        println!("{note}");
+    for peer in peers {
+        if let Some(ledger) = peer.ledger() {
+            println!("{}'s own ledger: {ledger}", peer.name);
+        }
     }
 }
 
@@ -31,23 +33,12 @@ fn line(first: &str, others: [String; 7]) -> String {
     format!("{first:<26}{others}")
 }
 
-fn row(lane: &Lane, tally: &Tally) -> String {
-    let Tally { recorded, summed, expired, late, lost, too_many, panicked, .. } = *tally;
-    let mut cells = [recorded, summed, expired, late, lost, too_many, panicked].map(thousands);
-    if lane.ledger().is_none() {
-        // It does not say.
+fn row(peer: &Peer, tally: &Tally) -> String {
+    let Tally { recorded, summed, expired, late, lost, too_many, panicked } = *tally;
+    let cells = [recorded, summed, expired, late, lost, too_many, panicked];
+    let mut cells = cells.map(format_grouped);
+    if peer.ledger().is_none() {
         "–".clone_into(&mut cells[3]);
     }
-    line(&lane.name, cells)
-}
-
-/// What the peer itself says about all that it recorded.
-fn ledger(lane: &Lane) -> Option<String> {
-    Some(format!("{}'s own ledger: {}", lane.name, lane.ledger()?))
-}
-
-/// The first line of a panic: what follows are backtraces.
-fn said(lane: &Lane) -> Option<String> {
-    let said = lane.tallies.iter().find_map(|tally| tally.said.as_ref())?;
-    Some(format!("{} panicked: {}", lane.name, said.lines().next()?))
+    line(&peer.name, cells)
 }

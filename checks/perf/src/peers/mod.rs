@@ -1,22 +1,23 @@
-//! What others cost: crates from the registry, and the stand-ins.
+//! The peers: crates from the registry, and stand-ins.
 
 mod crates;
 mod ours;
 mod rings;
 
+pub(crate) use crates::{Upkeep, governor_plenty, governor_used_up};
+
 use leaparray::MonotonicClock;
 
 use crate::harness::Suite;
-use crate::scenarios::thread_counts;
+use crate::scenarios::crowd::Crowd;
+use crate::timed::{on_threads, with_writer};
 
-/// Who is measured beside the others.
+/// A peer, or this crate with one of its clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
-    /// What it is, and what a rate of it would be.
-    pub(crate) what: &'static str,
-    /// Whether it is in the plot of the cost against threads.
-    pub(crate) in_threads_plot: bool,
+    /// The operations that are measured, and how the peer makes a rate.
+    pub(crate) description: &'static str,
 }
 
 /// In the order of the tables.
@@ -34,65 +35,62 @@ pub(crate) const ALL: [&Peer; 11] = [
     &crates::GOVERNOR_REFUSED,
 ];
 
-/// The response time that a finished request has, in nanoseconds.
+/// The operations of the peers.
+pub(crate) const EVENT: &str = "one event";
+pub(crate) const REQUEST: &str = "a finished request";
+pub(crate) const RATE: &str = "rate";
+pub(crate) const RATE_WITH_WRITER: &str = "rate, concurrent writer";
+
+/// The response time of a finished request, in nanoseconds.
 const RT_NANOS: u64 = 250_000;
 
+pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) -> Upkeep {
+    ours::add(suite, clock);
+    rings::add(suite, clock);
+    crates::add(suite)
+}
+
 impl Peer {
-    pub(crate) fn record(&self) -> String {
-        format!("{}: one event", self.name)
+    /// Returns the name of the case that measures the operation.
+    pub(crate) fn case(&self, operation: &str) -> String {
+        format!("{}: {operation}", self.name)
     }
 
-    pub(crate) fn request(&self) -> String {
-        format!("{}: a finished request", self.name)
-    }
-
-    pub(crate) fn rate(&self) -> String {
-        format!("{}: rate", self.name)
-    }
-
-    pub(crate) fn rate_beside(&self) -> String {
-        format!("{}: rate beside a writer", self.name)
-    }
-
-    fn add_record(&self, suite: &mut Suite, cores: usize, op: impl Fn() + Sync + Clone + 'static) {
-        let counts = if self.in_threads_plot { thread_counts(cores) } else { vec![1, 2] };
-        for threads in counts {
-            let op = op.clone();
-            suite.add(&self.record(), threads, move |_| op());
-        }
-    }
-
-    fn add_request(&self, suite: &mut Suite, op: impl Fn() + Sync + Clone + 'static) {
+    fn add(&self, suite: &mut Suite, operation: &str, op: impl Fn() + Sync + Clone + 'static) {
         for threads in [1, 2] {
             let op = op.clone();
-            suite.add(&self.request(), threads, move |_| op());
+            suite.add(&self.case(operation), threads, move |_| op());
         }
     }
 
-    /// `fill` has something in each bucket that is read, where the peer can be given the time.
-    fn add_rate(
+    /// Adds all cases of a peer with a window. `fill` records in each bucket that `rate` reads. The rates are read
+    /// from a window of their own, in which only the threads of these cases record.
+    fn add_window<W: Clone + Sync + 'static>(
         &self,
         suite: &mut Suite,
-        read: impl Fn() -> f64 + Sync + Clone + 'static,
-        fill: impl Fn() + Sync + Clone + 'static,
-        write: impl Fn() + Sync + 'static,
+        make: impl Fn() -> W,
+        record: impl Fn(&W) + Copy + Sync + 'static,
+        finish: impl Fn(&W) + Copy + Sync + 'static,
+        rate: impl Fn(&W) -> f64 + Copy + Sync + 'static,
+        fill: impl Fn(&W) + Copy + Sync + 'static,
     ) {
-        // A window that goes by the clock would be empty after a second of reading.
+        let (events, requests) = (make(), make());
+        self.add(suite, EVENT, move || record(&events));
+        self.add(suite, REQUEST, move || finish(&requests));
+        let read = make();
+        let written = read.clone();
+        // Without `fill`, a window with a real clock would be empty after a second of reading.
         let read = move |number| {
             if number % 1_024 == 0 {
-                fill();
+                fill(&read);
             }
-            read()
+            rate(&read)
         };
-        suite.add(&self.rate(), 1, read.clone());
-        suite.add_beside(&self.rate_beside(), read, write);
+        suite.add(&self.case(RATE), 1, read.clone());
+        let read_with_writer = move |iters, first| {
+            let elapsed = with_writer(&|| record(&written), || on_threads(1, iters, first, &read));
+            elapsed.map(|elapsed| elapsed.wall)
+        };
+        suite.add_run(&self.case(RATE_WITH_WRITER), Crowd::of(1), 1, read_with_writer);
     }
 }
-
-pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock, cores: usize) -> Upkeep {
-    ours::add(suite, clock, cores);
-    rings::add(suite, clock, cores);
-    crates::add(suite, cores)
-}
-
-pub(crate) use crates::{Upkeep, governor_plenty, governor_used_up};

@@ -1,7 +1,7 @@
-//! `PERFORMANCE.md`: which goals are met on which processors, from the sets that are in the folder.
+//! `PERFORMANCE.md`: which goals are met on which processors, from the sets in the folder.
 //!
 //! A set is a file of tab-separated lines. `processor`, `known`, `commit` and `quiet` have one value
-//! each; each other line is a goal.
+//! each; every other line is a goal. The text is in `overview.md`.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,37 +9,37 @@ use std::io;
 use std::path::Path;
 
 use super::Measured;
-use super::tables::{self, count};
+use super::tables::{self, outcome, table};
 use crate::goals::{self, Goal};
 use crate::machine::{self, GOALS_SET_ON};
 use crate::scenarios::crowd::Crowd;
 
-/// The results of one processor, as far as the list shows them.
+/// The results for one processor that the list shows.
 #[derive(Debug, Default, PartialEq)]
 struct Set {
     id: String,
     processor: String,
-    /// The name of the processor, if the goals were set on it.
+    /// The name of the processor, if the goals were set for it.
     known: String,
     commit: String,
     quiet: String,
     goals: Vec<Goal>,
 }
 
-/// The lines of this run's set.
+/// Returns the lines of this run's set.
 pub(super) fn set(measured: &Measured) -> String {
     let processor = &measured.processor;
-    let quiet = if measured.is_quiet() { "yes" } else { "**no**" };
+    let quiet = if measured.samples.is_complete() { "yes" } else { "**no**" };
     let mut lines = format!(
         "processor\t{processor}\nknown\t{}\ncommit\t{}\nquiet\t{quiet}\n",
         processor.known_as().unwrap_or_default(),
         machine::commit(),
     );
-    for Goal { what, crowd, measured, unit, at_most } in goals::all(measured) {
+    for Goal { case, crowd, measured, unit, at_most } in goals::all(measured) {
         let Crowd { record, idle, ended } = crowd;
         let _ = writeln!(
             lines,
-            "goal\t{what}\t{record}\t{idle}\t{ended}\t{measured}\t{unit}\t{at_most}"
+            "goal\t{case}\t{record}\t{idle}\t{ended}\t{measured}\t{unit}\t{at_most}"
         );
     }
     lines
@@ -61,10 +61,10 @@ fn parse(id: &str, text: &str) -> Set {
 }
 
 fn parse_goal(fields: &[&str]) -> Option<Goal> {
-    let [what, record, idle, ended, measured, unit, at_most] = fields else { return None };
+    let [case, record, idle, ended, measured, unit, at_most] = fields else { return None };
     let [record, idle, ended] = [record, idle, ended].map(|field| field.parse().ok());
     Some(Goal {
-        what: (*what).to_owned(),
+        case: (*case).to_owned(),
         crowd: Crowd { record: record?, idle: idle?, ended: ended? },
         measured: measured.parse().ok()?,
         unit: (*unit).to_owned(),
@@ -72,7 +72,7 @@ fn parse_goal(fields: &[&str]) -> Option<Goal> {
     })
 }
 
-/// The list of all sets in that folder.
+/// Returns the list of all sets in the folder.
 pub(super) fn document(folder: &Path) -> io::Result<String> {
     let mut sets = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -93,95 +93,38 @@ pub(super) fn document(folder: &Path) -> io::Result<String> {
 }
 
 fn text(sets: &[Set]) -> String {
-    let (processors, goals) = (processors(sets), goals_of(sets));
-    let instructions = tables::instructions();
-    format!(
-        "\
-# Performance
-
-<!-- Written by the program in `checks/perf`, numbers and words. Do not edit: run it again. -->
-
-```sh
-cargo run --release --manifest-path checks/perf/Cargo.toml
-```
-
-measures everything on the machine that it runs on, and keeps one set of results for each model of
-processor in `docs/performance`. A run replaces its own processor's set, leaves the others as they are, and
-writes this list. It writes nothing if the machine was disturbed. `-- --quick` is a smoke test that
-writes nothing. A change of the code that moves the numbers removes the sets of the processors on which it
-was not measured.
-
-## Processors
-
-{processors}
-In sets of commits before 6488fa3, the benchmark itself takes about 1 ns of each record at a given time.
-
-## Goals
-
-All times are ratios to something that was measured in the same run, where the unit says so. The last three
-columns of the left part are the threads that record at the same time, that idle (they recorded only in
-buckets that the window has left) and that have ended (after such records). A goal that differs between
-processors is the one of Zen 5 there, and the one of Zen 4 on all others.
-
-{goals}
-### Instructions
-
-They are the same on every processor, and gate on every machine: see `.ci/instructions`. The loop, 6
-instructions, is included.
-
-{instructions}"
-    )
+    format!(include_str!("overview.md"), processors = processors(sets), goals = goals_of(sets))
 }
 
 fn processors(sets: &[Set]) -> String {
-    let mut table =
-        String::from("| processor | results | measured on commit | quiet |\n|---|---|---|---|\n");
-    for Set { id, processor, commit, quiet, .. } in sets {
-        let _ = match id.as_str() {
-            "" => writeln!(table, "| {processor} | not measured | | |"),
-            _ => writeln!(
-                table,
-                "| {processor} | [{id}](performance/{id}.md) | {commit} | {quiet} |"
-            ),
-        };
-    }
-    table
+    let rows = sets.iter().map(|Set { id, processor, commit, quiet, .. }| match id.as_str() {
+        "" => format!("{processor} | not measured | | "),
+        _ => format!("{processor} | [{id}](performance/{id}.md) | {commit} | {quiet}"),
+    });
+    table("processor | results | measured on commit | quiet", rows).replace("---:", "---")
 }
 
 fn goals_of(sets: &[Set]) -> String {
-    let mut all: Vec<&Goal> = Vec::new();
+    let mut goals: Vec<&Goal> = Vec::new();
     for goal in sets.iter().flat_map(|set| &set.goals) {
-        if !all.iter().any(|other| other.is_same(goal)) {
-            all.push(goal);
+        if !goals.iter().any(|other| other.is_same(goal)) {
+            goals.push(goal);
         }
     }
-    let names = sets.iter().map(|set| match (set.known.as_str(), set.id.as_str()) {
-        ("", id) => format!(" {id} |"),
-        (known, "") => format!(" {known} |"),
-        (known, id) => format!(" {known}, {id} |"),
-    });
-    let mut table = format!(
-        "| goal | record | idle | ended | unit |{}\n|---|---:|---:|---:|---|{}\n",
-        names.collect::<String>(),
-        "---|".repeat(sets.len())
-    );
-    for goal in all {
-        let Goal { what, crowd, unit, .. } = goal;
-        let cells = sets.iter().map(|set| {
-            let found = set.goals.iter().find(|other| other.is_same(goal));
-            found.map_or(" not measured |".to_owned(), |found| format!(" {} |", outcome(found)))
-        });
-        let crowd = tables::crowd(*crowd);
-        let cells = cells.collect::<String>();
-        let _ = writeln!(table, "| {what} | {crowd} | {unit} |{cells}");
+    let mut head = "goal | record | idle | ended | unit".to_owned();
+    for Set { known, id, .. } in sets {
+        let comma = if known.is_empty() || id.is_empty() { "" } else { ", " };
+        let _ = write!(head, " | {known}{comma}{id}");
     }
-    table
-}
-
-/// What was measured, the goal, and whether it is met.
-pub(super) fn outcome(goal: &Goal) -> String {
-    let (sign, met) = if goal.is_met() { ("≤", "met") } else { (">", "**missed**") };
-    format!("{} {sign} {}: {met}", count(goal.measured), count(goal.at_most))
+    let rows = goals.into_iter().map(|goal| {
+        let mut row = format!("{} | {} | {}", goal.case, tables::crowd(goal.crowd), goal.unit);
+        for set in sets {
+            let found = set.goals.iter().find(|other| other.is_same(goal));
+            let _ = write!(row, " | {}", found.map_or("not measured".to_owned(), outcome));
+        }
+        row
+    });
+    table(&head, rows)
 }
 
 #[cfg(test)]
@@ -192,17 +135,12 @@ mod tests {
                          goal\trecord\t2\t0\t0\t1.25\t× counter\t1.05\n";
 
     #[test]
-    fn set_is_read_as_it_was_written() {
+    fn list_shows_each_set_and_the_processors_without_one() {
         let set = parse("one", LINES);
         assert_eq!((set.processor.as_str(), set.commit.as_str()), ("one", "abc"));
-        let [goal] = &set.goals[..] else { panic!("one goal") };
-        assert_eq!((goal.crowd, goal.is_met()), (Crowd::of(2), false));
-    }
-
-    #[test]
-    fn processor_without_a_set_is_not_measured() {
+        assert_eq!(set.goals[0].crowd, Crowd::of(2));
         let unknown = Set { known: "Zen 5".into(), ..Set::default() };
-        let document = text(&[parse("one", LINES), unknown]);
+        let document = text(&[set, unknown]);
         assert!(document.contains("| 1.25 > 1.05: **missed** | not measured |"), "{document}");
     }
 }

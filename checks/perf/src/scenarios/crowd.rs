@@ -1,106 +1,84 @@
-//! Threads that record, that idle, and that have ended.
+//! Crowds: threads that record, idle, or have ended.
 
 use std::sync::{Arc, Barrier};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
-use leaparray::MetricEvent::Pass;
-use leaparray::{Clock, SlidingWindow};
+use leaparray::Timestamp;
 
-use super::{BUCKET_LEN, NOW, RT};
+use super::{BUCKET_LEN, NOW};
 
-/// Which threads have used a window besides those that are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The numbers of threads that use a window, a node or a limiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Crowd {
-    /// They are alive and have recorded in the current bucket.
+    /// Threads that run the operation at the same time. If the operation is a read: threads that are alive and
+    /// have recorded in the current bucket.
     pub(crate) record: usize,
-    /// They are alive and have recorded only in a bucket that the window has left.
+    /// Threads that are alive and have recorded only in a bucket that the window has left.
     pub(crate) idle: usize,
-    /// They recorded in such a bucket, all at once, and have ended.
+    /// Threads that recorded in such a bucket while all of them were alive, and have ended.
     pub(crate) ended: usize,
 }
 
 impl Crowd {
-    /// Threads that record, and no others.
+    /// One thread records, and 256 threads idle.
+    pub(crate) const IDLE: Self = Self { record: 1, idle: 256, ended: 0 };
+    /// One thread records, and 1,024 threads have ended.
+    pub(crate) const ENDED: Self = Self { record: 1, idle: 0, ended: 1_024 };
+
+    /// Creates a crowd in which all threads record.
     pub(crate) const fn of(record: usize) -> Self {
         Self { record, idle: 0, ended: 0 }
     }
-
-    /// One thread that records, beside others.
-    pub(crate) const fn beside(idle: usize, ended: usize) -> Self {
-        Self { record: 1, idle, ended }
-    }
 }
 
-/// The crowds that reads are measured with: the first one is what the others are compared with.
+/// The crowds that reads are measured with. The first one is the baseline of the others.
 pub(crate) const CROWDS: [Crowd; 5] =
-    [Crowd::of(1), Crowd::of(8), Crowd::of(64), Crowd::beside(256, 0), Crowd::beside(0, 1_024)];
+    [Crowd::of(1), Crowd::of(8), Crowd::of(64), Crowd::IDLE, Crowd::ENDED];
 
-/// How many buckets ago the threads recorded that idle or have ended.
-const LONG_AGO: u32 = 1_000;
-/// How many buckets the calling thread records in after that.
-const ROTATIONS: u32 = 400;
+/// How many buckets before `NOW` the idle and the ended threads record.
+pub(super) const LONG_AGO: u32 = 1_000;
+/// The number of buckets in which the calling thread records after that.
+const ROLLOVERS: u32 = 400;
 
-/// Lets these threads use the window. The calling thread is one of those that record: it has recorded
-/// in each of the last buckets up to `NOW`.
-pub(crate) fn fill<C>(window: &SlidingWindow<C>, crowd: Crowd)
-where
-    C: Clock + Clone + Send + Sync + 'static,
-{
-    let [idle, ended, record] = [LONG_AGO, LONG_AGO, 0].map(|age| {
-        let (window, then) = (window.clone(), NOW.saturating_sub(BUCKET_LEN * age));
-        move || window.add_at(then, Pass, 1)
-    });
-    come_and_go(crowd.ended, ended);
-    park(crowd.idle, idle);
-    for age in (0..ROTATIONS).rev() {
-        let then = NOW.saturating_sub(BUCKET_LEN * age);
-        window.add_at(then, Pass, 1);
-        window.record_success_at(then, RT);
+/// Runs a crowd that records by `record_at`. The calling thread is one of the threads that record: it records in
+/// each of the last buckets up to `NOW`.
+pub(super) fn record(crowd: Crowd, record_at: impl Fn(Timestamp) + Send + Sync + 'static) {
+    let record_at = Arc::new(record_at);
+    let record = |age: u32| {
+        let record_at = Arc::clone(&record_at);
+        move || record_at(NOW.saturating_sub(BUCKET_LEN * age))
+    };
+    start(crowd.ended, false, record(LONG_AGO));
+    start(crowd.idle, true, record(LONG_AGO));
+    for age in (0..ROLLOVERS).rev() {
+        record(age)();
     }
-    park(crowd.record - 1, record);
+    start(crowd.record - 1, true, record(0));
 }
 
-/// Lets so many threads do `op` once. They stay alive until the process ends, and do nothing more.
-pub(crate) fn park(threads: usize, op: impl Fn() + Send + Sync + 'static) {
+/// Runs `op` once on each of `threads` threads, which are all alive at the same time. If `stays`, the threads
+/// stay parked until the process ends; otherwise they have ended when this function returns.
+fn start(threads: usize, stays: bool, op: impl Fn() + Clone + Send + 'static) {
     let all = Arc::new(Barrier::new(threads + 1));
-    let after = {
-        let all = Arc::clone(&all);
-        move || {
+    let spawn = |_| {
+        let (all, op) = (Arc::clone(&all), op.clone());
+        let run = move || {
+            op();
             all.wait();
-            loop {
-                thread::park();
+            if stays {
+                loop {
+                    thread::park();
+                }
             }
-        }
+        };
+        // A small stack: over a thousand threads are alive at once.
+        thread::Builder::new().stack_size(256 << 10).spawn(run).expect("the thread starts")
     };
-    start(threads, op, after);
+    let running: Vec<_> = (0..threads).map(spawn).collect();
     all.wait();
-}
-
-/// Lets so many threads do `op` once, while all of them are alive, and waits until they have ended.
-pub(crate) fn come_and_go(threads: usize, op: impl Fn() + Send + Sync + 'static) {
-    let all = Barrier::new(threads);
-    let after = move || {
-        all.wait();
-    };
-    for thread in start(threads, op, after) {
-        thread.join().expect("no panic");
+    if !stays {
+        for thread in running {
+            thread.join().expect("no panic");
+        }
     }
-}
-
-fn start(
-    threads: usize,
-    op: impl Fn() + Send + Sync + 'static,
-    after: impl Fn() + Send + Sync + 'static,
-) -> Vec<JoinHandle<()>> {
-    let work = Arc::new(move || {
-        op();
-        after();
-    });
-    // A small stack: there are over a thousand at once.
-    let builder = || thread::Builder::new().stack_size(256 << 10);
-    let spawn = || {
-        let work = Arc::clone(&work);
-        builder().spawn(move || work()).expect("one more thread")
-    };
-    (0..threads).map(|_| spawn()).collect()
 }

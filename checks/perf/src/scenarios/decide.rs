@@ -1,147 +1,184 @@
-//! Deciding, of limiters that tell everyone the same.
+//! Deciding: limiters whose decision is the same for every request.
 
 use std::hint::black_box;
 use std::mem;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
+use leaparray::MonotonicClock;
 use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, ConcurrencyLimiter, Decision,
     FixedWindowLimiter, LeakyBucket, Limiter, RandomSource, Rate, SlidingWindowLimiter,
     TokenBucket, WarmUp, WarmUpConfig,
 };
-use leaparray::{Entry, MonotonicClock, NodeConfig, ResourceNode, WindowConfig};
 
 use super::config;
+use crate::goals::Row;
 use crate::harness::Suite;
 use crate::peers;
 
-/// One that is admitted each time, and one that is refused each time.
-pub(crate) type Pair = [&'static str; 2];
+/// The baseline of the other cases.
+const GOVERNOR: &str = "`governor`'s `check`";
+const FIXED: &str = "`FixedWindowLimiter`";
+const SLIDING: &str = "`SlidingWindowLimiter`";
+const LEAKY: &str = "`LeakyBucket`";
+const TOKEN: &str = "`TokenBucket`";
+const WARM_UP: &str = "`WarmUp`";
+const CONCURRENCY: &str = "`ConcurrencyLimiter`";
+const BREAKER: &str = "`AdaptiveBreaker`, healthy backend";
+const BREAKER_FAILING: &str = "`AdaptiveBreaker`, failing backend";
+/// A case in which each due time is rounded.
+const TOKEN_UNEVEN: &str = "`TokenBucket`, 3 permits per millisecond";
 
-/// What the others are held against.
-pub(crate) const GOVERNOR: Pair =
-    ["`governor`'s `check`, admitted", "`governor`'s `check`, refused"];
-pub(crate) const FIXED: Pair = ["`FixedWindowLimiter`, admitted", "`FixedWindowLimiter`, refused"];
-pub(crate) const SLIDING: Pair =
-    ["`SlidingWindowLimiter`, admitted", "`SlidingWindowLimiter`, refused"];
-pub(crate) const LEAKY: Pair = ["`LeakyBucket`, admitted", "`LeakyBucket`, refused"];
-pub(crate) const TOKEN: Pair = ["`TokenBucket`, admitted", "`TokenBucket`, refused"];
-pub(crate) const WARM_UP: Pair = ["`WarmUp`, admitted", "`WarmUp`, refused"];
-pub(crate) const CONCURRENCY: Pair =
-    ["`ConcurrencyLimiter`, admitted and given back", "`ConcurrencyLimiter`, refused"];
-pub(crate) const BREAKER: &str = "`AdaptiveBreaker`, nothing rejected, admitted";
-pub(crate) const BREAKER_FAILING: Pair =
-    ["`AdaptiveBreaker`, failing, admitted by chance", "`AdaptiveBreaker`, failing, refused"];
-/// Whose due times have to be rounded.
-pub(crate) const TOKEN_UNEVEN: &str = "`TokenBucket`, admitted, 3 permits a millisecond";
-pub(crate) const LIMITED_ENTRY: Pair = [
-    "`SlidingWindowLimiter`: enter a `ResourceNode`, and succeed",
-    "`SlidingWindowLimiter`: enter a `ResourceNode`, refused and counted",
-];
+fn admitted(limiter: &str) -> String {
+    format!("{limiter}, admitted")
+}
 
+fn refused(limiter: &str) -> String {
+    format!("{limiter}, refused")
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for threads in [1, 2] {
+        rows.extend([admitted, refused].map(|case| Row::baseline(case(GOVERNOR), threads)));
+        for limiter in [FIXED, SLIDING, LEAKY, TOKEN, WARM_UP, CONCURRENCY, BREAKER_FAILING] {
+            for case in [admitted, refused] {
+                rows.push(Row::ratio(case(limiter), threads, case(GOVERNOR), 1.2));
+            }
+        }
+        rows.push(Row::ratio(admitted(BREAKER), threads, admitted(GOVERNOR), 1.2));
+        rows.push(Row::ratio(admitted(TOKEN_UNEVEN), threads, admitted(GOVERNOR), None));
+    }
+    rows
+}
+
+const AT_MOST: &str = "at most the highest limit";
 const SECOND: Duration = Duration::from_secs(1);
-/// No run takes as long, and so nothing comes free in one.
+/// Longer than a run, so that no permit becomes available during the run.
 const HOUR: Duration = Duration::from_secs(3_600);
-/// The next interval of such a length begins in 2033.
+/// The next interval of this length begins in 2033.
 const THIRTY_YEARS: Duration = Duration::from_secs(1_000_000_000);
 
 pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
     for threads in [1, 2] {
-        governor(suite, threads);
-        windows(suite, threads, clock);
-        rates(suite, threads, clock);
-        concurrency(suite, threads);
-        breaker(suite, threads, clock);
-        limited_entry(suite, threads, clock);
+        let mut cases = Cases { suite, threads, clock };
+        cases.governor();
+        cases.windows();
+        cases.rates();
+        cases.concurrency();
+        cases.breaker();
     }
 }
 
-fn governor(suite: &mut Suite, threads: usize) {
-    let [plenty, used_up] = [peers::governor_plenty(), peers::governor_used_up()];
-    let [plenty, used_up] = [plenty, used_up].map(CachePadded::new);
-    always(suite, GOVERNOR[0], threads, move || plenty.check(), Result::is_ok);
-    always(suite, GOVERNOR[1], threads, move || used_up.check(), Result::is_err);
+/// The cases with a number of threads.
+struct Cases<'a> {
+    suite: &'a mut Suite,
+    threads: usize,
+    clock: &'a MonotonicClock,
 }
 
-fn windows(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
-    let window = config(10, HOUR);
-    let most = SlidingWindowLimiter::max_limit(&window);
-    let fixed =
-        [most, 1].map(|limit| FixedWindowLimiter::with_clock(THIRTY_YEARS, limit, clock.clone()));
-    limiter(suite, FIXED, threads, fixed.map(|limiter| limiter.expect("below the highest limit")));
-    limiter(suite, SLIDING, threads, [most, 1].map(|limit| sliding(window, limit, clock)));
-    let warm_up = [most, 1].map(|limit| {
-        let config = WarmUpConfig::default();
-        WarmUp::with_clock(window, limit, config, clock.clone()).expect("at most the highest limit")
-    });
-    limiter(suite, WARM_UP, threads, warm_up);
-}
+impl Cases<'_> {
+    fn governor(&mut self) {
+        let [plenty, used_up] = [peers::governor_plenty(), peers::governor_used_up()];
+        let [plenty, used_up] = [plenty, used_up].map(CachePadded::new);
+        self.add(admitted(GOVERNOR), move || plenty.check(), Result::is_ok);
+        self.add(refused(GOVERNOR), move || used_up.check(), Result::is_err);
+    }
 
-fn sliding(
-    window: WindowConfig,
-    limit: u64,
-    clock: &MonotonicClock,
-) -> SlidingWindowLimiter<MonotonicClock> {
-    SlidingWindowLimiter::with_clock(window, limit, clock.clone())
-        .expect("at most the highest limit")
-}
+    fn windows(&mut self) {
+        let (window, clock) = (config(10, HOUR), self.clock);
+        let limits = [SlidingWindowLimiter::max_limit(&window), 1];
+        let fixed = |limit| FixedWindowLimiter::with_clock(THIRTY_YEARS, limit, clock.clone());
+        let sliding = |limit| SlidingWindowLimiter::with_clock(window, limit, clock.clone());
+        let warm_up =
+            |limit| WarmUp::with_clock(window, limit, WarmUpConfig::default(), clock.clone());
+        self.add_limiters(FIXED, limits.map(|limit| fixed(limit).expect(AT_MOST)));
+        self.add_limiters(SLIDING, limits.map(|limit| sliding(limit).expect(AT_MOST)));
+        self.add_limiters(WARM_UP, limits.map(|limit| warm_up(limit).expect(AT_MOST)));
+    }
 
-fn rates(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
-    // As governor's: one a nanosecond is more than can be asked for, and a thread that is held up
-    // for less than a second is no further behind the others than it may be.
-    let (second, plenty) = (1_000_000_000, rate(1_000_000_000, SECOND));
-    let hourly = rate(1, HOUR);
-    let leaky = [(plenty, SECOND), (hourly, Duration::ZERO)]
-        .map(|(rate, max_wait)| LeakyBucket::with_clock(rate, max_wait, clock.clone()));
-    limiter(suite, LEAKY, threads, leaky);
-    let token = [(plenty, second), (hourly, 1)]
-        .map(|(rate, capacity)| TokenBucket::with_clock(rate, capacity, clock.clone()));
-    limiter(suite, TOKEN, threads, token);
-    // More tokens than a run takes, and never full again: from a full bucket nothing is rounded.
-    let uneven = TokenBucket::with_clock(rate(3, Duration::from_millis(1)), 1 << 40, clock.clone());
-    let uneven = CachePadded::new(uneven);
-    always(suite, TOKEN_UNEVEN, threads, move || uneven.try_acquire(), Decision::is_admitted);
-}
+    fn rates(&mut self) {
+        let (second, clock) = (1_000_000_000, self.clock);
+        let rate = |permits, interval| Rate::new(permits, interval).expect("a nanosecond or more");
+        // As in governor's case: a permit for each nanosecond is more than the threads can take. A thread that
+        // stalls for less than a second is still within the limiter's tolerance.
+        let (plenty, hourly) = (rate(second, SECOND), rate(1, HOUR));
+        let leaky = [(plenty, SECOND), (hourly, Duration::ZERO)];
+        let leaky = leaky.map(|(rate, wait)| LeakyBucket::with_clock(rate, wait, clock.clone()));
+        self.add_limiters(LEAKY, leaky);
+        let token = |(rate, capacity)| TokenBucket::with_clock(rate, capacity, clock.clone());
+        self.add_limiters(TOKEN, [(plenty, second), (hourly, 1)].map(token));
+        // More tokens than a run takes, and never full again: a full bucket needs no rounding.
+        let uneven = CachePadded::new(token((rate(3, Duration::from_millis(1)), 1 << 40)));
+        self.add(admitted(TOKEN_UNEVEN), move || uneven.try_acquire(), Decision::is_admitted);
+    }
 
-fn rate(permits: u64, interval: Duration) -> Rate {
-    Rate::new(permits, interval).expect("a nanosecond for each at least")
-}
+    fn concurrency(&mut self) {
+        let [free, taken] = [2, 1].map(|limit| CachePadded::new(ConcurrencyLimiter::new(limit)));
+        mem::forget(taken.try_acquire());
+        let release = move || free.try_acquire().map(|permit| drop(black_box(permit)));
+        self.add(admitted(CONCURRENCY), release, Decision::is_admitted);
+        let refuse = move || taken.try_acquire().map(mem::forget);
+        self.add(refused(CONCURRENCY), refuse, is_refused);
+    }
 
-fn concurrency(suite: &mut Suite, threads: usize) {
-    let [free, taken] = [2, 1].map(|limit| CachePadded::new(ConcurrencyLimiter::new(limit)));
-    mem::forget(taken.try_acquire());
-    let give_back = move || free.try_acquire().map(|permit| drop(black_box(permit)));
-    always(suite, CONCURRENCY[0], threads, give_back, Decision::is_admitted);
-    let refuse = move || taken.try_acquire().map(mem::forget);
-    always(suite, CONCURRENCY[1], threads, refuse, is_refused);
-}
-
-fn breaker(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
-    let window = config(40, HOUR);
-    let config = BreakerConfig::default().window(window).min_requests(0);
-    let config = config.probe_interval(THIRTY_YEARS).expect("more than zero");
-    // Low draws are dropped, and high ones are not. One that was rejected makes it a matter of chance, and
-    // a first one that would be dropped is let through.
-    let [healthy, lucky, unlucky] = [0, u32::MAX, 0].map(|draw| {
-        let breaker = AdaptiveBreaker::with_source(config, clock.clone(), Always(draw));
-        CachePadded::new(breaker)
-    });
-    for breaker in [&lucky, &unlucky] {
-        for _ in 0..2 {
-            let admitted = breaker.try_acquire().map(BreakerPermit::reject);
-            assert!(admitted.is_admitted(), "the first, and a probe");
+    fn breaker(&mut self) {
+        let config = BreakerConfig::default().window(config(40, HOUR)).min_requests(0);
+        let config = config.probe_interval(THIRTY_YEARS).expect("more than zero");
+        // A low draw drops the request, and a high one does not. After a first rejection, the breaker draws for each
+        // request. The first request that would be dropped is let through as a probe.
+        let [healthy, lucky, unlucky] = [0, u32::MAX, 0].map(|draw| {
+            let breaker = AdaptiveBreaker::with_source(config, self.clock.clone(), Always(draw));
+            CachePadded::new(breaker)
+        });
+        for breaker in [&lucky, &unlucky] {
+            for _ in 0..2 {
+                let admitted = breaker.try_acquire().map(BreakerPermit::reject);
+                assert!(admitted.is_admitted(), "the first request and the probe are admitted");
+            }
         }
+        let ignore = move || healthy.try_acquire().map(BreakerPermit::ignore);
+        self.add(admitted(BREAKER), ignore, Decision::is_admitted);
+        let ignore = move || lucky.try_acquire().map(BreakerPermit::ignore);
+        self.add(admitted(BREAKER_FAILING), ignore, Decision::is_admitted);
+        let refuse = move || unlucky.try_acquire().map(BreakerPermit::ignore);
+        self.add(refused(BREAKER_FAILING), refuse, is_refused);
     }
-    let ignore = move || healthy.try_acquire().map(BreakerPermit::ignore);
-    always(suite, BREAKER, threads, ignore, Decision::is_admitted);
-    let ignore = move || lucky.try_acquire().map(BreakerPermit::ignore);
-    always(suite, BREAKER_FAILING[0], threads, ignore, Decision::is_admitted);
-    let refuse = move || unlucky.try_acquire().map(BreakerPermit::ignore);
-    always(suite, BREAKER_FAILING[1], threads, refuse, is_refused);
+
+    /// Adds two cases. The first limiter has enough permits for all requests. The second has one permit, which this
+    /// function takes.
+    fn add_limiters(&mut self, name: &str, limiters: [impl Limiter + Sync + 'static; 2]) {
+        let [plenty, used_up] = limiters.map(CachePadded::new);
+        assert!(used_up.try_acquire().is_admitted(), "{name} has one permit");
+        self.add(admitted(name), move || plenty.try_acquire(), Decision::is_admitted);
+        self.add(refused(name), move || used_up.try_acquire(), is_refused);
+    }
+
+    /// Adds a case that runs `ask` and checks each decision, also while it is measured. If a decision is not the
+    /// expected one, the case would measure another operation, so the thread panics and the round is lost.
+    ///
+    /// The limiter that `ask` captures should be padded. It then shares no cache line with other data, and its layout
+    /// on cache lines does not depend on its address.
+    fn add<R>(
+        &mut self,
+        name: String,
+        ask: impl Fn() -> R + Sync + 'static,
+        is_expected: impl Fn(&R) -> bool + Sync + 'static,
+    ) {
+        let case = name.clone();
+        let ask = move || {
+            // The compiler must make the whole decision, although the check reads only a part of it.
+            let answer = black_box(ask());
+            assert!(is_expected(&answer), "{name}: unexpected decision");
+        };
+        // A case with a wrong setup ends the program before the run.
+        ask();
+        self.suite.add(&case, self.threads, move |_| ask());
+    }
 }
 
-/// Draws the same each time.
+/// A random source that always draws the same number.
 struct Always(u32);
 
 impl RandomSource for Always {
@@ -150,55 +187,6 @@ impl RandomSource for Always {
     }
 }
 
-fn limited_entry(suite: &mut Suite, threads: usize, clock: &MonotonicClock) {
-    // The geometry that is recommended, and more of it than passes in a second; and one in which nothing
-    // comes free.
-    let second = *NodeConfig::default().short();
-    let most = SlidingWindowLimiter::max_limit(&second);
-    let [plenty, used_up] = [(second, most), (config(10, HOUR), 1)].map(|(window, limit)| {
-        let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-        CachePadded::new((sliding(window, limit, clock), node))
-    });
-    assert!(used_up.0.try_acquire().is_admitted(), "there is one permit");
-    let succeed = move || plenty.0.enter(&plenty.1).map(Entry::success);
-    always(suite, LIMITED_ENTRY[0], threads, succeed, Decision::is_admitted);
-    let refuse = move || used_up.0.enter(&used_up.1).map(Entry::success);
-    always(suite, LIMITED_ENTRY[1], threads, refuse, is_refused);
-}
-
-/// The first of them has enough for all. The other has one permit, and that is taken here.
-fn limiter<L>(suite: &mut Suite, names: Pair, threads: usize, limiters: [L; 2])
-where
-    L: Limiter + Sync + 'static,
-{
-    let [plenty, used_up] = limiters.map(CachePadded::new);
-    assert!(used_up.try_acquire().is_admitted(), "{} has one permit", names[1]);
-    always(suite, names[0], threads, move || plenty.try_acquire(), Decision::is_admitted);
-    always(suite, names[1], threads, move || used_up.try_acquire(), is_refused);
-}
-
 fn is_refused<P>(decision: &Decision<P>) -> bool {
     !decision.is_admitted()
-}
-
-/// Measures `ask`, and looks at each answer, in the measured operations too: where it is told
-/// something else, something else is measured. The thread panics then, and the round is lost.
-///
-/// What it captures had best be padded: it has its cache lines to itself, and is laid out on them in
-/// the same way wherever it comes to lie.
-fn always<R>(
-    suite: &mut Suite,
-    name: &'static str,
-    threads: usize,
-    ask: impl Fn() -> R + Sync + 'static,
-    is_expected: impl Fn(&R) -> bool + Sync + 'static,
-) {
-    let ask = move || {
-        // All of the answer, though only a part is looked at.
-        let answer = black_box(ask());
-        assert!(is_expected(&answer), "{name}: told otherwise");
-    };
-    // What is set up wrongly ends the program at once.
-    ask();
-    suite.add(name, threads, move |_| ask());
 }

@@ -1,40 +1,43 @@
-//! What is measured of leaparray itself, beside what it is made of.
+//! The cases that measure leaparray itself, and their baselines.
 
 pub(crate) mod crowd;
 pub(crate) mod decide;
 pub(crate) mod first;
 pub(crate) mod read;
 pub(crate) mod record;
-pub(crate) mod rotate;
-pub(crate) mod tail;
+pub(crate) mod rollover;
 
 use std::time::Duration;
 
+use leaparray::MetricEvent::Pass;
 use leaparray::{MonotonicClock, SlidingWindow, Timestamp, WindowConfig};
 
-/// The time, where it is given: any will do.
+use crowd::Crowd;
+
+/// The time of the cases at a given time. The value is arbitrary.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
 /// A response time.
 pub(crate) const RT: Duration = Duration::from_micros(250);
 pub(crate) const BUCKET_LEN: Duration = Duration::from_millis(500);
 
-/// A window of so many buckets of half a second. All share one clock.
+/// Creates a window of `sample_count` buckets of half a second. All windows share one clock.
 pub(crate) fn window(sample_count: u32, clock: &MonotonicClock) -> SlidingWindow {
     SlidingWindow::with_clock(config(sample_count, BUCKET_LEN), clock.clone())
 }
 
-/// So many buckets of such a length.
+/// Creates a window that a crowd has used up to `NOW`.
+fn used_window(sample_count: u32, crowd: Crowd, clock: &MonotonicClock) -> SlidingWindow {
+    let window = window(sample_count, clock);
+    let used = window.clone();
+    crowd::record(crowd, move |then| {
+        used.add_at(then, Pass, 1);
+        used.record_success_at(then, RT);
+    });
+    window
+}
+
+/// Returns the geometry of `sample_count` buckets of length `bucket_len`.
 pub(crate) fn config(sample_count: u32, bucket_len: Duration) -> WindowConfig {
     let interval = bucket_len * sample_count;
     WindowConfig::new(sample_count as usize, interval).expect("whole buckets")
-}
-
-/// The numbers of threads: 1, 2, 4, 8, and 16 where there are as many cores.
-pub(crate) fn thread_counts(cores: usize) -> Vec<usize> {
-    [1, 2, 4, 8, 16].into_iter().filter(|&threads| threads <= cores.max(8)).collect()
-}
-
-/// More threads than cores, each of which has a cell of its own.
-pub(crate) fn crowds(cores: usize) -> [usize; 2] {
-    [8, 16].map(|times| times * cores.max(2))
 }

@@ -1,4 +1,4 @@
-//! A ring behind a lock: go-zero's `RollingWindow` has a readers-writer lock, others a mutex.
+//! A ring behind a lock. go-zero's `RollingWindow` has a readers-writer lock; other libraries have a mutex.
 
 use std::sync::{Mutex, PoisonError, RwLock};
 
@@ -6,7 +6,7 @@ use leaparray::Timestamp;
 
 use super::{BUCKET_NANOS, Ring};
 
-/// What is behind the lock.
+/// The counters of a bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
     pass: u64,
@@ -16,25 +16,26 @@ struct Bucket {
     max_rt: u64,
 }
 
+/// The buckets of a ring, without the lock.
 #[derive(Debug)]
-struct Buckets {
+pub(crate) struct Buckets {
     buckets: Box<[Bucket]>,
     /// The number of the newest bucket.
     newest: u64,
 }
 
 impl Buckets {
-    fn new(len: usize) -> Self {
+    pub(crate) fn new(len: usize) -> Self {
         Self { buckets: vec![Bucket::default(); len].into(), newest: 0 }
     }
 
-    /// `None` if a newer bucket has the slot.
+    /// Returns `None` if a newer bucket has the slot.
     fn bucket(&mut self, now: Timestamp) -> Option<&mut Bucket> {
         let (number, len) = (now.as_nanos() / BUCKET_NANOS, self.buckets.len() as u64);
         if number + len <= self.newest {
             return None;
         }
-        // Every bucket that has expired meanwhile is reset, as go-zero does.
+        // As in go-zero, every bucket that has expired since the last record is reset.
         for stale in (self.newest + 1).max((number + 1).saturating_sub(len))..=number {
             self.buckets[slot(stale, len)] = Bucket::default();
         }
@@ -60,68 +61,36 @@ impl Buckets {
         let covered = (number + 1).saturating_sub(len)..=number.min(self.newest);
         covered.map(|number| self.buckets[slot(number, len)].pass).sum()
     }
-
-    fn rate(&self, now: Timestamp) -> f64 {
-        self.sum(now) as f64 * 1e9 / (self.buckets.len() as u64 * BUCKET_NANOS) as f64
-    }
 }
 
-fn slot(number: u64, len: u64) -> usize {
-    usize::try_from(number % len).unwrap_or_default()
+const fn slot(number: u64, len: u64) -> usize {
+    (number % len) as usize
 }
 
-/// A ring behind a mutex.
-#[derive(Debug)]
-pub(crate) struct MutexRing(Mutex<Buckets>);
-
-impl MutexRing {
-    pub(crate) fn new(len: usize) -> Self {
-        Self(Mutex::new(Buckets::new(len)))
-    }
-}
-
-impl Ring for MutexRing {
+impl Ring for Mutex<Buckets> {
     fn record(&self, now: Timestamp) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).record(now);
+        self.lock().unwrap_or_else(PoisonError::into_inner).record(now);
     }
 
     fn finish(&self, now: Timestamp, rt_nanos: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).finish(now, rt_nanos);
+        self.lock().unwrap_or_else(PoisonError::into_inner).finish(now, rt_nanos);
     }
 
     fn sum(&self, now: Timestamp) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).sum(now)
-    }
-
-    fn rate(&self, now: Timestamp) -> f64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).rate(now)
+        self.lock().unwrap_or_else(PoisonError::into_inner).sum(now)
     }
 }
 
-/// A ring behind a readers-writer lock.
-#[derive(Debug)]
-pub(crate) struct RwLockRing(RwLock<Buckets>);
-
-impl RwLockRing {
-    pub(crate) fn new(len: usize) -> Self {
-        Self(RwLock::new(Buckets::new(len)))
-    }
-}
-
-impl Ring for RwLockRing {
+impl Ring for RwLock<Buckets> {
     fn record(&self, now: Timestamp) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).record(now);
+        self.write().unwrap_or_else(PoisonError::into_inner).record(now);
     }
 
     fn finish(&self, now: Timestamp, rt_nanos: u64) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).finish(now, rt_nanos);
+        self.write().unwrap_or_else(PoisonError::into_inner).finish(now, rt_nanos);
     }
 
     fn sum(&self, now: Timestamp) -> u64 {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).sum(now)
-    }
-
-    fn rate(&self, now: Timestamp) -> f64 {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).rate(now)
+        self.read().unwrap_or_else(PoisonError::into_inner).sum(now)
     }
 }

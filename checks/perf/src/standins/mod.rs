@@ -1,26 +1,22 @@
-//! Stand-ins for what has no crate: the rings of other languages' libraries, in their own way.
+//! Stand-ins for libraries of other languages: rings with the algorithms of these libraries.
 //!
-//! They read leaparray's precise clock, so that what differs is the ring.
+//! They read leaparray's precise clock, so that only the rings differ.
 
 pub(crate) mod locked;
 pub(crate) mod striped;
 
 use leaparray::Timestamp;
 
-/// What a stand-in does, at a time that is given. It counts nothing at a time whose slot already has
-/// a newer bucket.
+/// A stand-in, at a given time. It counts nothing if the slot of that time already has a newer bucket.
 pub(crate) trait Ring: Sync {
-    /// Counts one that passed.
+    /// Counts a request that passed.
     fn record(&self, now: Timestamp);
 
     /// Counts a success and its response time.
     fn finish(&self, now: Timestamp, rt_nanos: u64);
 
-    /// Those that passed, in the window.
+    /// Returns the number of requests that passed in the window.
     fn sum(&self, now: Timestamp) -> u64;
-
-    /// Those that passed, per second.
-    fn rate(&self, now: Timestamp) -> f64;
 }
 
 /// The geometry of the second: two buckets of half a second.
