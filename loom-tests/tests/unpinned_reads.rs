@@ -50,8 +50,14 @@ fn read_beside_the_first_add_finds_it_or_nothing() {
     });
 }
 
-fn pairs() -> Arc<LeapArray<OwnedPair>> {
-    Arc::new(LeapArray::new(WindowConfig::new(1, LEN).expect("valid by construction")))
+/// Creates an array with an add in bucket 1, and a thread that reads that bucket.
+fn pairs_and_reader() -> (Arc<LeapArray<OwnedPair>>, thread::JoinHandle<[u64; 2]>) {
+    let config = WindowConfig::new(1, LEN).expect("valid by construction");
+    let array = Arc::new(LeapArray::<OwnedPair>::new(config));
+    array.current_bucket(start(1)).add(1);
+    let read = array.clone();
+    let reader = thread::spawn(move || both(&read, 1));
+    (array, reader)
 }
 
 fn both(array: &LeapArray<OwnedPair>, number: u32) -> [u64; 2] {
@@ -63,12 +69,7 @@ fn both(array: &LeapArray<OwnedPair>, number: u32) -> [u64; 2] {
 #[test]
 fn read_of_a_wrap_that_is_emptied_finds_one_bucket() {
     explore(None, || {
-        let array = pairs();
-        array.current_bucket(start(1)).add(1);
-        let reader = {
-            let array = array.clone();
-            thread::spawn(move || both(&array, 1))
-        };
+        let (array, reader) = pairs_and_reader();
         // Bucket 3 recycles the wrap of bucket 1.
         for number in [2, 3] {
             drop(array.current_bucket(start(number)));
@@ -83,12 +84,7 @@ fn read_of_a_wrap_that_is_emptied_finds_one_bucket() {
 #[test]
 fn read_of_a_wrap_that_another_thread_empties_finds_one_bucket() {
     explore(Some(2), || {
-        let array = pairs();
-        array.current_bucket(start(1)).add(1);
-        let reader = {
-            let array = array.clone();
-            thread::spawn(move || both(&array, 1))
-        };
+        let (array, reader) = pairs_and_reader();
         let other = {
             let array = array.clone();
             thread::spawn(move || drop(array.current_bucket(start(3))))
@@ -105,12 +101,7 @@ fn read_of_a_wrap_that_another_thread_empties_finds_one_bucket() {
 #[test]
 fn read_beside_an_add_to_a_recycled_wrap_finds_one_bucket() {
     explore(Some(3), || {
-        let array = pairs();
-        array.current_bucket(start(1)).add(1);
-        let reader = {
-            let array = array.clone();
-            thread::spawn(move || both(&array, 1))
-        };
+        let (array, reader) = pairs_and_reader();
         for number in [2, 3] {
             drop(array.current_bucket(start(number)));
         }
