@@ -53,6 +53,31 @@ impl Rate {
         Ok(Self { permits: Divisor::new(permits), nanos: Divisor::new(nanos) })
     }
 
+    /// Creates a rate of `permits` permits in each second: [`new`](Self::new) with an interval of a second.
+    ///
+    /// ```
+    /// use leaparray::flow::Rate;
+    ///
+    /// assert_eq!(Rate::per_second(10)?, Rate::per_minute(600)?);
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`RateError`] if `permits` is zero or more than 10⁹.
+    pub const fn per_second(permits: u64) -> Result<Self, RateError> {
+        Self::new(permits, Duration::from_secs(1))
+    }
+
+    /// Creates a rate of `permits` permits in each minute: [`new`](Self::new) with an interval of a minute.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`RateError`] if `permits` is zero or more than 6 · 10¹⁰.
+    pub const fn per_minute(permits: u64) -> Result<Self, RateError> {
+        Self::new(permits, Duration::from_secs(60))
+    }
+
     /// Returns the time at which `permits` permits, at least one, have come since `since`; `None` if that is after the
     /// end of time.
     ///
@@ -199,6 +224,9 @@ mod tests {
         let too_fast = RateError::TooFast { permits: 1_000_000_001, interval: second };
         assert_eq!(Rate::new(1_000_000_001, second), Err(too_fast));
         assert!(Rate::new(1_000_000_000, second).is_ok());
+        assert_eq!(Rate::per_second(1_000_000_001), Err(too_fast));
+        assert_eq!(Rate::per_second(1_000_000_000), Rate::per_minute(60_000_000_000));
+        assert!(Rate::per_minute(60_000_000_001).is_err() && Rate::per_minute(0).is_err());
         assert!(matches!(Rate::new(1, Duration::MAX), Err(RateError::IntervalTooLong { .. })));
     }
 }

@@ -1,5 +1,6 @@
 //! The totals of buckets.
 
+use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::event::MetricEvent;
 /// The totals of one or many [`MetricBucket`](crate::MetricBucket)s: plain data.
 ///
 /// Sums saturate at `u64::MAX`; response times are summed without any bound.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct MetricTotals {
     /// The sum of response times is cut at `u64::MAX`; `rt_nanos` has it without a bound.
     pub(crate) events: [u64; MetricEvent::COUNT],
@@ -33,6 +34,48 @@ impl MetricTotals {
         self.rt_count
     }
 
+    /// Returns the sum of the response times, at most [`Duration::MAX`].
+    ///
+    /// ```
+    /// use leaparray::{Bucket, MetricBucket};
+    /// use std::time::Duration;
+    ///
+    /// let bucket = MetricBucket::default();
+    /// for millis in [2, 5] {
+    ///     bucket.record_rt(Duration::from_millis(millis));
+    /// }
+    /// assert_eq!(bucket.total().rt_sum(), Duration::from_millis(7));
+    /// ```
+    #[must_use]
+    pub fn rt_sum(&self) -> Duration {
+        const NANOS_PER_SEC: u128 = 1_000_000_000;
+        let nanos = u32::try_from(self.rt_nanos % NANOS_PER_SEC).unwrap_or(0);
+        match u64::try_from(self.rt_nanos / NANOS_PER_SEC) {
+            Ok(secs) => Duration::new(secs, nanos),
+            Err(_) => Duration::MAX,
+        }
+    }
+
+    /// Returns the share of exceptions in the requests that ended, from 0 to 1; `None` if no request ended.
+    ///
+    /// ```
+    /// use leaparray::{Bucket, MetricBucket, MetricEvent};
+    ///
+    /// let bucket = MetricBucket::default();
+    /// assert_eq!(bucket.total().failure_ratio(), None);
+    /// bucket.add(MetricEvent::Success, 3);
+    /// bucket.add(MetricEvent::Exception, 1);
+    /// assert_eq!(bucket.total().failure_ratio(), Some(0.25));
+    /// ```
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
+    pub fn failure_ratio(&self) -> Option<f64> {
+        let [success, exception] =
+            [MetricEvent::Success, MetricEvent::Exception].map(|event| self.sum(event) as f64);
+        let ended = success + exception;
+        (ended > 0.0).then(|| exception / ended)
+    }
+
     /// Returns the mean of the response times, rounded down to the nanosecond; `None` if there is none.
     #[must_use]
     pub fn avg_rt(&self) -> Option<Duration> {
@@ -55,6 +98,23 @@ impl MetricTotals {
     #[must_use]
     pub const fn max_concurrency(&self) -> Option<u64> {
         self.max_concurrency
+    }
+}
+
+#[expect(clippy::missing_fields_in_debug, reason = "each is in what its accessor returns")]
+impl fmt::Debug for MetricTotals {
+    /// Names each event. The response times are durations.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut totals = f.debug_struct("MetricTotals");
+        for event in MetricEvent::EVENTS {
+            match event {
+                MetricEvent::Rt => totals.field("rt", &self.rt_sum()),
+                event => totals.field(event.name(), &self.sum(event)),
+            };
+        }
+        totals.field("rt_count", &self.rt_count);
+        totals.field("min_rt", &self.min_rt()).field("max_rt", &self.max_rt());
+        totals.field("max_concurrency", &self.max_concurrency).finish()
     }
 }
 
@@ -97,6 +157,33 @@ mod tests {
         }
         bucket.record_concurrency(concurrency);
         bucket.total()
+    }
+
+    #[test]
+    fn sum_of_response_times_is_cut_at_the_longest_duration() {
+        let of = |rt_nanos| MetricTotals { rt_nanos, ..MetricTotals::default() }.rt_sum();
+        assert_eq!(of(1_999_999_999), Duration::new(1, 999_999_999));
+        let longest = Duration::MAX.as_nanos();
+        assert_eq!([longest, longest + 1, u128::MAX].map(of), [Duration::MAX; 3]);
+    }
+
+    #[test]
+    fn debug_output_names_the_events() {
+        let totals = bucket(MetricEvent::Block, [1_000_000, 2_000_000], 3);
+        assert_eq!(
+            format!("{totals:?}"),
+            "MetricTotals { pass: 0, block: 5, exception: 0, success: 0, rt: 3ms, reserved_pass: 0, rt_count: 2, \
+             min_rt: Some(1ms), max_rt: Some(2ms), max_concurrency: Some(3) }"
+        );
+    }
+
+    #[test]
+    fn failure_ratio_of_saturated_sums_is_a_half() {
+        let mut totals = MetricTotals::default();
+        totals.events[MetricEvent::Success as usize] = u64::MAX;
+        assert_eq!(totals.failure_ratio(), Some(0.0));
+        totals.events[MetricEvent::Exception as usize] = u64::MAX;
+        assert_eq!(totals.failure_ratio(), Some(0.5));
     }
 
     #[test]

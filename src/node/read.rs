@@ -81,6 +81,17 @@ impl<C: Clock + Clone> ResourceNode<C> {
         per_second(max, short.config().bucket_len().as_secs_f64())
     }
 
+    /// Returns the sum of `event` over the short window, by default the last second.
+    pub fn short_sum(&self, event: MetricEvent) -> u64 {
+        self.short_sum_at(self.clock().now(), event)
+    }
+
+    /// Returns the sum of `event` over the short window at `now`. The sum of [`MetricEvent::Rt`] is in nanoseconds. Sums
+    /// saturate at `u64::MAX`.
+    pub fn short_sum_at(&self, now: Timestamp, event: MetricEvent) -> u64 {
+        self.sum_of(&self.current().short, now, event)
+    }
+
     /// Returns the sum of `event` over the long window, by default the last minute.
     pub fn long_sum(&self, event: MetricEvent) -> u64 {
         self.long_sum_at(self.clock().now(), event)

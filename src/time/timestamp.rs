@@ -1,7 +1,7 @@
 //! The unit of time of the whole crate.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A point in time: whole nanoseconds since the Unix epoch, on a monotonic timeline.
 ///
@@ -56,6 +56,25 @@ impl Timestamp {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
+    /// Returns the instant of a system time, rounded down to the nanosecond: at least [`Timestamp::MIN`] and at most
+    /// [`Timestamp::MAX`].
+    ///
+    /// Leap seconds are not counted, as in a [`SystemTime`].
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_500);
+    /// assert_eq!(Timestamp::from_system_time(time), Timestamp::from_millis(1_500));
+    /// assert_eq!(SystemTime::from(Timestamp::from_millis(1_500)), time);
+    /// ```
+    #[must_use]
+    pub fn from_system_time(time: SystemTime) -> Self {
+        let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self(saturating_nanos(since_epoch))
+    }
+
     /// Returns the nanoseconds since the Unix epoch.
     #[must_use]
     #[inline]
@@ -106,6 +125,13 @@ impl Timestamp {
     }
 }
 
+impl From<Timestamp> for SystemTime {
+    /// Returns the system time of an instant.
+    fn from(time: Timestamp) -> Self {
+        Self::UNIX_EPOCH + Duration::from_nanos(time.0)
+    }
+}
+
 impl fmt::Display for Timestamp {
     /// Formats the time as seconds since the Unix epoch, with nine decimals: `1540629334.619000000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,6 +158,18 @@ mod tests {
         assert_eq!(Timestamp::from_millis(1_999).as_secs(), 1);
         assert_eq!(Timestamp::from_millis(u64::MAX), Timestamp::MAX);
         assert_eq!(Timestamp::from_secs(u64::MAX), Timestamp::MAX);
+    }
+
+    #[test]
+    fn system_times_are_cut_at_both_ends() {
+        let epoch = SystemTime::UNIX_EPOCH;
+        let time = Timestamp::from_nanos(1_600_000_000_123_456_700);
+        assert_eq!(Timestamp::from_system_time(time.into()), time);
+        assert_eq!(Timestamp::from_system_time(epoch), Timestamp::MIN);
+        assert_eq!(Timestamp::from_system_time(epoch - Duration::from_secs(1)), Timestamp::MIN);
+        let end = Duration::from_nanos(u64::MAX);
+        assert_eq!(SystemTime::from(Timestamp::MIN), epoch);
+        assert_eq!(Timestamp::from_system_time(epoch + end + end), Timestamp::MAX);
     }
 
     #[test]

@@ -54,10 +54,20 @@ fn rates() {
 #[test]
 fn sums() {
     check(&[
+        ((|node| node.short_sum(Block), |node, now| node.short_sum_at(now, Block)), 3),
         ((|node| node.long_sum(Block), |node, now| node.long_sum_at(now, Block)), 3),
         ((Node::reserved, Node::reserved_at), 2),
     ]);
     check(&[((Node::max_concurrency, Node::max_concurrency_at), Some(1))]);
+}
+
+#[test]
+fn short_sum_leaves_out_counts_that_only_the_long_window_has() {
+    let (node, clock) = node();
+    node.block_many(4);
+    clock.advance(Duration::from_secs(1));
+    node.block();
+    assert_eq!((node.short_sum(Block), node.long_sum(Block)), (1, 5));
 }
 
 #[test]
