@@ -74,8 +74,8 @@ impl<T> Link<T> {
 
     /// Takes the item that the link refers to, and leaves the link empty.
     fn take(&mut self) -> Option<Arc<Item<T>>> {
-        let lazy = mem::replace(&mut self.0, RacyOnce::new());
-        lazy.get().cloned()
+        let link = mem::replace(&mut self.0, RacyOnce::new());
+        link.get().cloned()
     }
 }
 

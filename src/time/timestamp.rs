@@ -126,7 +126,7 @@ impl Timestamp {
 }
 
 impl From<Timestamp> for SystemTime {
-    /// Returns the system time of an instant.
+    /// Returns the system time of an instant, to the precision of the platform.
     fn from(time: Timestamp) -> Self {
         Self::UNIX_EPOCH + Duration::from_nanos(time.0)
     }
