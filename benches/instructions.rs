@@ -37,7 +37,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// An operation's name in the baseline, and a function that repeats it.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 17] = [
+const OPERATIONS: [Operation; 18] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -46,6 +46,7 @@ const OPERATIONS: [Operation; 17] = [
     ("rollover", rollover),
     ("sum_at_2", sum_at_2),
     ("sum_at_120", sum_at_120),
+    ("qps_at_2", qps_at_2),
     ("ledger_at_2", ledger_at_2),
     ("array_current_bucket", array_current_bucket),
     ("enter_and_succeed_at", enter_and_succeed_at),
@@ -134,6 +135,11 @@ fn sum_at_2(times: u64) {
 fn sum_at_120(times: u64) {
     let window = filled(120);
     repeat(times, |_| window.sum_at(black_box(NOW), Pass));
+}
+
+fn qps_at_2(times: u64) {
+    let window = filled(2);
+    repeat(times, |_| window.qps_at(black_box(NOW), Pass));
 }
 
 fn ledger_at_2(times: u64) {

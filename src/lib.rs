@@ -110,4 +110,4 @@ pub use time::{
 #[cfg(loom)]
 #[doc(hidden)]
 pub use time::{Source, Steering};
-pub use window::{BucketTotals, SlidingWindow};
+pub use window::{BucketTotals, Coverage, SlidingWindow};

@@ -22,43 +22,6 @@ fn window(samples: usize) -> (SlidingWindow<ManualClock>, ManualClock) {
 }
 
 #[test]
-#[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
-fn rates_divide_by_what_the_window_has_seen() {
-    let (window, clock) = window(10);
-    window.add(PASS, 10);
-    assert_eq!(window.qps(PASS), 100.0, "one bucket old");
-    clock.advance(millis(150));
-    assert_eq!(window.qps(PASS), 50.0, "two buckets old");
-    clock.advance(millis(800));
-    assert_eq!(window.qps(PASS), 10.0, "ten buckets old");
-    window.add(PASS, 5);
-    clock.advance(millis(100));
-    assert_eq!(window.qps(PASS), 5.0, "the first bucket has left");
-}
-
-#[test]
-#[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
-fn rate_before_the_window_was_made_divides_by_the_interval() {
-    let (window, _) = window(10);
-    // As when history is played back.
-    window.add_at(t(500), PASS, 3);
-    assert_eq!(window.qps_at(t(500), PASS), 3.0, "before the window was made");
-}
-
-#[test]
-#[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
-fn view_divides_by_its_own_interval() {
-    let (window, clock) = window(10);
-    let view = window.view(WindowConfig::new(2, millis(200)).unwrap()).unwrap();
-    window.add(PASS, 10);
-    assert_eq!(view.qps(PASS), 100.0, "one bucket old");
-    clock.advance(millis(300));
-    window.add(PASS, 6);
-    assert_eq!(view.qps(PASS), 30.0, "older than the view's interval");
-    assert_eq!(window.qps(PASS), 40.0, "four buckets old");
-}
-
-#[test]
 fn previous_rate_is_that_of_the_last_complete_bucket() {
     let (window, clock) = window(4);
     window.add(PASS, 5);

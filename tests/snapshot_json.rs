@@ -22,7 +22,8 @@ fn snapshot_is_written_with_its_names_and_read_back() {
     assert_eq!(value["timestamp"], json!(65_007_000_000_u64));
     assert_eq!((&value["concurrency"], &value["reserved"]), (&json!(1), &json!(0)));
     let second = json!({
-        "length_nanos": 1_000_000_000_u64,
+        "covered_nanos": 507_000_000,
+        "interval_nanos": 1_000_000_000,
         "totals": {
             "pass": 3, "block": 0, "exception": 0, "success": 2, "reserved_pass": 0,
             "rt_sum_nanos": 7_000_000, "rt_count": 1,

@@ -304,8 +304,8 @@ impl MetricArray {
         }
     }
 
-    /// Returns the sums of some events over the whole window at `now`, if the window is *steady*, and `None` otherwise.
-    /// A window is steady if `now` is in the newest bucket, less than `within` nanoseconds after its start, the newest
+    /// Returns the sums of some events over the whole window at `now`, and the nanoseconds from the start of the newest
+    /// bucket to `now`, if the window is *steady*, and `None` otherwise. A window is steady if `now` is in the newest bucket, less than `within` nanoseconds after its start, the newest
     /// sealed bucket is the bucket before it, no sum reaches [`CEILING`], no publication is in flight, and the current
     /// descriptor is one of the first two.
     ///
@@ -317,14 +317,15 @@ impl MetricArray {
         now: Timestamp,
         within: u64,
         events: [MetricEvent; K],
-    ) -> Option<[u64; K]> {
+    ) -> Option<([u64; K], u64)> {
         let history = self.history.get()?;
         let head = history.if_complete()?;
         stall::at(Point::MomentTaken);
         let descriptor = history.first_descriptor(head)?;
         let (number, start) = descriptor.after_recent();
         // One comparison for both ends of the bucket: for a time before the bucket, the difference wraps around.
-        if now.as_nanos().wrapping_sub(start) >= within {
+        let age = now.as_nanos().wrapping_sub(start);
+        if age >= within {
             return None;
         }
         let mut sums = descriptor.recent_sums(events);
@@ -351,7 +352,7 @@ impl MetricArray {
             return None;
         }
         // A counter at or above the ceiling raises its sum to the ceiling or more.
-        sums.iter().all(|&sum| sum < CEILING).then_some(sums)
+        sums.iter().all(|&sum| sum < CEILING).then_some((sums, age))
     }
 
     /// Returns the sums of some events over the buckets with those numbers. The sums saturate. Response times are not

@@ -6,7 +6,7 @@ use super::ResourceNode;
 use super::generation::add_reserved;
 use crate::array::Ledger;
 use crate::metric::{MetricEvent, MetricTotals};
-use crate::time::{Clock, Span, Timestamp};
+use crate::time::{Clock, Span, Timestamp, saturating_nanos};
 use crate::window::{SlidingWindow, per_second};
 
 impl<C: Clock + Clone> ResourceNode<C> {
@@ -16,12 +16,28 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.qps_at(self.clock().now(), event)
     }
 
-    /// Returns the rate of `event` per second over the short window at `now`. For a node that is younger than the short
-    /// window, it is the rate since the node was made; see [`SlidingWindow::qps_at`](crate::SlidingWindow::qps_at).
+    /// Returns the rate of `event` per second over the short window at `now`: the sum divided by the time that the window
+    /// covers, which begins when the node was made if the node is younger. See
+    /// [`SlidingWindow::qps_at`](crate::SlidingWindow::qps_at) for the accuracy.
     #[inline]
     pub fn qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
         let short = &self.current().short;
-        per_second(self.sum_of(short, now, event), short.observed_secs(now))
+        per_second(self.sum_of(short, now, event), short.covered_nanos(now))
+    }
+
+    /// Returns the sum of `event` over the short window now, divided by its interval, by default a second.
+    #[inline]
+    pub fn qps_over_interval(&self, event: MetricEvent) -> f64 {
+        self.qps_over_interval_at(self.clock().now(), event)
+    }
+
+    /// Returns the sum of `event` over the short window at `now`, divided by the whole interval of that window, per
+    /// second: the number to compare with a limit. As a rate, it is too low; see
+    /// [`SlidingWindow::qps_over_interval_at`](crate::SlidingWindow::qps_over_interval_at).
+    #[inline]
+    pub fn qps_over_interval_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
+        let short = &self.current().short;
+        per_second(self.sum_of(short, now, event), saturating_nanos(short.config().interval()))
     }
 
     /// Returns the rate of passed and blocked requests per second over the short window, by default the last second.
@@ -50,7 +66,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         }
         let span = short.sample(now, 1);
         let sum = span.map_or(0, |span| self.sum_between(&span, event));
-        Some(per_second(sum, len.as_secs_f64()))
+        Some(per_second(sum, short.covered_nanos_of_previous(now)))
     }
 
     /// Returns the highest rate of `event` per second in any one bucket of the short window, by default of the last
@@ -61,6 +77,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// Returns the highest rate of `event` per second in any one bucket of the short window at `now`. For successes,
     /// Sentinel calls this `maxSuccessQps`.
+    ///
+    /// Each sum is divided by the length of a bucket, also that of the newest bucket, which is still filling: divided by
+    /// the elapsed part, the first events of a bucket would be the maximum.
     pub fn max_qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
         self.max_qps_of(&self.current().short, now, event)
     }
@@ -78,7 +97,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
             let samples = ages.map_while(|age| short.sample(now, age));
             samples.map(|span| self.sum_between(&span, event)).max().unwrap_or(0)
         };
-        per_second(max, short.config().bucket_len().as_secs_f64())
+        per_second(max, short.config().bucket_nanos())
     }
 
     /// Returns the sum of `event` over the short window, by default the last second.

@@ -67,11 +67,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// let reservation = node.reserve_next(2, 5).expect("three have passed, of five");
     /// assert_eq!(reservation.wait(), Duration::from_millis(100));
     /// assert!(node.reserve_next(1, 5).is_none());
-    /// assert_eq!((node.reserved(), node.qps(MetricEvent::Pass)), (2, 3.0 / 0.5));
+    /// assert_eq!((node.reserved(), node.short_sum(MetricEvent::Pass)), (2, 3));
     ///
     /// clock.advance(reservation.wait());
     /// let entry = node.enter_reserved(reservation);
-    /// assert_eq!((node.reserved(), node.qps(MetricEvent::Pass)), (0, 5.0));
+    /// assert_eq!((node.reserved(), node.short_sum(MetricEvent::Pass)), (0, 5));
     /// entry.success();
     /// ```
     pub fn reserve_next_at(&self, now: Timestamp, permits: u64, limit: u64) -> Option<Reservation> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::ResourceNode;
 use crate::metric::{MetricEvent, MetricTotals};
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, Timestamp, saturating_nanos};
 use crate::window::per_second;
 
 /// The readings of a [`ResourceNode`] at one time: plain data that can be kept, compared and sent.
@@ -18,13 +18,14 @@ use crate::window::per_second;
 ///
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-/// clock.advance(Duration::from_secs(10));
+/// clock.advance(Duration::from_millis(10_497));
 /// let [first, _second] = [node.enter(), node.enter()];
 /// clock.advance(Duration::from_millis(3));
 /// first.success();
 ///
 /// let snapshot = node.snapshot();
-/// assert_eq!((snapshot.pass_qps(), snapshot.success_qps()), (2.0, 1.0));
+/// assert_eq!(snapshot.short.covered, Duration::from_millis(500));
+/// assert_eq!((snapshot.pass_qps(), snapshot.success_qps()), (4.0, 2.0));
 /// assert_eq!(snapshot.avg_rt(), Some(Duration::from_millis(3)));
 /// assert_eq!((snapshot.concurrency, snapshot.short.totals.max_concurrency()), (1, Some(2)));
 /// ```
@@ -115,24 +116,41 @@ impl NodeSnapshot {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct WindowSnapshot {
-    /// The divisor of rates: the interval of the window. For a node that is younger than that, it is the time from the
-    /// start of the bucket in which the node was made to the end of the current bucket.
+    /// The time that the window covers, by which rates are divided: its complete buckets and the elapsed part of the
+    /// newest bucket, without the time before the node was made. It is at least a tenth of a bucket.
     #[cfg_attr(
         feature = "serde",
-        serde(with = "crate::time::serde_nanos", rename = "length_nanos")
+        serde(with = "crate::time::serde_nanos", rename = "covered_nanos")
     )]
-    pub length: Duration,
+    pub covered: Duration,
+    /// The interval of the window.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "crate::time::serde_nanos", rename = "interval_nanos")
+    )]
+    pub interval: Duration,
     /// The totals of the window.
     pub totals: MetricTotals,
 }
 
 impl WindowSnapshot {
-    /// Returns the rate of `event` per second. It is 0 if the sum is 0, even if the length is zero, as in a default
-    /// snapshot.
+    /// Returns the rate of `event` per second: the sum divided by the time that the window covers. It is 0 if the sum is
+    /// 0, even if that time is zero, as in a default snapshot.
     #[must_use]
     pub fn qps(&self, event: MetricEvent) -> f64 {
+        self.sum_over(event, self.covered)
+    }
+
+    /// Returns the sum of `event` divided by the interval of the window, per second: the number to compare with a
+    /// limit. It is 0 if the sum is 0.
+    #[must_use]
+    pub fn qps_over_interval(&self, event: MetricEvent) -> f64 {
+        self.sum_over(event, self.interval)
+    }
+
+    fn sum_over(&self, event: MetricEvent, time: Duration) -> f64 {
         let sum = self.totals.sum(event);
-        if sum == 0 { 0.0 } else { per_second(sum, self.length.as_secs_f64()) }
+        if sum == 0 { 0.0 } else { per_second(sum, saturating_nanos(time)) }
     }
 }
 
@@ -146,12 +164,14 @@ impl<C: Clock + Clone> ResourceNode<C> {
     pub fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         let (short, long) = self.windows();
         let window = |window: &crate::window::SlidingWindow<C>| WindowSnapshot {
-            length: Duration::from_secs_f64(window.observed_secs(now)),
+            covered: Duration::from_nanos(window.covered_nanos(now)),
+            interval: window.config().interval(),
             totals: self.totals_between(&window.span(now)),
         };
         let len = short.config().bucket_len();
         let previous = || WindowSnapshot {
-            length: len,
+            covered: Duration::from_nanos(short.covered_nanos_of_previous(now)),
+            interval: len,
             totals: short.sample(now, 1).map(|it| self.totals_between(&it)).unwrap_or_default(),
         };
         let is_kept = len.saturating_mul(2) <= long.config().interval();

@@ -28,9 +28,10 @@ impl AddAssign<&Self> for NodeSnapshot {
     /// [`max_concurrency`](crate::MetricTotals::max_concurrency) are the higher of the two, because it is not known
     /// whether both nodes had their peaks at the same time.
     ///
-    /// The sum is meaningful for snapshots of nodes of one geometry, taken at one `now`. The length of a window is the
-    /// longer of the two lengths. That is right if one node is younger than the other, but not if its window is
-    /// shorter.
+    /// The sum is meaningful for snapshots of nodes of one geometry, taken at one `now`. The time that a window covers
+    /// is the longer of the two times. That is right if one node is younger than the other, but not if its window is
+    /// shorter. The rate of the sum is then lower than the sum of the rates, because the younger node's rate is that
+    /// since it was made.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
@@ -40,14 +41,15 @@ impl AddAssign<&Self> for NodeSnapshot {
     /// let [web, batch] = [(); 2].map(|()| {
     ///     ResourceNode::with_clock(NodeConfig::default(), clock.clone())
     /// });
-    /// clock.advance(Duration::from_secs(60));
+    /// clock.advance(Duration::from_millis(60_499));
     /// web.enter().success();
+    /// clock.advance(Duration::from_millis(1));
     /// let _in_flight = [web.enter(), batch.enter()];
     /// batch.block();
     ///
     /// let mut both = web.snapshot();
     /// both += &batch.snapshot();
-    /// assert_eq!((both.pass_qps(), both.block_qps(), both.success_qps()), (3.0, 1.0, 1.0));
+    /// assert_eq!((both.pass_qps(), both.block_qps(), both.success_qps()), (6.0, 2.0, 2.0));
     /// assert_eq!((both.concurrency, both.short.totals.max_concurrency()), (2, Some(1)));
     /// ```
     fn add_assign(&mut self, other: &Self) {
@@ -68,7 +70,7 @@ impl AddAssign<&Self> for NodeSnapshot {
 }
 
 impl AddAssign<&Self> for WindowSnapshot {
-    /// Adds another window: the totals are added, and the length is the longer of the two.
+    /// Adds another window: the totals are added, and the times are the longer of the two.
     ///
     /// ```
     /// use leaparray::WindowSnapshot;
@@ -76,13 +78,14 @@ impl AddAssign<&Self> for WindowSnapshot {
     ///
     /// let mut sum = WindowSnapshot::default();
     /// let mut one = WindowSnapshot::default();
-    /// one.length = Duration::from_secs(1);
+    /// one.interval = Duration::from_secs(1);
     /// sum += &one;
     /// assert_eq!(sum, one);
     /// ```
     fn add_assign(&mut self, other: &Self) {
-        let Self { length, totals } = other;
-        self.length = self.length.max(*length);
+        let Self { covered, interval, totals } = other;
+        self.covered = self.covered.max(*covered);
+        self.interval = self.interval.max(*interval);
         self.totals += totals;
     }
 }

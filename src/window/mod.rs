@@ -1,14 +1,17 @@
 //! The sliding window: a metric array, a clock, and the geometry of reads.
 
+mod coverage;
 mod read;
 mod record;
 
+pub use coverage::Coverage;
+pub(crate) use coverage::per_second;
 pub use read::BucketTotals;
-pub(crate) use read::per_second;
 
 use crate::metric_array::MetricArray;
 use crate::sync::Arc;
-use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig, saturating_nanos};
+use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig};
+use coverage::RateDivisor;
 
 /// The metrics of one resource over the last second, or over any other interval.
 ///
@@ -37,7 +40,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig, sat
 /// window of n buckets covers exactly the buckets `k(now) − n + 1 ..= k(now)`, where `k(t)` is the
 /// [number](WindowConfig::bucket_number) of the bucket of the time t. The newest bucket is still filling, so the window
 /// covers between (n − 1)/n of the interval and all of it. At a steady rate, a sum is between (n − 1)/n of the events
-/// of an interval and all of them. More buckets make the difference smaller.
+/// of an interval and all of them. More buckets make the difference smaller. A rate is not affected:
+/// [`qps`](Self::qps) divides by the time that the window covers.
 #[derive(Clone, Debug)]
 pub struct SlidingWindow<C = MonotonicClock> {
     array: Arc<MetricArray>,
@@ -52,11 +56,7 @@ pub struct SlidingWindow<C = MonotonicClock> {
     /// [steady](MetricArray::steady_sums). It is the length of a bucket, or 0 for a view that covers fewer buckets than
     /// the array.
     steady_within: u64,
-    interval_secs: f64,
-    /// The start of the array's bucket in which the window was made.
-    made: Timestamp,
-    /// The age, in nanoseconds, from which the window has existed for a whole interval.
-    whole_at: u64,
+    divisor: RateDivisor,
 }
 
 impl SlidingWindow {
@@ -92,7 +92,6 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// Creates a window as if it had been made at the time `made`.
     pub(crate) fn made_at(config: WindowConfig, clock: C, made: Timestamp) -> Self {
-        let made = config.bucket_start(made);
         let array = Arc::new(MetricArray::new(config));
         Self {
             array,
@@ -101,16 +100,8 @@ impl<C: Clock> SlidingWindow<C> {
             buckets_per_sample: 1,
             array_len: config.sample_count(),
             steady_within: config.bucket_nanos(),
-            interval_secs: config.interval().as_secs_f64(),
-            made,
-            whole_at: Self::whole_at(&config, &config),
+            divisor: RateDivisor::new(made, &config, config.sample_count()),
         }
-    }
-
-    /// Returns the age, in nanoseconds, from which a window of the geometry `config` over `array` has existed for its
-    /// whole interval: the age at which the last bucket of the interval begins.
-    fn whole_at(config: &WindowConfig, array: &WindowConfig) -> u64 {
-        saturating_nanos(config.interval().saturating_sub(array.bucket_len()))
     }
 
     /// Returns a window of another length over the same array. Each of the two windows reads what the other one
@@ -146,18 +137,16 @@ impl<C: Clock> SlidingWindow<C> {
         let buckets_per_sample = config.buckets_per_sample(self.array.config())?;
         // Does not overflow: the product divides the sample count of the array.
         let array_len = config.sample_count() * usize::try_from(buckets_per_sample).unwrap_or(1);
-        let interval_secs = config.interval().as_secs_f64();
-        let whole_at = Self::whole_at(&config, self.array.config());
+        let divisor = self.divisor.of_view(self.array.config(), array_len);
         let covers_all = array_len == self.array.config().sample_count();
         let steady_within = if covers_all { self.array.config().bucket_nanos() } else { 0 };
         let view = self.clone();
-        let read = Self { config, buckets_per_sample, array_len, steady_within, ..view };
-        Ok(Self { interval_secs, whole_at, ..read })
+        Ok(Self { config, buckets_per_sample, array_len, steady_within, divisor, ..view })
     }
 
-    /// Returns the start of the bucket in which the window was made.
+    /// Returns the time at which the window was made.
     pub(crate) const fn made(&self) -> Timestamp {
-        self.made
+        self.divisor.made
     }
 
     /// Returns the geometry of this window: its interval, and the buckets into which reads divide it.

@@ -4,9 +4,10 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::SlidingWindow;
+use super::coverage::per_second;
 use crate::array::Ledger;
 use crate::metric::{MetricEvent, MetricTotals};
-use crate::time::{Clock, Span, Timestamp, run};
+use crate::time::{Clock, Span, Timestamp, run, saturating_nanos};
 
 /// The totals of one bucket of a [`SlidingWindow`]: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,27 +45,85 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// Returns the rate of `event` per second over the window at `now`.
     ///
-    /// The rate is the sum divided by the interval. If the window is younger than its interval, the divisor is the time
-    /// from the start of the bucket in which the window was made to the end of the current bucket. So the rate of a new
-    /// window does not rise slowly from zero: the divisor exceeds the age of the window by less than two buckets.
+    /// The rate is the sum divided by the time that the window covers: from the start of its oldest bucket, or from the
+    /// time at which the window was made if that is later, up to `now`. So at a steady rate R, the result is R at every
+    /// `now`: if the divisor is T, the sum differs from R · T by at most 1. A rate that divides by the whole interval,
+    /// as Sentinel's does, is too low by up to 1/n with n buckets; it is
+    /// [`qps_over_interval_at`](Self::qps_over_interval_at).
+    ///
+    /// The divisor is at least a tenth of a bucket, so that a few events in a moment are not a high rate. It would be
+    /// shorter just after the window was made and, if the window has one bucket, just after each start of a bucket.
+    /// There, the rate is too low.
+    ///
+    /// If `now` is before the window was made, as in a replay of recorded times, the divisor starts with the oldest
+    /// bucket. The sum includes what was recorded with a later time in the bucket of `now`.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
-    /// let config = WindowConfig::new(10, Duration::from_secs(10))?;
+    /// let config = WindowConfig::new(2, Duration::from_secs(1))?;
     /// let window = SlidingWindow::with_clock(config, clock.clone());
-    /// for _ in 0..3 {
-    ///     window.add(MetricEvent::Pass, 50);
-    ///     assert_eq!(window.qps(MetricEvent::Pass), 50.0);
-    ///     clock.advance(Duration::from_secs(1));
+    /// for _ in 0..3_200 {
+    ///     clock.advance(Duration::from_millis(1));
+    ///     window.add(MetricEvent::Pass, 1);
     /// }
+    /// // The window covers 700 ms, with an event at each end.
+    /// assert_eq!(window.sum(MetricEvent::Pass), 701);
+    /// assert_eq!(window.qps(MetricEvent::Pass).round(), 1_001.0);
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
     #[inline]
     pub fn qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
-        per_second(self.sum_at(now, event), self.observed_secs(now))
+        if event != MetricEvent::Rt {
+            // The steady read already has the age of the bucket, which otherwise takes a division.
+            let steady = self.array.steady_sums::<false, 1>(now, self.steady_within, [event]);
+            if let Some(([sum], age)) = steady {
+                return per_second(sum, self.covered_nanos_at_age(now, age));
+            }
+        }
+        self.other_qps_at(now, event)
+    }
+
+    #[inline(never)]
+    fn other_qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
+        let sum = match event {
+            MetricEvent::Rt => self.totals(now).sum(event),
+            event => self.other_sums_at(now, [event])[0],
+        };
+        per_second(sum, self.covered_nanos(now))
+    }
+
+    /// Returns the sum of `event` over the window now, divided by the interval; see
+    /// [`qps_over_interval_at`](Self::qps_over_interval_at).
+    #[inline]
+    pub fn qps_over_interval(&self, event: MetricEvent) -> f64 {
+        self.qps_over_interval_at(self.clock.now(), event)
+    }
+
+    /// Returns the sum of `event` over the window at `now`, divided by the whole interval, per second. Sentinel calls
+    /// this `passQps`, `blockQps` and so on.
+    ///
+    /// This is the number to compare with a limit on the events of a window. As a rate, it is too low by up to 1/n with
+    /// n buckets; see [`qps_at`](Self::qps_at).
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let config = WindowConfig::new(2, Duration::from_secs(1))?;
+    /// let window = SlidingWindow::with_clock(config, clock.clone());
+    /// window.add(MetricEvent::Pass, 10);
+    /// clock.advance(Duration::from_millis(250));
+    /// assert_eq!(window.qps_over_interval(MetricEvent::Pass), 10.0);
+    /// assert_eq!(window.qps(MetricEvent::Pass), 40.0);
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    #[inline]
+    pub fn qps_over_interval_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
+        per_second(self.sum_at(now, event), saturating_nanos(self.config.interval()))
     }
 
     /// Returns the rate of `event` per second over the last complete bucket; `None` if the array is too short to keep
@@ -75,6 +134,8 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// Returns the rate of `event` per second over the bucket before the bucket of `now`, which is the last complete
     /// bucket; `None` if the array is too short to keep that bucket, as an array of a single bucket is.
+    ///
+    /// If the window was made during that bucket, the divisor is the rest of the bucket, at least a tenth of it.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};
@@ -93,7 +154,7 @@ impl<C: Clock> SlidingWindow<C> {
         }
         let newest = self.array.config().bucket_number(now);
         let sum = newest.checked_sub(len).map_or(0, |last| self.sum_of(run(last, len), event));
-        Some(per_second(sum, self.config.bucket_len().as_secs_f64()))
+        Some(per_second(sum, self.covered_nanos_of_previous(now)))
     }
 
     /// Returns the largest sum of `event` in any one bucket of the window now.
@@ -246,7 +307,7 @@ impl<C: Clock> SlidingWindow<C> {
     }
 
     /// Returns the numbers of the array's buckets that this window covers at `now`, cut at the beginning of time.
-    fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
+    pub(super) fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
         run(self.array.config().bucket_number(now), self.array_len as u64)
     }
 
@@ -280,7 +341,7 @@ impl<C: Clock> SlidingWindow<C> {
         events: [MetricEvent; K],
     ) -> [u64; K] {
         match self.array.steady_sums::<false, K>(now, self.steady_within, events) {
-            Some(sums) => sums,
+            Some((sums, _)) => sums,
             None => self.other_sums_at(now, events),
         }
     }
@@ -288,28 +349,8 @@ impl<C: Clock> SlidingWindow<C> {
     #[inline(never)]
     fn other_sums_at<const K: usize>(&self, now: Timestamp, events: [MetricEvent; K]) -> [u64; K] {
         match self.array.steady_sums::<true, K>(now, self.steady_within, events) {
-            Some(sums) => sums,
+            Some((sums, _)) => sums,
             None => self.array.sums(self.covered(now), events),
         }
     }
-
-    /// Returns the divisor of rates at `now`, in seconds: the part of the interval, up to the end of the bucket of
-    /// `now`, during which this window has existed. If `now` is before the window was made, as in a replay of recorded
-    /// times, it is the whole interval.
-    #[inline]
-    #[expect(clippy::cast_precision_loss, reason = "buckets of a window, at most 2²⁰")]
-    pub(crate) fn observed_secs(&self, now: Timestamp) -> f64 {
-        let age = now.as_nanos().checked_sub(self.made.as_nanos());
-        let Some(age) = age.filter(|&age| age < self.whole_at) else { return self.interval_secs };
-        let array = self.array.config();
-        let buckets = 1 + age / array.bucket_nanos();
-        array.bucket_len().as_secs_f64() * buckets as f64
-    }
-}
-
-/// Returns a sum divided by a time in seconds. The relative error is about 10⁻¹⁶, the rounding error of an `f64`.
-#[inline]
-#[expect(clippy::cast_precision_loss, reason = "that is the error")]
-pub(crate) fn per_second(sum: u64, secs: f64) -> f64 {
-    sum as f64 / secs
 }

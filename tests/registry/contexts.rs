@@ -27,8 +27,11 @@ fn contexts_have_nodes_of_their_own_and_one_sum() {
     assert_eq!([&orders, &web, &batch].map(|one| one.long_sum(Pass)), [1, 2, 1]);
     let sum = orders.total_snapshot();
     assert_eq!(sum, batch.total_snapshot(), "the same sum through any of them");
-    assert_eq!((sum.pass_qps(), sum.block_qps(), sum.success_qps()), (4.0, 1.0, 1.0));
-    assert_eq!(sum.short.length, SECOND, "the length of the oldest node");
+    let sums = [Pass, Block, Success].map(|event| sum.short.totals.sum(event));
+    assert_eq!(sums, [4, 1, 1]);
+    let covered = Duration::from_millis(530);
+    assert_eq!(sum.short.covered, covered, "the time of the oldest node");
+    assert_eq!((sum.short.interval, sum.long.covered), (SECOND, Duration::from_millis(59_530)));
     assert_eq!(sum.concurrency, 2);
     let totals = &sum.long.totals;
     assert_eq!(totals.avg_rt(), Some(Duration::from_millis(15)));

@@ -77,7 +77,7 @@ fn entry_may_end_on_another_thread_and_later() {
     assert_eq!(node.concurrency(), 5);
     clock.advance(millis(2_300));
     thread::spawn(move || entries.into_iter().for_each(Entry::success)).join().unwrap();
-    assert_eq!((node.concurrency(), node.qps(Pass), node.qps(Success)), (0, 0.0, 5.0));
+    assert_eq!((node.concurrency(), node.short_sum(Pass), node.short_sum(Success)), (0, 0, 5));
     assert_eq!([node.avg_rt(), node.min_rt(), node.max_rt()], [Some(millis(2_300)); 3]);
     // The requests entered four buckets ago, before the short window.
     assert_eq!(node.max_concurrency(), None);
@@ -104,19 +104,20 @@ fn readings_of_a_second_and_of_a_minute() {
     for _ in 0..4 {
         node.enter().success();
     }
+    // The short window now covers half a second.
     clock.advance(millis(500));
     node.enter().exception();
     node.block_many(6);
-    assert_eq!([Pass, Block, Success, Exception].map(|e| node.qps(e)), [5.0, 6.0, 4.0, 1.0]);
-    assert_eq!((node.total_qps(), node.max_qps(Success)), (11.0, 8.0));
+    assert_eq!([Pass, Block, Success, Exception].map(|e| node.qps(e)), [10.0, 12.0, 8.0, 2.0]);
+    assert_eq!((node.total_qps(), node.max_qps(Success)), (22.0, 8.0));
     assert_eq!([Pass, Block].map(|event| node.previous_qps(event)), [Some(8.0), Some(0.0)]);
     let snapshot = node.snapshot();
     assert_eq!(
         (snapshot.previous_pass_qps(), snapshot.previous_block_qps()),
         (Some(8.0), Some(0.0))
     );
-    assert_eq!((snapshot.max_success_qps, snapshot.total_qps()), (8.0, 11.0));
-    assert_eq!((snapshot.success_qps(), snapshot.exception_qps()), (4.0, 1.0));
+    assert_eq!((snapshot.max_success_qps, snapshot.total_qps()), (8.0, 22.0));
+    assert_eq!((snapshot.success_qps(), snapshot.exception_qps()), (8.0, 2.0));
     clock.advance(Duration::from_secs(30));
     assert_eq!((node.total_qps(), node.previous_qps(Pass)), (0.0, Some(0.0)));
     assert_eq!(minute(&node), [5, 6, 4, 1]);
@@ -139,15 +140,15 @@ fn permits_of_the_next_bucket() {
     assert_eq!((reservation.permits(), reservation.wait()), (3, millis(100)));
     assert!(node.reserve_next(2, 6).is_none(), "1 is free");
     let more = node.reserve_next(1, 6).unwrap();
-    assert_eq!((node.reserved(), node.qps(Pass), node.qps(ReservedPass)), (4, 8.0, 0.0));
+    assert_eq!((node.reserved(), node.short_sum(Pass), node.short_sum(ReservedPass)), (4, 8, 0));
     clock.advance(millis(100));
-    assert_eq!((node.reserved(), node.qps(Pass), node.qps(ReservedPass)), (0, 6.0, 4.0));
+    assert_eq!((node.reserved(), node.short_sum(Pass), node.short_sum(ReservedPass)), (0, 6, 4));
     for reservation in [reservation, more] {
         node.enter_reserved(reservation).success();
     }
-    assert_eq!((node.qps(Pass), node.qps(Success), node.concurrency()), (6.0, 6.0, 0));
+    assert_eq!((node.short_sum(Pass), node.short_sum(Success), node.concurrency()), (6, 6, 0));
     clock.advance(Duration::from_secs(5));
-    assert_eq!((node.qps(Pass), node.long_sum(Pass)), (0.0, 12));
+    assert_eq!((node.short_sum(Pass), node.long_sum(Pass)), (0, 12));
     clock.advance(Duration::from_secs(60));
     let lifetime = node.lifetime();
     assert_eq!([Pass, ReservedPass].map(|event| lifetime.sum(event)), [12, 4]);

@@ -10,7 +10,8 @@ type Node = ResourceNode<ManualClock>;
 type Reading<R> = (fn(&Node) -> R, fn(&Node, Timestamp) -> R);
 
 /// Records requests in two buckets, half a second apart: three passes and one block, then two passes and two blocks.
-/// Then reserves two permits of the next bucket. Returns the current time.
+/// Then reserves two permits of the next bucket. Returns the current time, at which the short window covers half a
+/// second.
 fn record(node: &Node, clock: &ManualClock) -> Timestamp {
     clock.advance(Duration::from_secs(10));
     let in_flight = node.enter_many_at(clock.now(), 3);
@@ -41,8 +42,12 @@ fn check<R: PartialEq + std::fmt::Debug>(readings: &[(Reading<R>, R)]) {
 #[test]
 fn rates() {
     check(&[
-        ((|node| node.qps(Pass), |node, now| node.qps_at(now, Pass)), 5.0),
-        ((Node::total_qps, Node::total_qps_at), 8.0),
+        ((|node| node.qps(Pass), |node, now| node.qps_at(now, Pass)), 10.0),
+        ((Node::total_qps, Node::total_qps_at), 16.0),
+        (
+            (|node| node.qps_over_interval(Pass), |node, now| node.qps_over_interval_at(now, Pass)),
+            5.0,
+        ),
         ((|node| node.max_qps(Block), |node, now| node.max_qps_at(now, Block)), 4.0),
     ]);
     check(&[(
@@ -101,11 +106,12 @@ fn snapshots() {
         (snapshot.previous_pass_qps(), snapshot.previous_block_qps()),
         (Some(6.0), Some(2.0))
     );
-    assert_eq!(rates(snapshot), [5.0, 3.0, 8.0, 3.0, 2.0, 3.0, 6.0]);
+    assert_eq!(snapshot.short.qps_over_interval(Pass).to_bits(), 5.0_f64.to_bits());
+    assert_eq!(rates(snapshot), [10.0, 6.0, 16.0, 6.0, 4.0, 6.0, 6.0]);
     clock.advance(millis(500));
-    assert_eq!(node.snapshot().reserved_pass_qps(), 2.0);
+    assert_eq!(node.snapshot().reserved_pass_qps(), 4.0);
     clock.advance(Duration::from_secs(3_600));
-    assert_eq!(rates(node.snapshot_at(now)), [5.0, 3.0, 8.0, 3.0, 2.0, 3.0, 6.0]);
+    assert_eq!(rates(node.snapshot_at(now)), [10.0, 6.0, 16.0, 6.0, 4.0, 6.0, 6.0]);
 }
 
 #[test]

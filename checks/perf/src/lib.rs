@@ -14,6 +14,12 @@
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
+//!
+//! Another one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin geometry
+//! ```
 
 #![allow(
     clippy::cast_precision_loss,

@@ -75,13 +75,13 @@ impl Comparison<'_> {
         let Subject { name, window, buckets_per_sample, .. } = *subject;
         let ages = subject.ages();
         let covered = self.oracle.aged(self.now, &ages);
-        let observed = self.oracle.observed_nanos(self.now, ages.end);
+        let nanos = self.oracle.covered_nanos(self.now, ages.end);
         let previous = self.oracle.aged(self.now, &subject.ages_of(1));
-        let previous_nanos = buckets_per_sample * self.case.geometry.bucket_nanos;
+        let previous_nanos = self.oracle.previous_nanos(self.now, buckets_per_sample);
         let kept = 2 * buckets_per_sample <= self.case.geometry.samples;
         for &event in MetricEvent::ALL {
             let rate = Rate(Some(window.qps(event)));
-            self.eq(name, "rate", event, rate, Rate::of(covered.sum(event), observed));
+            self.eq(name, "rate", event, rate, Rate::of(covered.sum(event), nanos));
             let expected = Rate::of(previous.sum(event), previous_nanos);
             let expected = if kept { expected } else { Rate(None) };
             self.eq(name, "previous rate", event, Rate(window.previous_qps(event)), expected);

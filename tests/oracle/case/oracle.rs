@@ -115,12 +115,27 @@ impl Oracle {
         Part::of(self.runs.iter())
     }
 
-    /// The time for which a window of `buckets` has counted at `now`: whole buckets, from the one in which it was made
-    /// to the current one. Earlier times are history that is played back, for which it is the whole interval.
-    pub(super) fn observed_nanos(&self, now: u64, buckets: u64) -> u64 {
-        let [made, newest] = [self.made, now].map(|time| self.geometry.bucket(time));
-        let age = newest.checked_sub(made).map_or(buckets, |age| age.saturating_add(1));
-        age.min(buckets) * self.geometry.bucket_nanos
+    /// The time that a window of `buckets` covers at `now`: from the start of its oldest bucket, or from the time at
+    /// which it was made, if that is between the two. At least a tenth of a bucket.
+    pub(super) fn covered_nanos(&self, now: u64, buckets: u64) -> u64 {
+        let oldest = self.geometry.bucket(now).saturating_sub(buckets - 1);
+        self.existed_nanos(oldest * self.geometry.bucket_nanos, now)
+    }
+
+    /// The same time for the `buckets` before the bucket of `now`.
+    pub(super) fn previous_nanos(&self, now: u64, buckets: u64) -> u64 {
+        let [end, len] =
+            [self.geometry.bucket(now), buckets].map(|it| it * self.geometry.bucket_nanos);
+        match end.checked_sub(len) {
+            Some(start) => self.existed_nanos(start, end),
+            // Before the beginning of time, a window has no events, and any divisor gives the same rate.
+            None => len,
+        }
+    }
+
+    fn existed_nanos(&self, start: u64, end: u64) -> u64 {
+        let start = if self.made <= end { start.max(self.made) } else { start };
+        (end - start).max(self.geometry.bucket_nanos / 10).max(1)
     }
 }
 

@@ -1,0 +1,181 @@
+//! Rates are divided by the time that a window covers, so they are unbiased.
+
+use std::time::Duration;
+
+use leaparray::{
+    Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
+    WindowConfig,
+};
+use proptest::prelude::*;
+
+const PASS: MetricEvent = MetricEvent::Pass;
+const MADE: u64 = 60_123_456_789;
+
+fn t(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn window_made_at(
+    made: Timestamp,
+    samples: usize,
+    interval: Duration,
+) -> SlidingWindow<ManualClock> {
+    let config = WindowConfig::new(samples, interval).unwrap();
+    SlidingWindow::with_clock(config, ManualClock::new(made))
+}
+
+/// Checks that the sum differs by at most one from the events of a steady rate in the time that was covered.
+#[expect(clippy::cast_precision_loss, reason = "small sums")]
+fn assert_unbiased(what: &str, sum: u64, rate: f64, covered: Duration, gap: u64) {
+    let expected = covered.as_nanos() as f64 / gap as f64;
+    assert!((sum as f64 - expected).abs() <= 1.0 + 1e-9, "{what}: {sum} of {expected}");
+    let read = rate * covered.as_secs_f64();
+    assert!((read - sum as f64).abs() <= 1e-6 * (1.0 + read), "{what}: {read} of {sum}");
+}
+
+/// Checks all rates of a window, of a view and of a node at one time.
+fn check(
+    window: &SlidingWindow<ManualClock>,
+    node: &ResourceNode<ManualClock>,
+    now: Timestamp,
+    gap: u64,
+) {
+    let view = window.view(WindowConfig::new(1, window.config().interval() / 5).unwrap()).unwrap();
+    for (name, window) in [("window", window), ("view", &view)] {
+        let covered = window.coverage_at(now).covered;
+        assert_unbiased(name, window.sum_at(now, PASS), window.qps_at(now, PASS), covered, gap);
+    }
+    let snapshot = node.snapshot_at(now);
+    for (name, window) in [("short", &snapshot.short), ("long", &snapshot.long)] {
+        let sum = window.totals.sum(PASS);
+        assert_unbiased(name, sum, window.qps(PASS), window.covered, gap);
+    }
+    assert_eq!(node.qps_at(now, PASS).to_bits(), snapshot.pass_qps().to_bits());
+}
+
+proptest! {
+    /// Events come at a steady rate from the moment on at which the windows are made, and are read at any time between
+    /// two of them.
+    #[test]
+    fn steady_rate_is_read_within_one_event(
+        gap in 20_000_u64..40_000_000,
+        offset in 0..1_000_000_000_u64,
+        reads in proptest::collection::vec(51_000_000..3_000_000_000_u64, 1..8),
+    ) {
+        let made = Timestamp::from_nanos(MADE + offset);
+        let window = window_made_at(made, 10, millis(1_000));
+        let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(made));
+        let mut reads = reads;
+        reads.sort_unstable();
+        let mut event = made.as_nanos();
+        for now in reads.into_iter().map(|read| made.as_nanos() + read) {
+            while event <= now {
+                let at = Timestamp::from_nanos(event);
+                window.add_at(at, PASS, 1);
+                node.enter_at(at).success_at(at);
+                event += gap;
+            }
+            check(&window, &node, Timestamp::from_nanos(now), gap);
+        }
+    }
+}
+
+#[test]
+fn poller_just_after_each_edge_reads_the_rate() {
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(t(60_000)));
+    for event in 60_000..70_000 {
+        node.enter_at(t(event)).success_at(t(event));
+        if event > 61_000 && event % 500 == 1 {
+            // 501 ms are covered, with an event at each end.
+            let read = node.qps_at(t(event), PASS);
+            assert!((read - 502.0 / 0.501).abs() < 1e-6, "{read}");
+            assert!((node.qps_over_interval_at(t(event), PASS) - 502.0).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+#[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
+fn young_window_divides_by_its_age() {
+    let window = window_made_at(t(10_030), 10, millis(1_000));
+    window.add_at(t(10_030), PASS, 10);
+    assert_eq!(window.qps_at(t(10_080), PASS), 200.0, "50 ms old");
+    assert_eq!(window.qps_at(t(10_530), PASS), 20.0, "half a second old");
+    let covered = |now| window.coverage_at(t(now)).covered;
+    assert_eq!([10_999, 11_000, 11_010].map(covered), [969, 900, 910].map(millis));
+    let view = window.view(WindowConfig::new(2, millis(200)).unwrap()).unwrap();
+    assert_eq!(view.coverage_at(t(10_130)).covered, millis(100), "younger than the view");
+    assert_eq!(view.coverage_at(t(10_270)).covered, millis(170), "older than the view");
+}
+
+#[test]
+#[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
+fn divisor_is_at_least_a_tenth_of_a_bucket() {
+    let window = window_made_at(t(10_030), 10, millis(1_000));
+    window.add_at(t(10_030), PASS, 1);
+    assert_eq!(window.qps_at(t(10_030), PASS), 100.0, "a tenth of 100 ms");
+    assert_eq!(window.qps_at(t(10_040), PASS), 100.0);
+    assert_eq!(window.qps_at(t(10_050), PASS), 50.0);
+    // One bucket, just after an edge.
+    let single = window_made_at(t(10_000), 1, millis(1_000));
+    single.add_at(t(12_000), PASS, 1);
+    assert_eq!([12_000, 12_100].map(|now| single.qps_at(t(now), PASS)), [10.0, 10.0]);
+    assert_eq!(single.qps_at(t(12_500), PASS), 2.0);
+    // The shortest bucket has a tenth of less than a nanosecond.
+    let shortest = window_made_at(Timestamp::MIN, 1, Duration::from_nanos(2));
+    assert_eq!(shortest.coverage_at(Timestamp::MIN).covered, Duration::from_nanos(1));
+}
+
+#[test]
+#[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
+fn rate_before_the_window_was_made_divides_by_what_it_covers() {
+    let window = window_made_at(t(10_000), 10, millis(1_000));
+    // As when history is played back.
+    window.add_at(t(4_910), PASS, 3);
+    assert_eq!(window.qps_at(t(4_950), PASS), 3.0 / 0.95);
+    window.add_at(t(500), PASS, 3);
+    assert_eq!(window.qps_at(t(500), PASS), 6.0, "from the beginning of time");
+}
+
+#[test]
+fn previous_rate_divides_by_the_part_of_its_bucket_in_which_the_window_existed() {
+    let window = window_made_at(t(10_060), 4, millis(400));
+    window.add_at(t(10_060), PASS, 4);
+    assert_eq!(window.previous_qps_at(t(10_150), PASS), Some(100.0));
+    window.add_at(t(10_150), PASS, 4);
+    assert_eq!(window.previous_qps_at(t(10_200), PASS), Some(40.0));
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(t(10_300)));
+    node.enter_at(t(10_300)).success_at(t(10_300));
+    assert_eq!(node.previous_qps_at(t(10_600), PASS), Some(5.0));
+    assert_eq!(node.snapshot_at(t(10_600)).previous_pass_qps(), Some(5.0));
+    // Made a nanosecond before the bucket ends.
+    let late = window_made_at(Timestamp::from_nanos(10_099_999_999), 4, millis(400));
+    late.add_at(late.clock().now(), PASS, 1);
+    assert_eq!(late.previous_qps_at(t(10_100), PASS), Some(100.0));
+}
+
+#[test]
+#[expect(clippy::float_cmp, reason = "these rates are exact in an f64")]
+fn rate_over_the_interval_is_the_sum_divided_by_the_interval() {
+    let window = window_made_at(t(10_000), 10, millis(2_000));
+    window.add_at(t(10_000), PASS, 10);
+    for now in [10_000, 10_300, 11_999] {
+        assert_eq!(window.qps_over_interval_at(t(now), PASS), 5.0);
+    }
+    let view = window.view(WindowConfig::new(1, millis(400)).unwrap()).unwrap();
+    assert_eq!(view.qps_over_interval_at(t(10_100), PASS), 25.0);
+    assert_eq!(window.qps_over_interval(PASS), 5.0, "by the clock");
+}
+
+#[test]
+fn coverage_is_cut_at_the_beginning_of_time() {
+    let window = window_made_at(Timestamp::MIN, 10, millis(1_000));
+    let young = window.coverage_at(t(250));
+    assert_eq!((young.start, young.buckets, young.covered), (Timestamp::MIN, 3, millis(250)));
+    let whole = window.coverage_at(t(5_250));
+    assert_eq!((whole.start, whole.buckets, whole.covered), (t(4_300), 10, millis(950)));
+}
