@@ -25,7 +25,7 @@ fn snapshot_is_written_with_its_names_and_read_back() {
         "covered_nanos": 507_000_000,
         "interval_nanos": 1_000_000_000,
         "totals": {
-            "pass": 3, "block": 0, "exception": 0, "success": 2, "reserved_pass": 0,
+            "pass": 3, "block": 0, "exception": 0, "success": 2, "reserved_pass": 0, "cancelled": 0,
             "rt_sum_nanos": 7_000_000, "rt_count": 1,
             "min_rt_nanos": 7_000_000, "max_rt_nanos": 7_000_000, "max_concurrency": 2,
         },

@@ -1,7 +1,6 @@
 //! The gate of a route, which decides whether a request goes ahead, and when.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -9,7 +8,7 @@ use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, BreakerConfigError, BreakerPermit, Decision, LeakyBucket,
     LimitError, Limiter, Rate, RateError, Reason, Refusal, SlidingWindowLimiter,
 };
-use leaparray::{Clock, Entry, Resource};
+use leaparray::{Clock, Entry, OnDrop, Resource};
 use tokio::time::sleep;
 
 use crate::route::Route;
@@ -56,7 +55,7 @@ impl Gate {
 
     /// A gate that refuses requests, by chance, while fewer than one in `k` succeed.
     pub(crate) fn breaker(resource: Resource, k: f64) -> Result<Self, BreakerConfigError> {
-        let config = BreakerConfig::default().k(k)?;
+        let config = BreakerConfig::default().on_drop(OnDrop::Cancelled).k(k)?;
         let breaker = AdaptiveBreaker::with_clock(config, resource.clock().clone());
         Ok(Self { resource, control: Control::Break(Arc::new(breaker)) })
     }
@@ -90,53 +89,40 @@ const fn status(refusal: Refusal) -> StatusCode {
     }
 }
 
-/// An admitted request. If it is dropped without an outcome, it counts as an exception of its resource.
+/// An admitted request. If it is dropped without an outcome, it counts as cancelled.
+///
+/// So the breaker does not notice a backend that hangs until clients go away. That would need a timeout.
 pub(crate) struct Admitted {
     entry: Entry<Resource>,
-    report: Report,
+    permit: Option<OwnedPermit>,
 }
 
 impl Admitted {
-    pub(crate) fn success(mut self) {
+    pub(crate) fn success(self) {
         self.entry.success();
-        self.report.end(BreakerPermit::accept);
+        if let Some(permit) = self.permit {
+            permit.accept();
+        }
     }
 
-    pub(crate) fn exception(mut self) {
+    pub(crate) fn exception(self) {
         self.entry.exception();
-        self.report.end(BreakerPermit::reject);
+        if let Some(permit) = self.permit {
+            permit.reject();
+        }
     }
 }
 
 impl From<Entry<Resource>> for Admitted {
     fn from(entry: Entry<Resource>) -> Self {
-        Self { entry, report: Report(None) }
+        Self { entry, permit: None }
     }
 }
 
 impl From<(Entry<Resource>, OwnedPermit)> for Admitted {
     fn from((entry, permit): (Entry<Resource>, OwnedPermit)) -> Self {
-        Self { entry, report: Report(Some(permit)) }
+        Self { entry, permit: Some(permit) }
     }
 }
 
 type OwnedPermit = BreakerPermit<Arc<AdaptiveBreaker>>;
-
-/// The report to the breaker, if there is one. If it is dropped, it reports a rejection if the handler panics, and
-/// nothing if the client goes away. So the breaker does not notice a backend that hangs until clients go away; that
-/// would need a timeout.
-struct Report(Option<OwnedPermit>);
-
-impl Report {
-    fn end(&mut self, keep: impl FnOnce(OwnedPermit)) {
-        if let Some(permit) = self.0.take() {
-            keep(permit);
-        }
-    }
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        self.end(if thread::panicking() { BreakerPermit::reject } else { BreakerPermit::ignore });
-    }
-}

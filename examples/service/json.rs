@@ -40,6 +40,7 @@ struct Rates {
     pass: f64,
     block: f64,
     exception: f64,
+    cancelled: f64,
     success: f64,
 }
 
@@ -49,6 +50,7 @@ impl<'a> Member<'a> {
             pass: snapshot.pass_qps(),
             block: snapshot.block_qps(),
             exception: snapshot.exception_qps(),
+            cancelled: snapshot.cancelled_qps(),
             success: snapshot.success_qps(),
         };
         let avg_rt_nanos = snapshot.avg_rt().map(|rt| rt.as_nanos());

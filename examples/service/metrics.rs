@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::{NodeConfig, Registry, RegistryConfig, Resource, WindowConfig};
+use leaparray::{NodeConfig, OnDrop, Registry, RegistryConfig, Resource, WindowConfig};
 
 use crate::route::Route;
 
@@ -29,7 +29,11 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        let config = RegistryConfig::default().node(GEOMETRY).max_resources(Route::COUNT);
+        let config = RegistryConfig::default()
+            .node(GEOMETRY)
+            .max_resources(Route::COUNT)
+            // A request is a future, which is dropped if its client goes away.
+            .on_drop(OnDrop::Cancelled);
         let registry = Registry::with_config(config);
         let resources = Route::ALL
             .map(|route| registry.resource(route.path()).expect("there is room for each"));

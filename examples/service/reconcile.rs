@@ -54,10 +54,13 @@ impl Reconciliation {
         client: Option<&Tally>,
     ) {
         type Count = fn(&Tally, Route) -> u64;
-        let rows: [(MetricEvent, Count); 4] = [
-            (MetricEvent::Pass, |tally, route| tally.succeeded(route) + tally.failed(route)),
+        let rows: [(MetricEvent, Count); 5] = [
+            (MetricEvent::Pass, |tally, route| {
+                tally.succeeded(route) + tally.failed(route) + tally.cancelled(route)
+            }),
             (MetricEvent::Success, Tally::succeeded),
             (MetricEvent::Exception, Tally::failed),
+            (MetricEvent::Cancelled, Tally::cancelled),
             (MetricEvent::Block, Tally::refused),
         ];
         for (event, count) in rows {
@@ -76,11 +79,12 @@ impl Reconciliation {
     /// Compares the counts of a node with each other.
     fn compare_inside(&mut self, route: Route, node: &Resource, now: Timestamp) {
         let lifetime = node.lifetime();
-        let ended = lifetime.sum(MetricEvent::Success) + lifetime.sum(MetricEvent::Exception);
+        let with_rt = lifetime.sum(MetricEvent::Success) + lifetime.sum(MetricEvent::Exception);
+        let ended = with_rt + lifetime.sum(MetricEvent::Cancelled);
         let pass = ("pass", lifetime.sum(MetricEvent::Pass));
-        self.expect(route, "passes", pass, ("success + exception", ended));
+        self.expect(route, "passes", pass, ("success + exception + cancelled", ended));
         let rts = ("response times", lifetime.rt_count());
-        self.expect(route, "ends", rts, ("success + exception", ended));
+        self.expect(route, "ends", rts, ("success + exception", with_rt));
         self.expect(route, "gauge", ("in flight", node.concurrency()), ("expected", 0));
 
         let ledger = node.ledger_at(now);

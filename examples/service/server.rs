@@ -86,7 +86,7 @@ async fn slow() -> &'static str {
 
 /// The middleware around one route: records every request through the crate.
 ///
-/// If the client goes away, this future is dropped, and the admitted request with it, which ends as an exception.
+/// If the client goes away, this future is dropped, and the admitted request with it, which ends as cancelled.
 async fn record(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let admitted = match gate.admit().await {
         Ok(admitted) => admitted,

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use crate::reading::{Reading, Row};
 
 const HEADING: &str = concat!(
-    "                                                -------- response time ------   in flight\n",
-    "route      pass/s block/s exception/s success/s      mean       min       max   now   max\n",
+    "                                                            -------- response time ------   in flight\n",
+    "route      pass/s block/s exception/s cancelled/s success/s      mean       min       max   now   max\n",
 );
 
 /// The reading as a table: a row for each route, and a row for their total.
@@ -22,10 +22,11 @@ pub(crate) fn table(reading: &Reading) -> String {
 }
 
 fn write_row(table: &mut String, Row { name, snapshot }: &Row, max_in_flight: &str) {
-    let [pass, block, exception, success] = [
+    let [pass, block, exception, cancelled, success] = [
         snapshot.pass_qps(),
         snapshot.block_qps(),
         snapshot.exception_qps(),
+        snapshot.cancelled_qps(),
         snapshot.success_qps(),
     ];
     let totals = &snapshot.short.totals;
@@ -33,7 +34,7 @@ fn write_row(table: &mut String, Row { name, snapshot }: &Row, max_in_flight: &s
         .map(|rt| or_dash(rt.map(|rt| format!("{rt:.2?}"))));
     let in_flight = snapshot.concurrency;
     let row = format!(
-        "{name:9} {pass:>7.0} {block:>7.0} {exception:>11.0} {success:>9.0} \
+        "{name:9} {pass:>7.0} {block:>7.0} {exception:>11.0} {cancelled:>11.0} {success:>9.0} \
          {mean:>9} {min:>9} {max:>9} {in_flight:>5} {max_in_flight:>5}"
     );
     let _ = writeln!(table, "{}", row.trim_end());

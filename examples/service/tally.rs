@@ -46,7 +46,11 @@ impl Tally {
     }
 
     pub(crate) fn failed(&self, route: Route) -> u64 {
-        self.get(route, Ending::Status(500)) + self.get(route, Ending::Aborted)
+        self.get(route, Ending::Status(500))
+    }
+
+    pub(crate) fn cancelled(&self, route: Route) -> u64 {
+        self.get(route, Ending::Aborted)
     }
 
     pub(crate) fn refused(&self, route: Route) -> u64 {

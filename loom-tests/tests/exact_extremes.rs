@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
-use leaparray::{Bucket, MetricBucket, MetricEvent, MetricTotals, show_all_words};
-use leaparray_loom_tests::{LEN, enter, explore, node, node_config, start, window};
+use leaparray::{
+    Bucket, Entry, ManualClock, MetricBucket, MetricEvent, MetricTotals, show_all_words,
+};
+use leaparray_loom_tests::{LEN, Node, enter, explore, node, node_config, start, window};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -107,19 +109,28 @@ fn response_time_is_never_read_without_its_success() {
 }
 
 /// A request enters and ends on one thread in one bucket while another thread takes a snapshot. If the snapshot has the
-/// success, it has the pass.
-#[test]
-fn success_is_never_read_without_its_pass() {
+/// end, it has the pass.
+fn end_is_never_read_without_its_pass(event: MetricEvent, end: fn(Entry<Arc<Node>, ManualClock>)) {
     show_all_words();
-    explore(Some(2), || {
+    explore(Some(2), move || {
         let node = node(node_config(1, 1));
-        enter(&node, 1).success_at(start(1));
+        end(enter(&node, 1));
         let reader = {
             let node = node.clone();
             thread::spawn(move || node.snapshot_at(start(1)).long)
         };
-        enter(&node, 1).success_at(start(1));
+        end(enter(&node, 1));
         let totals = reader.join().unwrap().totals;
-        assert!(totals.sum(MetricEvent::Success) <= totals.sum(MetricEvent::Pass), "{totals:?}");
+        assert!(totals.sum(event) <= totals.sum(MetricEvent::Pass), "{totals:?}");
     });
+}
+
+#[test]
+fn success_is_never_read_without_its_pass() {
+    end_is_never_read_without_its_pass(MetricEvent::Success, |entry| entry.success_at(start(1)));
+}
+
+#[test]
+fn cancellation_is_never_read_without_its_pass() {
+    end_is_never_read_without_its_pass(MetricEvent::Cancelled, |entry| entry.cancel_at(start(1)));
 }

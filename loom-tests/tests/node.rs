@@ -1,12 +1,33 @@
-//! A node: counts survive a change of the geometry, a permit of the next bucket is taken once, and each second is
+//! A node: each pass ends once, counts survive a change of the geometry, a permit of the next bucket is taken once, and each second is
 //! delivered once.
 #![cfg(loom)]
 
-use leaparray::MetricEvent::{Pass, ReservedPass, Success};
-use leaparray::SecondsCursor;
+use leaparray::MetricEvent::{Cancelled, Exception, Pass, ReservedPass, Success};
+use leaparray::{OnDrop, SecondsCursor};
 use leaparray_loom_tests::{enter, explore, explore_some, node, node_config, start};
 use loom::sync::Arc;
 use loom::thread;
+
+/// One thread cancels a request and drops another one while the main thread ends one with success, each in a bucket that
+/// both threads use. Each pass has exactly one end, of the kind that was reported.
+#[test]
+fn each_pass_ends_in_exactly_one_way() {
+    explore_some(20_000, Some(1), || {
+        let node = node(node_config(1, 2));
+        let [cancelled, dropped, succeeded] = [(); 3].map(|()| enter(&node, 1));
+        let other = thread::spawn(move || {
+            cancelled.cancel_at(start(1));
+            drop(dropped.on_drop(OnDrop::Cancelled));
+        });
+        succeeded.success_at(start(1));
+        other.join().unwrap();
+        enter(&node, 2).exception_at(start(2));
+        let lifetime = node.lifetime();
+        let ends = [Pass, Success, Exception, Cancelled].map(|event| lifetime.sum(event));
+        assert_eq!(ends, [4, 1, 1, 2]);
+        assert_eq!((node.concurrency(), lifetime.rt_count()), (0, 2));
+    });
+}
 
 #[test]
 fn record_beside_a_change_of_the_geometry_is_in_both() {

@@ -14,7 +14,7 @@ use crate::sync::Ordering;
 ///
 /// # Orderings
 ///
-/// A request writes, in this order, its pass, its end (a success or an exception), the extremes, the number of response
+/// A request writes, in this order, its pass, its end (a success, an exception or a cancellation), the extremes, the number of response
 /// times, and their sum. The end, the number and the sum are released. A reader reads them in the opposite order, and
 /// acquires. So a response time that is in the sum is in the number and in the extremes, and its end is counted; and an
 /// end that is counted has its pass, if the pass was counted in this cell. All else is relaxed: a reader that must find
@@ -93,12 +93,14 @@ impl MetricCell {
         let (rt_nanos, rt_count) = self.rt();
         // Acquire: pairs with the Release in `order_of`. The ends are read before the passes: if a request has passed
         // in this cell and its end is read, its pass is read as well.
-        let [success, exception] = [MetricEvent::Success, MetricEvent::Exception]
-            .map(|event| self.events[event as usize].get(Ordering::Acquire));
+        let [success, exception, cancelled] =
+            [MetricEvent::Success, MetricEvent::Exception, MetricEvent::Cancelled]
+                .map(|event| self.events[event as usize].get(Ordering::Acquire));
         let events = MetricEvent::EVENTS.map(|event| match event {
             MetricEvent::Rt => rt_nanos,
             MetricEvent::Success => success,
             MetricEvent::Exception => exception,
+            MetricEvent::Cancelled => cancelled,
             event => self.sum(event),
         });
         Counts {
@@ -122,7 +124,7 @@ const fn order_of(event: MetricEvent) -> Ordering {
     match event {
         // Pairs with the Acquire in `MetricCell::counts`. A reader that counts the end of a request in this cell also
         // counts its pass in this cell.
-        MetricEvent::Success | MetricEvent::Exception => Ordering::Release,
+        MetricEvent::Success | MetricEvent::Exception | MetricEvent::Cancelled => Ordering::Release,
         // These counters order nothing. A reader that must see an add is ordered after it by the event from which the
         // reader knows that the add has returned.
         _ => Ordering::Relaxed,

@@ -26,17 +26,26 @@ pub enum MetricEvent {
     Rt,
     /// A request was let through on a permit that was reserved before its bucket began.
     ReservedPass,
+    /// A request that was let through was cancelled: it neither succeeded nor failed. It has no response time.
+    Cancelled,
 }
 
 impl MetricEvent {
-    pub(crate) const COUNT: usize = 6;
+    pub(crate) const COUNT: usize = 7;
 
     /// Every event, in the order of their declaration.
     pub const ALL: &[Self] = &Self::EVENTS;
 
     /// [`ALL`](Self::ALL) as an array, whose length would change with each event that is added.
-    pub(crate) const EVENTS: [Self; Self::COUNT] =
-        [Self::Pass, Self::Block, Self::Exception, Self::Success, Self::Rt, Self::ReservedPass];
+    pub(crate) const EVENTS: [Self; Self::COUNT] = [
+        Self::Pass,
+        Self::Block,
+        Self::Exception,
+        Self::Success,
+        Self::Rt,
+        Self::ReservedPass,
+        Self::Cancelled,
+    ];
 
     /// Returns the event's name in snake case.
     #[must_use]
@@ -48,6 +57,7 @@ impl MetricEvent {
             Self::Success => "success",
             Self::Rt => "rt",
             Self::ReservedPass => "reserved_pass",
+            Self::Cancelled => "cancelled",
         }
     }
 }

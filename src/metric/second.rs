@@ -34,6 +34,9 @@ pub struct SecondMetrics {
     pub exception: u64,
     /// The number of requests that were let through on a reserved permit.
     pub reserved_pass: u64,
+    /// The number of requests that were let through and cancelled.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub cancelled: u64,
     /// The mean response time; `None` if no response time was recorded.
     #[cfg_attr(
         feature = "serde",

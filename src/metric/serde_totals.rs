@@ -25,6 +25,8 @@ struct Totals {
     exception: u64,
     success: u64,
     reserved_pass: u64,
+    #[serde(default)]
+    cancelled: u64,
     rt_sum_nanos: u128,
     rt_count: u64,
     min_rt_nanos: Option<u64>,
@@ -40,6 +42,7 @@ impl From<&MetricTotals> for Totals {
             exception: totals.sum(MetricEvent::Exception),
             success: totals.sum(MetricEvent::Success),
             reserved_pass: totals.sum(MetricEvent::ReservedPass),
+            cancelled: totals.sum(MetricEvent::Cancelled),
             rt_sum_nanos: totals.rt_nanos,
             rt_count: totals.rt_count,
             min_rt_nanos: totals.min_rt,
@@ -58,6 +61,7 @@ impl From<Totals> for MetricTotals {
             MetricEvent::Success => totals.success,
             MetricEvent::Rt => totals.rt_sum_nanos.try_into().unwrap_or(u64::MAX),
             MetricEvent::ReservedPass => totals.reserved_pass,
+            MetricEvent::Cancelled => totals.cancelled,
         });
         Self {
             events,

@@ -56,7 +56,8 @@ impl MetricTotals {
         }
     }
 
-    /// Returns the share of exceptions in the requests that ended, from 0 to 1; `None` if no request ended.
+    /// Returns the share of exceptions in the requests that succeeded or failed, from 0 to 1; `None` if there is none.
+    /// Cancelled requests are left out.
     ///
     /// ```
     /// use leaparray::{Bucket, MetricBucket, MetricEvent};
@@ -172,8 +173,8 @@ mod tests {
         let totals = bucket(MetricEvent::Block, [1_000_000, 2_000_000], 3);
         assert_eq!(
             format!("{totals:?}"),
-            "MetricTotals { pass: 0, block: 5, exception: 0, success: 0, rt: 3ms, reserved_pass: 0, rt_count: 2, \
-             min_rt: Some(1ms), max_rt: Some(2ms), max_concurrency: Some(3) }"
+            "MetricTotals { pass: 0, block: 5, exception: 0, success: 0, rt: 3ms, reserved_pass: 0, cancelled: 0, \
+             rt_count: 2, min_rt: Some(1ms), max_rt: Some(2ms), max_concurrency: Some(3) }"
         );
     }
 
@@ -192,7 +193,7 @@ mod tests {
         let high = bucket(MetricEvent::Block, [3, 7], 2);
         for (mut sum, other) in [(low.clone(), &high), (high.clone(), &low)] {
             sum += other;
-            assert_eq!(MetricEvent::EVENTS.map(|event| sum.sum(event)), [5, 5, 0, 0, 16, 0]);
+            assert_eq!(MetricEvent::EVENTS.map(|event| sum.sum(event)), [5, 5, 0, 0, 16, 0, 0]);
             assert_eq!((sum.rt_count(), sum.avg_rt()), (4, Some(Duration::from_nanos(4))));
             assert_eq!(sum.min_rt(), Some(Duration::from_nanos(1)));
             assert_eq!(sum.max_rt(), Some(Duration::from_nanos(7)));

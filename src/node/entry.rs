@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::{fmt, mem};
 
 use super::ResourceNode;
+use super::on_drop::{Drops, OnDrop};
 use super::reserve::Reservation;
 use crate::metric::MetricEvent;
 use crate::metric_array::Origin;
@@ -16,10 +17,11 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// A request that has entered a node and has not ended yet.
 ///
-/// A request ends exactly once: by [`success`](Self::success), by [`exception`](Self::exception), or when the entry is
-/// dropped. A drop counts as an exception. It occurs on an early return, in a panic, or when a future is cancelled. At
-/// its end, the response time is recorded in the bucket in which the request ends, and the node has one request fewer
-/// in flight.
+/// A request ends exactly once: by [`success`](Self::success), by [`exception`](Self::exception), by
+/// [`cancel`](Self::cancel), or when the entry is dropped: on an early return, in a panic, or with its future. A drop is
+/// an exception or a cancellation, as the policy says, [`OnDrop`]; by default, it is an exception. At its end, the
+/// outcome and the response time are recorded in the bucket in which the request ends, and the node has one request
+/// fewer in flight. A cancelled request records no response time: it would be the patience of the client.
 ///
 /// If the clock panics when the entry reads it, the request ends as an exception at the time at which it entered,
 /// without a response time. If the entry is dropped during another panic and the clock panics too, the process aborts.
@@ -44,7 +46,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// assert_eq!(node.long_sum(MetricEvent::Exception), 1);
 /// assert_eq!(node.concurrency(), 0);
 /// ```
-#[must_use = "an entry that is dropped at once counts as an exception"]
+#[must_use = "an entry that is dropped at once has no outcome"]
 pub struct Entry<N, C = MonotonicClock>
 where
     N: Deref<Target = ResourceNode<C>>,
@@ -54,7 +56,7 @@ where
     start: Timestamp,
     permits: u64,
     origin: Origin,
-    has_ended: bool,
+    drops: Drops,
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
@@ -121,8 +123,8 @@ where
 
     /// Creates the entry of a request that has been counted.
     #[inline(always)]
-    const fn of(node: N, start: Timestamp, permits: u64, origin: Origin) -> Self {
-        Self { node, start, permits, origin, has_ended: false }
+    fn of(node: N, start: Timestamp, permits: u64, origin: Origin) -> Self {
+        Self { node, start, permits, origin, drops: Drops::inherited() }
     }
 
     /// Returns the number of permits of the request.
@@ -161,10 +163,41 @@ where
         self.end(|_| now, MetricEvent::Exception);
     }
 
+    /// Ends the request now, as cancelled: counts [`Cancelled`](MetricEvent::Cancelled) for each permit, and no response
+    /// time.
+    ///
+    /// A request is cancelled if its outcome is not known and says nothing about the service, because the client has
+    /// gone away or the work was given up.
+    ///
+    /// ```
+    /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
+    ///
+    /// let node = ResourceNode::new(NodeConfig::default());
+    /// node.enter().cancel();
+    /// let totals = node.snapshot().long.totals;
+    /// assert_eq!((totals.sum(MetricEvent::Pass), totals.sum(MetricEvent::Cancelled)), (1, 1));
+    /// assert_eq!((totals.failure_ratio(), totals.rt_count()), (None, 0));
+    /// ```
+    pub fn cancel(mut self) {
+        self.end(C::now, MetricEvent::Cancelled);
+    }
+
+    /// Like [`cancel`](Self::cancel), at `now`.
+    pub fn cancel_at(mut self, now: Timestamp) {
+        self.end(|_| now, MetricEvent::Cancelled);
+    }
+
+    /// Sets what it means if this entry is dropped without an outcome, instead of the
+    /// [policy of its node](ResourceNode::set_on_drop).
+    pub fn on_drop(mut self, policy: OnDrop) -> Self {
+        self.drops = self.drops.as_policy(policy);
+        self
+    }
+
     #[inline(always)]
     fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, event: MetricEvent) {
         // Set before the clock is read: if the clock panics, `drop` does not end the request again.
-        self.has_ended = true;
+        self.drops.end();
         Self::end_of(&self.node, self.start, self.permits, self.origin, now, event);
     }
 
@@ -181,14 +214,25 @@ where
         let without_time = EndWithoutTime { node, start, permits, origin };
         let now = now(node.clock());
         mem::forget(without_time);
-        let rt_nanos = nanos_since(start, now);
-        node.count_out(now, event, permits, Some(rt_nanos), origin);
+        let has_rt = event != MetricEvent::Cancelled;
+        let rt_nanos = has_rt.then(|| nanos_since(start, now));
+        node.count_out(now, event, permits, rt_nanos, origin);
     }
 
     /// Ends a request whose entry was dropped.
     #[cold]
-    fn end_dropped(node: &ResourceNode<C>, start: Timestamp, permits: u64, origin: Origin) {
-        Self::end_of(node, start, permits, origin, C::now, MetricEvent::Exception);
+    fn end_dropped(
+        node: &ResourceNode<C>,
+        start: Timestamp,
+        permits: u64,
+        origin: Origin,
+        drops: Drops,
+    ) {
+        let event = match drops.now(node.on_drop()) {
+            OnDrop::Exception => MetricEvent::Exception,
+            OnDrop::Cancelled => MetricEvent::Cancelled,
+        };
+        Self::end_of(node, start, permits, origin, C::now, event);
     }
 }
 
@@ -221,8 +265,8 @@ where
 {
     #[inline(always)]
     fn drop(&mut self) {
-        if !self.has_ended {
-            Self::end_dropped(&self.node, self.start, self.permits, self.origin);
+        if !self.drops.has_ended() {
+            Self::end_dropped(&self.node, self.start, self.permits, self.origin, self.drops);
         }
     }
 }

@@ -4,6 +4,7 @@ mod config;
 mod entry;
 mod error;
 mod generation;
+mod on_drop;
 mod read;
 mod recorded;
 mod reserve;
@@ -15,6 +16,8 @@ mod sum;
 pub use config::NodeConfig;
 pub use entry::Entry;
 pub use error::NodeConfigError;
+pub(crate) use on_drop::Drops;
+pub use on_drop::OnDrop;
 pub use reserve::Reservation;
 pub use seconds::SecondsCursor;
 pub use snapshot::{NodeSnapshot, WindowSnapshot};
@@ -29,6 +32,7 @@ use crate::sync::{AtomicUsize, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use crate::window::SlidingWindow;
 use generation::Generation;
+use on_drop::AtomicOnDrop;
 
 /// The metrics of one resource, such as a route or a method: the requests that passed, were blocked, succeeded or
 /// failed, their response times, and the number of requests in flight. Counts are read over a short and a long window,
@@ -63,6 +67,7 @@ pub struct ResourceNode<C = MonotonicClock> {
     later: AppendList<Generation<C>>,
     /// The current geometry: 0 for the first, or one more than the index in `later`.
     current: AtomicUsize,
+    on_drop: AtomicOnDrop,
 }
 
 impl<C> fmt::Debug for ResourceNode<C> {
@@ -92,7 +97,21 @@ impl<C: Clock + Clone> ResourceNode<C> {
             first: Generation::new(config, clock, made),
             later: AppendList::new(),
             current: AtomicUsize::new(0),
+            on_drop: AtomicOnDrop::new(OnDrop::default()),
         }
+    }
+
+    /// Sets what it means if an [`Entry`] of this node is dropped without an outcome. Entries that are in flight follow
+    /// the policy that is set when they are dropped, except for those with a policy of [their own](Entry::on_drop). The
+    /// default is [`OnDrop::Exception`].
+    pub fn set_on_drop(&self, policy: OnDrop) {
+        self.on_drop.set(policy);
+    }
+
+    /// Returns what it means if an [`Entry`] of this node is dropped without an outcome.
+    #[must_use]
+    pub fn on_drop(&self) -> OnDrop {
+        self.on_drop.get()
     }
 
     /// Changes the geometry. Other threads may record and read at the same time.

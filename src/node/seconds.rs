@@ -108,6 +108,7 @@ fn item(second: Timestamp, totals: &MetricTotals) -> SecondMetrics {
         success: totals.sum(MetricEvent::Success),
         exception: totals.sum(MetricEvent::Exception),
         reserved_pass: totals.sum(MetricEvent::ReservedPass),
+        cancelled: totals.sum(MetricEvent::Cancelled),
         avg_rt: totals.avg_rt(),
         concurrency: totals.max_concurrency().unwrap_or(0),
     }

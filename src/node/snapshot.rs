@@ -86,6 +86,12 @@ impl NodeSnapshot {
         self.qps(MetricEvent::Exception)
     }
 
+    /// Returns the rate of cancelled requests per second in the short window.
+    #[must_use]
+    pub fn cancelled_qps(&self) -> f64 {
+        self.qps(MetricEvent::Cancelled)
+    }
+
     /// Returns the rate of passes with reserved permits per second in the short window.
     #[must_use]
     pub fn reserved_pass_qps(&self) -> f64 {

@@ -1,6 +1,6 @@
 //! The configurations of a registry and of a resource.
 
-use crate::node::NodeConfig;
+use crate::node::{NodeConfig, OnDrop};
 
 /// The configuration of a [`Registry`](crate::Registry).
 ///
@@ -19,6 +19,7 @@ pub struct RegistryConfig {
     pub(super) node: NodeConfig,
     pub(super) max_resources: usize,
     pub(super) max_contexts: usize,
+    pub(super) on_drop: OnDrop,
 }
 
 impl RegistryConfig {
@@ -40,11 +41,22 @@ impl RegistryConfig {
     pub const fn max_contexts(self, max_contexts: usize) -> Self {
         Self { max_contexts, ..self }
     }
+
+    /// Sets what it means if an [`Entry`](crate::Entry) of a resource is dropped without an outcome. The default is
+    /// [`OnDrop::Exception`].
+    pub const fn on_drop(self, on_drop: OnDrop) -> Self {
+        Self { on_drop, ..self }
+    }
 }
 
 impl Default for RegistryConfig {
     fn default() -> Self {
-        Self { node: NodeConfig::default(), max_resources: 10_000, max_contexts: 64 }
+        Self {
+            node: NodeConfig::default(),
+            max_resources: 10_000,
+            max_contexts: 64,
+            on_drop: OnDrop::default(),
+        }
     }
 }
 
@@ -65,6 +77,7 @@ impl Default for RegistryConfig {
 pub struct ResourceConfig {
     pub(super) node: Option<NodeConfig>,
     pub(super) traffic: TrafficType,
+    pub(super) on_drop: Option<OnDrop>,
 }
 
 impl ResourceConfig {
@@ -76,6 +89,12 @@ impl ResourceConfig {
     /// Sets the direction. The default is inbound.
     pub const fn traffic_type(self, traffic: TrafficType) -> Self {
         Self { traffic, ..self }
+    }
+
+    /// Sets what it means if an [`Entry`](crate::Entry) of the resource, or of one of its contexts, is dropped without an
+    /// outcome. The default is the policy of the registry.
+    pub const fn on_drop(self, on_drop: OnDrop) -> Self {
+        Self { on_drop: Some(on_drop), ..self }
     }
 }
 

@@ -99,8 +99,11 @@ impl<C: Clock + Clone> Listed<C> {
         config: NodeConfig,
     ) -> Result<&KeptContext<C>, RegistryError> {
         let max = self.common().max_contexts;
-        let make =
-            || Context::new(name, ResourceNode::with_clock(config, self.node().clock().clone()));
+        let make = || {
+            let node = ResourceNode::with_clock(config, self.node().clock().clone());
+            node.set_on_drop(self.node().on_drop());
+            Context::new(name, node)
+        };
         let found = self.context_list().find_or_append(|context| context.name() == name, make, max);
         found.map(|(_, context)| context).ok_or_else(|| {
             let (resource, context) = (self.name().as_ref().into(), name.into());

@@ -20,7 +20,7 @@ pub use resource::Resource;
 
 use std::fmt;
 
-use crate::node::NodeConfig;
+use crate::node::{NodeConfig, OnDrop};
 use crate::sync::stall::{self, Point};
 use crate::sync::{Arc, AtomicU64, Mutex, Name, Names, Ordering};
 use crate::time::{Clock, MonotonicClock};
@@ -71,6 +71,7 @@ pub struct Registry<C = MonotonicClock> {
 struct Common {
     geometry: Geometry,
     max_contexts: usize,
+    on_drop: OnDrop,
     /// The number of refused resources and contexts.
     refused: AtomicU64,
 }
@@ -136,6 +137,7 @@ impl<C: Clock + Clone> Registry<C> {
             common: Arc::new(Common {
                 geometry: Geometry::new(config.node),
                 max_contexts: config.max_contexts,
+                on_drop: config.on_drop,
                 refused: AtomicU64::new(0),
             }),
             delisted: Mutex::new(Delisted::new()),
@@ -249,6 +251,7 @@ impl<C: Clock + Clone> Registry<C> {
             let as_of = self.common.geometry.as_of();
             let node = config.node.unwrap_or_else(|| self.common.geometry.get());
             let listed = Listed::new(Name::from(name), config.traffic, node, self);
+            listed.node().set_on_drop(config.on_drop.unwrap_or(self.common.on_drop));
             let resource = Resource::of(Arc::new(listed));
             if self.names.insert(resource.listed().name(), Arc::clone(resource.listed())) {
                 claim.keep();

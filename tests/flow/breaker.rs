@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::MetricEvent::{Block, Exception, Success};
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
 use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, Reason, SeededRandom, ThreadRandom,
 };
-use leaparray::{ManualClock, Timestamp, WindowConfig};
+use leaparray::{ManualClock, OnDrop, Timestamp, WindowConfig};
 
 const NOON: Timestamp = Timestamp::from_secs(43_200);
 const SECOND: Duration = Duration::from_secs(1);
@@ -148,7 +148,7 @@ fn breaker_recovers_by_time_alone() {
     assert!(!ask(&breaker, false));
     clock.advance(SECOND * 10);
     // The first request might be a probe. The second one gets through only if the drop probability is zero.
-    let through = [(); 2].map(|()| breaker.try_acquire().map(BreakerPermit::ignore).is_admitted());
+    let through = [(); 2].map(|()| breaker.try_acquire().map(BreakerPermit::cancel).is_admitted());
     assert_eq!(through, [true, true]);
 }
 
@@ -171,7 +171,7 @@ fn refusal_has_the_retry_time() {
     let config = BreakerConfig::default().k(1.0).unwrap().min_requests(0);
     let (breaker, clock) = breaker(config, Strict);
     assert!(ask(&breaker, true) && ask(&breaker, false));
-    assert!(breaker.try_acquire().into_result().map(|(probe, _)| probe.ignore()).is_ok());
+    assert!(breaker.try_acquire().into_result().map(|(probe, _)| probe.cancel()).is_ok());
     clock.advance(MILLI);
     let refusal = breaker.try_acquire().refusal().expect("a drop probability of 1 / 3");
     assert_eq!(refusal.reason, Reason::Failing);
@@ -233,7 +233,7 @@ fn permit_counts_once_however_it_ends() {
     let acquire = || breaker.try_acquire().into_result().expect("too few requests to drop one").0;
     acquire().accept();
     acquire().reject();
-    acquire().ignore();
+    acquire().cancel();
     assert_eq!(counts(&breaker), [1, 1, 0]);
     drop(acquire());
     assert_eq!(counts(&breaker), [1, 2, 0]);
@@ -295,12 +295,12 @@ fn rejection_counts_requests_that_end_in_the_bucket_before() {
     let [first, second, third] =
         [(); 3].map(|()| breaker.try_acquire_at(held_up).into_result().unwrap().0);
     first.reject_at(NOON);
-    breaker.try_acquire_at(NOON).into_result().unwrap().0.ignore();
+    breaker.try_acquire_at(NOON).into_result().unwrap().0.cancel();
     assert!(!breaker.try_acquire_at(NOON).is_admitted(), "the probe is used up");
     second.accept_at(held_up);
     assert!(breaker.drop_probability_at(NOON) > 0.0);
     assert!(
-        (0..100).all(|_| !breaker.try_acquire_at(NOON).map(BreakerPermit::ignore).is_admitted())
+        (0..100).all(|_| !breaker.try_acquire_at(NOON).map(BreakerPermit::cancel).is_admitted())
     );
     third.accept_at(NOON);
 }
@@ -315,7 +315,7 @@ fn stale_timestamp_gets_no_probe_of_its_own() {
         breaker.try_acquire_at(in_time).into_result().unwrap().0.reject_at(in_time);
     }
     for now in [NOON.saturating_add(MILLI), in_time].repeat(10) {
-        assert!(!breaker.try_acquire_at(now).map(BreakerPermit::ignore).is_admitted(), "{now}");
+        assert!(!breaker.try_acquire_at(now).map(BreakerPermit::cancel).is_admitted(), "{now}");
     }
 }
 
@@ -416,4 +416,50 @@ fn ten_minutes_with_an_outage_in_the_middle() {
         assert!(sent(350, 360) > 900, "within a minute, 9 of 10 get through: {}", sent(350, 360));
         assert_eq!(sent(360, 600), 24_000, "no request is dropped a minute after the outage");
     }
+}
+
+#[test]
+fn clients_that_go_away_do_not_make_the_breaker_drop_requests() {
+    let refused_of = |policy| {
+        let config = BreakerConfig::default().on_drop(policy);
+        let (breaker, clock) = breaker(config, SeededRandom::new(1));
+        let refused = (0..1_000).filter(|_| {
+            clock.advance(MILLI);
+            !breaker.try_acquire().is_admitted()
+        });
+        (refused.count(), breaker)
+    };
+    let (refused, breaker) = refused_of(OnDrop::Cancelled);
+    assert_eq!((refused, counts(&breaker)), (0, [0, 0, 0]));
+    assert_eq!(breaker.window().lifetime().sum(Cancelled), 1_000);
+    assert!(refused_of(OnDrop::Exception).0 > 500, "by default, a drop rejects");
+}
+
+#[test]
+fn permit_that_is_dropped_follows_its_own_policy_and_a_panic_rejects() {
+    let (breaker, _) = breaker(BreakerConfig::default(), ThreadRandom);
+    let cancelled = |breaker: &Breaker<_>| breaker.window().lifetime().sum(Cancelled);
+    drop(breaker.try_acquire().map(|permit| permit.on_drop(OnDrop::Cancelled)));
+    assert_eq!((counts(&breaker), cancelled(&breaker)), ([0, 0, 0], 1));
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _permit = breaker.try_acquire().map(|permit| permit.on_drop(OnDrop::Cancelled));
+        panic!("in the middle of a request");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!((counts(&breaker), cancelled(&breaker)), ([0, 1, 0], 1));
+}
+
+#[test]
+fn cancelled_request_does_not_change_the_drop_probability() {
+    let (breaker, _) = strict();
+    let permits: Vec<_> = (0..5).map(|_| breaker.try_acquire().into_result().unwrap().0).collect();
+    for _ in 0..3 {
+        breaker.window().add(Exception, 1);
+    }
+    let before = breaker.drop_probability();
+    assert!(before > 0.5);
+    for permit in permits {
+        permit.cancel_at(NOON);
+    }
+    assert_eq!(breaker.drop_probability().to_bits(), before.to_bits());
 }

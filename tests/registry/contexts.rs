@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use leaparray::MetricEvent::{Block, Pass, Success};
-use leaparray::{Clock, RegistryConfig, RegistryError, Resource, TrafficType};
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
+use leaparray::{
+    Clock, OnDrop, RegistryConfig, RegistryError, Resource, ResourceConfig, TrafficType,
+};
 
 use crate::{SECOND, THREADS, registry, registry_of, together};
 
@@ -110,4 +112,18 @@ fn resource_with_ten_thousand_contexts_is_dropped_on_a_small_stack() {
         assert_eq!(resource.contexts().count(), 10_000);
     };
     std::thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap();
+}
+
+#[test]
+fn drop_of_an_entry_follows_the_registry_the_resource_and_its_contexts() {
+    let (registry, _) = registry_of(RegistryConfig::default().on_drop(OnDrop::Cancelled));
+    let inherited = registry.resource("orders").unwrap();
+    let own = ResourceConfig::default().on_drop(OnDrop::Exception);
+    let own = registry.resource_with("users", own).unwrap();
+    let contexts = [&inherited, &own].map(|resource| resource.in_context("web").unwrap());
+    drop([&inherited, &own, &contexts[0], &contexts[1]].map(|resource| resource.enter()));
+    let ends =
+        |resource: &Resource<_>| [Cancelled, Exception].map(|event| resource.long_sum(event));
+    assert_eq!([ends(&inherited), ends(&contexts[0])], [[1, 0]; 2]);
+    assert_eq!([ends(&own), ends(&contexts[1])], [[0, 1]; 2]);
 }

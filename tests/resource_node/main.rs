@@ -1,6 +1,7 @@
 //! Nodes, entries and snapshots, with a manual clock.
 #![expect(clippy::float_cmp, reason = "whole numbers divided by a second or half a second")]
 
+mod endings;
 mod geometry;
 mod in_flight;
 mod readings;

@@ -2,16 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leaparray::MetricEvent::{Block, Exception, Success};
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
 use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
-use leaparray::{ManualClock, Timestamp};
+use leaparray::{ManualClock, OnDrop, Timestamp};
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 
-/// The outcomes of requests, counted by the writers: an accepted or rejected request before it ends.
+/// The outcomes of requests, counted by the writers: an accepted, rejected or cancelled request before it ends.
 #[derive(Debug, Default)]
 struct Counts {
     accepted: AtomicU64,
     rejected: AtomicU64,
+    cancelled: AtomicU64,
     dropped: AtomicU64,
 }
 
@@ -41,8 +42,10 @@ impl Stress {
         });
         work(self.round.writers, |writer| self.ask(writer), vec![reader]);
         let ledger = self.breaker.window().ledger().recorded();
-        let Counts { accepted, rejected, dropped } = &self.counts;
-        for (event, booked) in [(Success, accepted), (Exception, rejected), (Block, dropped)] {
+        let Counts { accepted, rejected, cancelled, dropped } = &self.counts;
+        let outcomes =
+            [(Success, accepted), (Exception, rejected), (Cancelled, cancelled), (Block, dropped)];
+        for (event, booked) in outcomes {
             assert_eq!(ledger.sum(event), booked.load(Ordering::Relaxed), "{event:?}");
         }
         assert!(ledger.sum(Block) > 0, "nothing was dropped");
@@ -61,7 +64,15 @@ impl Stress {
                     count(&self.counts.accepted);
                     permit.accept();
                 }
-                2 => permit.ignore(),
+                2 => {
+                    count(&self.counts.cancelled);
+                    permit.cancel();
+                }
+                // A drop rejects or cancels.
+                5 => {
+                    count(&self.counts.cancelled);
+                    drop(permit.on_drop(OnDrop::Cancelled));
+                }
                 3 => {
                     count(&self.counts.rejected);
                     drop(permit);

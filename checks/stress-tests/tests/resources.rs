@@ -4,10 +4,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leaparray::MetricEvent::{Block, Exception, Pass, ReservedPass, Success};
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Success};
 use leaparray::{
-    Entry, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, SecondsCursor, Timestamp,
-    WindowConfig,
+    Entry, ManualClock, NodeConfig, OnDrop, Registry, RegistryConfig, Resource, SecondsCursor,
+    Timestamp, WindowConfig,
 };
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 
@@ -21,6 +21,7 @@ struct Counts {
     entered: AtomicU64,
     ended: AtomicU64,
     succeeded: AtomicU64,
+    cancelled: AtomicU64,
     blocked: AtomicU64,
     reserved: AtomicU64,
 }
@@ -95,12 +96,21 @@ impl Stress {
     }
 
     fn end(&self, entry: Held, turn: usize) {
-        match turn % 3 {
-            0 => {
+        match turn % 5 {
+            0 | 1 => {
                 entry.success();
                 count(&self.counts.succeeded, 1);
             }
-            1 => entry.exception(),
+            2 => entry.exception(),
+            3 => {
+                // A cancellation, or the drop of a future.
+                if turn.is_multiple_of(2) {
+                    entry.cancel();
+                } else {
+                    drop(entry.on_drop(OnDrop::Cancelled));
+                }
+                count(&self.counts.cancelled, 1);
+            }
             _ => drop(entry),
         }
         count(&self.counts.ended, 1);
@@ -119,7 +129,8 @@ impl Stress {
     fn read(&self, cursor: &SecondsCursor, at_least: u64) -> u64 {
         let ended = self.counts.ended.load(Ordering::Relaxed);
         let lifetime = self.registry.lifetime();
-        let recorded = lifetime.sum(Success) + lifetime.sum(Exception);
+        let recorded: u64 =
+            [Success, Exception, Cancelled].map(|event| lifetime.sum(event)).iter().sum();
         assert!(recorded >= ended.max(at_least), "{recorded} of {ended}, {at_least} before");
         for resource in &self.registry {
             let snapshot = resource.snapshot();
@@ -141,19 +152,22 @@ impl Stress {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let lifetime = self.registry.lifetime();
         let (entered, reserved) = (of(&self.counts.entered), of(&self.counts.reserved));
-        let exceptions = entered - of(&self.counts.succeeded);
+        let cancelled = of(&self.counts.cancelled);
+        let exceptions = entered - of(&self.counts.succeeded) - cancelled;
         assert_eq!(of(&self.counts.ended), entered);
         assert_eq!(
-            [Pass, Success, Exception, Block, ReservedPass].map(|event| lifetime.sum(event)),
+            [Pass, Success, Exception, Cancelled, Block, ReservedPass]
+                .map(|event| lifetime.sum(event)),
             [
                 entered + reserved,
                 of(&self.counts.succeeded),
                 exceptions,
+                cancelled,
                 of(&self.counts.blocked),
                 reserved
             ]
         );
-        assert_eq!(lifetime.rt_count(), entered);
+        assert_eq!(lifetime.rt_count(), entered - cancelled);
         assert!(self.registry.iter().all(|resource| resource.concurrency() == 0));
     }
 }

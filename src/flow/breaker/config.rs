@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::flow::error::BreakerConfigError;
+use crate::node::OnDrop;
 use crate::time::WindowConfig;
 
 /// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, and how early it drops requests.
@@ -29,6 +30,7 @@ pub struct BreakerConfig {
     k: f64,
     min_requests: u64,
     pub(super) probe_interval: Duration,
+    pub(super) on_drop: OnDrop,
 }
 
 impl BreakerConfig {
@@ -79,6 +81,28 @@ impl BreakerConfig {
         Ok(Self { probe_interval, ..self })
     }
 
+    /// Sets what it means if a [`BreakerPermit`](super::BreakerPermit) is dropped without an outcome: that the backend
+    /// has rejected the request, which is the default, or that the request was cancelled.
+    ///
+    /// If permits live in futures, choose [`OnDrop::Cancelled`]. Otherwise, clients that go away make the breaker drop
+    /// requests to a backend that is well.
+    ///
+    /// ```
+    /// use leaparray::OnDrop;
+    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+    ///
+    /// let config = BreakerConfig::default().on_drop(OnDrop::Cancelled);
+    /// let breaker = AdaptiveBreaker::new(config);
+    /// for _ in 0..1_000 {
+    ///     drop(breaker.try_acquire().into_result()?);
+    /// }
+    /// assert_eq!(breaker.drop_probability(), 0.0);
+    /// # Ok::<_, leaparray::flow::Refusal>(())
+    /// ```
+    pub const fn on_drop(self, on_drop: OnDrop) -> Self {
+        Self { on_drop, ..self }
+    }
+
     /// Returns the probability with which a request is dropped if the window has `total` other requests, of which the
     /// backend has accepted `accepts`. It is at least 0 and below 1; if the numbers are so large that an `f64` cannot
     /// distinguish it from 1, it is 1.
@@ -111,7 +135,13 @@ impl Default for BreakerConfig {
             Ok(window) => window,
             Err(_) => panic!("a quarter of a second divides it"),
         };
-        Self { window: WINDOW, k: 1.5, min_requests: 5, probe_interval: Duration::from_secs(1) }
+        Self {
+            window: WINDOW,
+            k: 1.5,
+            min_requests: 5,
+            probe_interval: Duration::from_secs(1),
+            on_drop: OnDrop::default(),
+        }
     }
 }
 

@@ -87,7 +87,8 @@ pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
     back_nanos: u64,
     random: R,
     config: BreakerConfig,
-    /// The requests: accepted by the backend (successes), rejected by the backend (exceptions), and dropped (blocks).
+    /// The requests: accepted by the backend (successes), rejected by the backend (exceptions), dropped (blocks), and
+    /// cancelled.
     window: SlidingWindow<C>,
 }
 
@@ -230,8 +231,13 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     #[inline]
     fn count(&self, now: Timestamp, event: MetricEvent) {
         self.window.add_at(now, event, 1);
-        // An acceptance cannot raise the probability.
-        if event == MetricEvent::Exception || self.chance.drops_any() {
+        let changes = match event {
+            MetricEvent::Exception => true,
+            // An acceptance cannot raise the probability.
+            MetricEvent::Success => self.chance.drops_any(),
+            _ => false,
+        };
+        if changes {
             self.note_end(now);
         }
     }
@@ -274,8 +280,9 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     }
 
     /// Returns the window in which the breaker counts: a [success](MetricEvent::Success) for each request that the
-    /// backend accepted, an [exception](MetricEvent::Exception) for each request that it rejected, and a
-    /// [block](MetricEvent::Block) for each request that was dropped.
+    /// backend accepted, an [exception](MetricEvent::Exception) for each request that it rejected, a
+    /// [block](MetricEvent::Block) for each request that was dropped, and [`Cancelled`](MetricEvent::Cancelled) for each
+    /// request that ended without an outcome. Decisions do not take cancelled requests into account.
     ///
     /// The window is meant for reading. An event that is recorded in it directly affects decisions from the next slice
     /// on.

@@ -10,14 +10,16 @@ use std::ops::Deref;
 use super::{AdaptiveBreaker, RandomSource, ThreadRandom};
 use crate::flow::Decision;
 use crate::metric::MetricEvent;
+use crate::node::{Drops, OnDrop};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// The permit of a request that an [`AdaptiveBreaker`] has let through. The caller reports the outcome of the request
 /// with it.
 ///
 /// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject), by
-/// [`ignore`](Self::ignore), or when the permit is dropped. A drop rejects. It occurs on an early return, in a panic,
-/// or when a future is cancelled. The outcome is counted at the time of the report.
+/// [`cancel`](Self::cancel), or when the permit is dropped: on an early return, in a panic, or with its future. A drop
+/// rejects or cancels, as the [policy](super::BreakerConfig::on_drop) says; by default, it rejects. The outcome is counted at
+/// the time of the report.
 ///
 /// A permit can be sent to another thread, and reported there. `B` is the type of the reference to the breaker:
 /// `&AdaptiveBreaker` or [`Arc`](std::sync::Arc).
@@ -38,14 +40,14 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// assert!(ask(&breaker, "seven").is_err());
 /// assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [1, 1]);
 /// ```
-#[must_use = "a permit that is dropped at once rejects"]
+#[must_use = "a permit that is dropped at once has no outcome"]
 pub struct BreakerPermit<B, C = MonotonicClock, R = ThreadRandom>
 where
     B: Deref<Target = AdaptiveBreaker<C, R>>,
     C: Clock,
 {
     breaker: B,
-    is_ended: bool,
+    drops: Drops,
 }
 
 impl<B, C, R> BreakerPermit<B, C, R>
@@ -78,8 +80,8 @@ where
 {
     /// Creates the permit of a request that was let through.
     #[inline(always)]
-    pub(super) const fn of(breaker: B) -> Self {
-        Self { breaker, is_ended: false }
+    pub(super) fn of(breaker: B) -> Self {
+        Self { breaker, drops: Drops::inherited() }
     }
 
     /// Reports now that the backend has accepted the request.
@@ -106,25 +108,53 @@ where
         self.end(|_| now, MetricEvent::Exception);
     }
 
-    /// Reports that the request tells nothing about the backend, because the client has gone away or the request was
-    /// never sent. It is not counted.
+    /// Reports now that the request tells nothing about the backend, because the client has gone away or the request
+    /// was never sent. It is counted as [cancelled](MetricEvent::Cancelled), which no decision takes into account.
+    ///
+    /// ```
+    /// use leaparray::MetricEvent::{Cancelled, Exception};
+    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+    ///
+    /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
+    /// let (permit, _) = breaker.try_acquire().into_result()?;
+    /// permit.cancel();
+    /// assert_eq!([Cancelled, Exception].map(|event| breaker.window().sum(event)), [1, 0]);
+    /// # Ok::<_, leaparray::flow::Refusal>(())
+    /// ```
     #[inline(always)]
-    pub fn ignore(mut self) {
-        self.is_ended = true;
+    pub fn cancel(mut self) {
+        self.end(C::now, MetricEvent::Cancelled);
+    }
+
+    /// Like [`cancel`](Self::cancel), at `now`.
+    #[inline(always)]
+    pub fn cancel_at(mut self, now: Timestamp) {
+        self.end(|_| now, MetricEvent::Cancelled);
+    }
+
+    /// Sets what it means if this permit is dropped without an outcome, instead of the [policy of its
+    /// breaker](super::BreakerConfig::on_drop).
+    pub fn on_drop(mut self, policy: OnDrop) -> Self {
+        self.drops = self.drops.as_policy(policy);
+        self
     }
 
     #[inline(always)]
     fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, event: MetricEvent) {
         // Set before the clock is read: if the clock panics here, it would panic again in `drop`, which aborts the
         // process.
-        self.is_ended = true;
+        self.drops.end();
         let now = now(self.breaker.clock());
         self.breaker.count(now, event);
     }
 
     #[cold]
     fn abandon(&mut self) {
-        self.end(C::now, MetricEvent::Exception);
+        let event = match self.drops.now(self.breaker.config().on_drop) {
+            OnDrop::Exception => MetricEvent::Exception,
+            OnDrop::Cancelled => MetricEvent::Cancelled,
+        };
+        self.end(C::now, event);
     }
 }
 
@@ -135,7 +165,7 @@ where
 {
     #[inline(always)]
     fn drop(&mut self) {
-        if !self.is_ended {
+        if !self.drops.has_ended() {
             self.abandon();
         }
     }

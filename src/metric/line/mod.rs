@@ -130,6 +130,7 @@ fn as_written(metrics: &SecondMetrics) -> SecondMetrics {
         success: metrics.success.min(MAX_COUNT),
         exception: metrics.exception.min(MAX_COUNT),
         reserved_pass: metrics.reserved_pass.min(MAX_COUNT),
+        cancelled: 0,
         avg_rt: (ended || !rt.is_zero()).then_some(rt),
         concurrency: metrics.concurrency.min(MAX_CONCURRENCY),
     }

@@ -85,6 +85,8 @@ impl<'a> Fields<'a> {
             exception: self.count("exception", MAX_COUNT)?,
             avg_rt: Some(Duration::from_millis(self.count("rt", MAX_COUNT)?)),
             reserved_pass: self.later_count("occupiedPass", MAX_COUNT)?,
+            // Not in a line.
+            cancelled: 0,
             concurrency: self.later_count("concurrency", MAX_CONCURRENCY)?,
         };
         let classification = self.classification()?;

@@ -1,0 +1,118 @@
+//! What the drop of an entry or of a permit means.
+
+use std::thread;
+
+use crate::sync::{AtomicU32, Ordering};
+
+/// What it means for a request if its [`Entry`](crate::Entry), or its permit of a breaker, is dropped without an
+/// outcome.
+///
+/// In plain code, a drop is an early return on an error, so the default is an exception. A future is also dropped if its
+/// client goes away, which says nothing about the service: for futures, choose [`Cancelled`](Self::Cancelled). The
+/// policy can be set for [a registry](crate::RegistryConfig::on_drop), for [a resource](crate::ResourceConfig::on_drop),
+/// for [a node](crate::ResourceNode::set_on_drop), for [a breaker](crate::flow::BreakerConfig::on_drop), and for a
+/// single [entry](crate::Entry::on_drop) or [permit](crate::flow::BreakerPermit::on_drop).
+///
+/// Under either policy, a drop by a panic that began after the request entered is an exception.
+///
+/// ```
+/// use leaparray::{MetricEvent, NodeConfig, OnDrop, ResourceNode};
+///
+/// let node = ResourceNode::new(NodeConfig::default());
+/// drop(node.enter());
+/// drop(node.enter().on_drop(OnDrop::Cancelled));
+/// node.set_on_drop(OnDrop::Cancelled);
+/// drop(node.enter());
+/// assert_eq!(node.long_sum(MetricEvent::Exception), 1);
+/// assert_eq!(node.long_sum(MetricEvent::Cancelled), 2);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnDrop {
+    /// The request has failed.
+    #[default]
+    Exception,
+    /// The request was cancelled: it neither succeeded nor failed.
+    Cancelled,
+}
+
+/// An [`OnDrop`] that can be changed while threads read it.
+#[derive(Debug)]
+pub(crate) struct AtomicOnDrop(AtomicU32);
+
+impl AtomicOnDrop {
+    pub(crate) fn new(policy: OnDrop) -> Self {
+        Self(AtomicU32::new(policy as u32))
+    }
+
+    pub(crate) fn get(&self) -> OnDrop {
+        // Relaxed, as in `set`: the policy orders nothing.
+        match self.0.load(Ordering::Relaxed) {
+            0 => OnDrop::Exception,
+            _ => OnDrop::Cancelled,
+        }
+    }
+
+    pub(crate) fn set(&self, policy: OnDrop) {
+        self.0.store(policy as u32, Ordering::Relaxed);
+    }
+}
+
+/// How an entry or a permit ends if it is dropped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drops {
+    state: State,
+    /// Whether the thread was panicking when the request entered: in a destructor that a panic calls.
+    in_panic: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The outcome was reported, and a drop does nothing.
+    Ended,
+    /// The policy of the node or of the breaker applies.
+    Inherited,
+    Exception,
+    Cancelled,
+}
+
+impl Drops {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of an entry")]
+    pub(crate) fn inherited() -> Self {
+        Self { state: State::Inherited, in_panic: thread::panicking() }
+    }
+
+    #[inline]
+    pub(crate) const fn as_policy(self, policy: OnDrop) -> Self {
+        let state = match policy {
+            OnDrop::Exception => State::Exception,
+            OnDrop::Cancelled => State::Cancelled,
+        };
+        Self { state, ..self }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of an entry")]
+    pub(crate) const fn end(&mut self) {
+        self.state = State::Ended;
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of an entry")]
+    pub(crate) const fn has_ended(self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    /// Returns what the drop means that is taking place, if `inherited` is the policy of the node or of the breaker.
+    pub(crate) fn now(self, inherited: OnDrop) -> OnDrop {
+        if thread::panicking() && !self.in_panic {
+            return OnDrop::Exception;
+        }
+        match self.state {
+            State::Ended | State::Inherited => inherited,
+            State::Exception => OnDrop::Exception,
+            State::Cancelled => OnDrop::Cancelled,
+        }
+    }
+}
