@@ -104,8 +104,8 @@ pub use registry::{
 #[doc(hidden)]
 pub use sync::{shadow_all_words, show_all_words};
 pub use time::{
-    CachedClock, Clock, ConfigError, ManualClock, MonotonicClock, Timestamp, ViewError,
-    WindowConfig,
+    CachedClock, Clock, ConfigError, ManualClock, MonotonicClock, ParseTimestampError, Timestamp,
+    ViewError, WindowConfig,
 };
 #[cfg(loom)]
 #[doc(hidden)]

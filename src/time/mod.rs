@@ -1,6 +1,7 @@
 //! Timestamps, clocks, and the buckets into which time is divided.
 
 mod clock;
+mod decimal_seconds;
 mod divisor;
 mod error;
 #[cfg(feature = "serde")]
@@ -13,7 +14,7 @@ pub use clock::{CachedClock, Clock, ManualClock, MonotonicClock};
 #[cfg(loom)]
 pub use clock::{Source, Steering};
 pub(crate) use divisor::Divisor;
-pub use error::{ConfigError, ViewError};
+pub use error::{ConfigError, ParseTimestampError, ViewError};
 pub(crate) use span::Span;
 pub use timestamp::Timestamp;
 pub(crate) use timestamp::saturating_nanos;
