@@ -10,7 +10,7 @@ use crate::window::per_second;
 /// The readings of a [`ResourceNode`] at one time: plain data that can be kept, compared and sent.
 ///
 /// A snapshot is coherent: it has no response time without the success or exception of that request. With the feature
-/// `serde`, it can be serialized, with times in nanoseconds.
+/// `serde`, it can be serialized, with [times](crate::guide#times-in-serialized-data) that lose no digits.
 ///
 /// ```
 /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
@@ -117,10 +117,7 @@ impl NodeSnapshot {
 pub struct WindowSnapshot {
     /// The divisor of rates: the interval of the window. For a node that is younger than that, it is the time from the
     /// start of the bucket in which the node was made to the end of the current bucket.
-    #[cfg_attr(
-        feature = "serde",
-        serde(with = "crate::time::serde_nanos", rename = "length_nanos")
-    )]
+    #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time"))]
     pub length: Duration,
     /// The totals of the window.
     pub totals: MetricTotals,

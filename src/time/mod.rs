@@ -5,7 +5,7 @@ mod decimal_seconds;
 mod divisor;
 mod error;
 #[cfg(feature = "serde")]
-pub(crate) mod serde_nanos;
+pub(crate) mod serde_time;
 mod span;
 mod timestamp;
 mod window_config;

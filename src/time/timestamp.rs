@@ -22,8 +22,6 @@ use super::error::ParseTimestampError;
 /// assert_eq!(t.saturating_since(Timestamp::from_secs(1)), Duration::from_millis(500));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Timestamp(u64);
 
 impl Timestamp {
