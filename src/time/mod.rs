@@ -5,6 +5,10 @@ mod decimal_seconds;
 mod divisor;
 mod error;
 #[cfg(feature = "serde")]
+mod serde_config;
+#[cfg(feature = "serde")]
+pub(crate) mod serde_duration;
+#[cfg(feature = "serde")]
 pub(crate) mod serde_time;
 mod span;
 mod timestamp;

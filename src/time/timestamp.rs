@@ -12,6 +12,9 @@ use super::error::ParseTimestampError;
 /// A newtype, so that units cannot be confused. It spans the years 1970 to 2554; arithmetic saturates at both ends
 /// instead of wrapping or panicking.
 ///
+/// With the feature `serde`, it is [serialized](crate::guide#times-in-serialized-data) as a string of seconds in formats
+/// for people, such as JSON, and as an integer of nanoseconds in binary formats.
+///
 /// ```
 /// use leaparray::Timestamp;
 /// use std::time::Duration;
