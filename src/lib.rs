@@ -28,6 +28,7 @@
 //! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
 //! | limit, pace or drop requests | the controllers in [`flow`] |
+//! | read configurations from a file, and write snapshots as JSON | the feature `serde`; see the [guide](guide#configuration-from-a-file) |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
 //! | count values of your own | [`LeapArray`], over any [`Bucket`] |
 //! | measure the memory of the threads' counters | [`CellMemory::current`] |
@@ -104,8 +105,8 @@ pub use registry::{
 #[doc(hidden)]
 pub use sync::{shadow_all_words, show_all_words};
 pub use time::{
-    CachedClock, Clock, ConfigError, ManualClock, MonotonicClock, Timestamp, ViewError,
-    WindowConfig,
+    CachedClock, Clock, ConfigError, ManualClock, MonotonicClock, ParseTimestampError, Timestamp,
+    ViewError, WindowConfig,
 };
 #[cfg(loom)]
 #[doc(hidden)]

@@ -1,5 +1,7 @@
 //! A reading as a JSON object, on one line.
 
+use std::time::Duration;
+
 use leaparray::{NodeSnapshot, Timestamp};
 use serde::Serialize;
 
@@ -17,7 +19,7 @@ pub(crate) fn object(reading: &Reading) -> String {
     line
 }
 
-/// The JSON object of a reading. Times are in nanoseconds, as in the snapshots.
+/// The JSON object of a reading. Times are strings of seconds with nine decimals, as in the snapshots.
 #[derive(Serialize)]
 struct Object<'a> {
     timestamp: Timestamp,
@@ -30,7 +32,7 @@ struct Object<'a> {
 struct Member<'a> {
     name: &'a str,
     rates: Rates,
-    avg_rt_nanos: Option<u128>,
+    avg_rt: Option<String>,
     snapshot: &'a NodeSnapshot,
 }
 
@@ -53,7 +55,10 @@ impl<'a> Member<'a> {
             cancelled: snapshot.cancelled_qps(),
             success: snapshot.success_qps(),
         };
-        let avg_rt_nanos = snapshot.avg_rt().map(|rt| rt.as_nanos());
-        Self { name, rates, avg_rt_nanos, snapshot }
+        Self { name, rates, avg_rt: snapshot.avg_rt().map(seconds), snapshot }
     }
+}
+
+fn seconds(span: Duration) -> String {
+    format!("{}.{:09}", span.as_secs(), span.subsec_nanos())
 }

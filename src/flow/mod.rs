@@ -36,6 +36,8 @@ mod packed_bucket;
 mod permit_window;
 mod rate;
 mod rolling_window;
+#[cfg(feature = "serde")]
+mod serde_config;
 mod sliding_window_limiter;
 mod token_bucket;
 mod warm_up;

@@ -9,6 +9,9 @@ use crate::time::{Divisor, saturating_nanos};
 /// A number of permits in an interval, evenly spaced. The slowest rate is one permit in 584 years, and the fastest is
 /// one per nanosecond.
 ///
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), as
+/// `{ permits = 100, per = "1s" }`. It is written in lowest terms.
+///
 /// ```
 /// use leaparray::flow::Rate;
 /// use std::time::Duration;
@@ -22,8 +25,8 @@ use crate::time::{Divisor, saturating_nanos};
 // In lowest terms: `permits` in `nanos`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
-    permits: Divisor,
-    nanos: Divisor,
+    pub(super) permits: Divisor,
+    pub(super) nanos: Divisor,
 }
 
 impl Rate {

@@ -38,10 +38,7 @@ pub struct SecondMetrics {
     #[cfg_attr(feature = "serde", serde(default))]
     pub cancelled: u64,
     /// The mean response time; `None` if no response time was recorded.
-    #[cfg_attr(
-        feature = "serde",
-        serde(with = "crate::time::serde_nanos::option", rename = "avg_rt_nanos")
-    )]
+    #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time::option"))]
     pub avg_rt: Option<Duration>,
     /// The highest number of requests in flight.
     pub concurrency: u64,

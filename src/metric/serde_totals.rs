@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::event::MetricEvent;
 use super::totals::MetricTotals;
+use crate::time::serde_time::Nanos;
 
 impl Serialize for MetricTotals {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -27,10 +28,10 @@ struct Totals {
     reserved_pass: u64,
     #[serde(default)]
     cancelled: u64,
-    rt_sum_nanos: u128,
+    rt_sum: Nanos<u128>,
     rt_count: u64,
-    min_rt_nanos: Option<u64>,
-    max_rt_nanos: Option<u64>,
+    min_rt: Option<Nanos<u64>>,
+    max_rt: Option<Nanos<u64>>,
     max_concurrency: Option<u64>,
 }
 
@@ -43,10 +44,10 @@ impl From<&MetricTotals> for Totals {
             success: totals.sum(MetricEvent::Success),
             reserved_pass: totals.sum(MetricEvent::ReservedPass),
             cancelled: totals.sum(MetricEvent::Cancelled),
-            rt_sum_nanos: totals.rt_nanos,
+            rt_sum: Nanos(totals.rt_nanos),
             rt_count: totals.rt_count,
-            min_rt_nanos: totals.min_rt,
-            max_rt_nanos: totals.max_rt,
+            min_rt: totals.min_rt.map(Nanos),
+            max_rt: totals.max_rt.map(Nanos),
             max_concurrency: totals.max_concurrency,
         }
     }
@@ -59,16 +60,16 @@ impl From<Totals> for MetricTotals {
             MetricEvent::Block => totals.block,
             MetricEvent::Exception => totals.exception,
             MetricEvent::Success => totals.success,
-            MetricEvent::Rt => totals.rt_sum_nanos.try_into().unwrap_or(u64::MAX),
+            MetricEvent::Rt => totals.rt_sum.0.try_into().unwrap_or(u64::MAX),
             MetricEvent::ReservedPass => totals.reserved_pass,
             MetricEvent::Cancelled => totals.cancelled,
         });
         Self {
             events,
-            rt_nanos: totals.rt_sum_nanos,
+            rt_nanos: totals.rt_sum.0,
             rt_count: totals.rt_count,
-            min_rt: totals.min_rt_nanos,
-            max_rt: totals.max_rt_nanos,
+            min_rt: totals.min_rt.map(|rt| rt.0),
+            max_rt: totals.max_rt.map(|rt| rt.0),
             max_concurrency: totals.max_concurrency,
         }
     }

@@ -8,6 +8,9 @@ use crate::time::WindowConfig;
 /// The geometry of a [`ResourceNode`](crate::ResourceNode): a short window and a long window over the same counts. By
 /// default, these are the last second and the last minute.
 ///
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
+/// `short` and `long`. If one of them is left out, it has its default.
+///
 /// ```
 /// use leaparray::{NodeConfig, WindowConfig};
 /// use std::time::Duration;

@@ -10,6 +10,8 @@ mod recorded;
 mod reserve;
 mod reserved;
 mod seconds;
+#[cfg(feature = "serde")]
+mod serde_config;
 mod snapshot;
 mod sum;
 

@@ -27,6 +27,8 @@ use crate::sync::{AtomicU32, Ordering};
 /// assert_eq!(node.long_sum(MetricEvent::Cancelled), 2);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OnDrop {
     /// The request has failed.

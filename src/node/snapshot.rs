@@ -10,7 +10,7 @@ use crate::window::per_second;
 /// The readings of a [`ResourceNode`] at one time: plain data that can be kept, compared and sent.
 ///
 /// A snapshot is coherent: it has no response time without the success or exception of that request. With the feature
-/// `serde`, it can be serialized, with times in nanoseconds.
+/// `serde`, it can be serialized, with [times](crate::guide#times-in-serialized-data) that lose no digits.
 ///
 /// ```
 /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
@@ -124,16 +124,10 @@ impl NodeSnapshot {
 pub struct WindowSnapshot {
     /// The time that the window covers, by which rates are divided: its complete buckets and the elapsed part of the
     /// newest bucket, without the time before the node was made. It is at least a tenth of a bucket.
-    #[cfg_attr(
-        feature = "serde",
-        serde(with = "crate::time::serde_nanos", rename = "covered_nanos")
-    )]
+    #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time"))]
     pub covered: Duration,
     /// The interval of the window.
-    #[cfg_attr(
-        feature = "serde",
-        serde(with = "crate::time::serde_nanos", rename = "interval_nanos")
-    )]
+    #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time"))]
     pub interval: Duration,
     /// The totals of the window.
     pub totals: MetricTotals,

@@ -4,6 +4,9 @@ use crate::node::{NodeConfig, OnDrop};
 
 /// The configuration of a [`Registry`](crate::Registry).
 ///
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
+/// `node`, `max_resources`, `max_contexts` and `on_drop`.
+///
 /// ```
 /// use leaparray::{NodeConfig, Registry, RegistryConfig};
 ///
@@ -14,6 +17,8 @@ use crate::node::{NodeConfig, OnDrop};
 /// assert_eq!(Registry::with_config(config).max_resources(), 100_000);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[must_use]
 pub struct RegistryConfig {
     pub(super) node: NodeConfig,
@@ -64,6 +69,9 @@ impl Default for RegistryConfig {
 ///
 /// A [`NodeConfig`] or a [`TrafficType`] converts into a `ResourceConfig` in which everything else has its default.
 ///
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
+/// `node`, `traffic_type` and `on_drop`.
+///
 /// ```
 /// use leaparray::{NodeConfig, Registry, ResourceConfig, TrafficType};
 ///
@@ -73,9 +81,12 @@ impl Default for RegistryConfig {
 /// # Ok::<_, leaparray::RegistryError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[must_use]
 pub struct ResourceConfig {
     pub(super) node: Option<NodeConfig>,
+    #[cfg_attr(feature = "serde", serde(rename = "traffic_type"))]
     pub(super) traffic: TrafficType,
     pub(super) on_drop: Option<OnDrop>,
 }
@@ -113,8 +124,12 @@ impl From<TrafficType> for ResourceConfig {
 /// The direction of the calls to a resource. Limits that protect the service as a whole use the [sum of the inbound
 /// calls](crate::Registry::inbound_snapshot), without the calls that the service itself makes.
 ///
+/// With the feature `serde`, it is `"inbound"` or `"outbound"`.
+///
 /// In Sentinel, an entry is outbound by default. Here, a resource is inbound by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum TrafficType {
     /// Calls to this service.

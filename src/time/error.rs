@@ -1,8 +1,10 @@
-//! Errors of window configurations, each with the values that are wrong.
+//! Errors of window configurations and of texts of times, each with the values that are wrong.
 
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
+
+use super::decimal_seconds::DecimalSeconds;
 
 /// The error of [`WindowConfig::new`](crate::WindowConfig::new).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,3 +114,45 @@ impl fmt::Display for ViewError {
 }
 
 impl Error for ViewError {}
+
+/// The error of reading a [`Timestamp`](crate::Timestamp) from a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParseTimestampError {
+    /// The text is not a number of seconds: digits, or digits, a point and digits.
+    NotSeconds {
+        /// The text.
+        text: String,
+    },
+    /// The text has more than nine decimals, so it may not be a whole number of nanoseconds.
+    TooManyDecimals {
+        /// The text.
+        text: String,
+    },
+    /// The time is above [`Timestamp::MAX`](crate::Timestamp::MAX).
+    AboveMax {
+        /// The text.
+        text: String,
+    },
+}
+
+impl fmt::Display for ParseTimestampError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSeconds { text } => write!(
+                f,
+                "{text:?} is no time: write seconds with at most nine decimals, \
+                 such as \"60\" or \"0.025\""
+            ),
+            Self::TooManyDecimals { text } => {
+                write!(f, "{text:?} has more than nine decimals: a time is in whole nanoseconds")
+            }
+            Self::AboveMax { text } => {
+                let max = DecimalSeconds(u64::MAX.into());
+                write!(f, "{text:?} is above the largest time, {max}")
+            }
+        }
+    }
+}
+
+impl Error for ParseTimestampError {}

@@ -1,10 +1,15 @@
 //! Timestamps, clocks, and the buckets into which time is divided.
 
 mod clock;
+mod decimal_seconds;
 mod divisor;
 mod error;
 #[cfg(feature = "serde")]
-pub(crate) mod serde_nanos;
+mod serde_config;
+#[cfg(feature = "serde")]
+pub(crate) mod serde_duration;
+#[cfg(feature = "serde")]
+pub(crate) mod serde_time;
 mod span;
 mod timestamp;
 mod window_config;
@@ -13,7 +18,7 @@ pub use clock::{CachedClock, Clock, ManualClock, MonotonicClock};
 #[cfg(loom)]
 pub use clock::{Source, Steering};
 pub(crate) use divisor::Divisor;
-pub use error::{ConfigError, ViewError};
+pub use error::{ConfigError, ParseTimestampError, ViewError};
 pub(crate) use span::Span;
 pub use timestamp::Timestamp;
 pub(crate) use timestamp::saturating_nanos;

@@ -1,12 +1,19 @@
 //! The unit of time of the whole crate.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
+
+use super::decimal_seconds::{self, DecimalSeconds, Malformed};
+use super::error::ParseTimestampError;
 
 /// A point in time: whole nanoseconds since the Unix epoch, on a monotonic timeline.
 ///
 /// A newtype, so that units cannot be confused. It spans the years 1970 to 2554; arithmetic saturates at both ends
 /// instead of wrapping or panicking.
+///
+/// With the feature `serde`, it is [serialized](crate::guide#times-in-serialized-data) as a string of seconds in formats
+/// for people, such as JSON, and as an integer of nanoseconds in binary formats.
 ///
 /// ```
 /// use leaparray::Timestamp;
@@ -18,8 +25,6 @@ use std::time::{Duration, SystemTime};
 /// assert_eq!(t.saturating_since(Timestamp::from_secs(1)), Duration::from_millis(500));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Timestamp(u64);
 
 impl Timestamp {
@@ -135,7 +140,45 @@ impl From<Timestamp> for SystemTime {
 impl fmt::Display for Timestamp {
     /// Formats the time as seconds since the Unix epoch, with nine decimals: `1540629334.619000000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:09}", self.as_secs(), self.0 % 1_000_000_000)
+        DecimalSeconds(self.0.into()).fmt(f)
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = ParseTimestampError;
+
+    /// Reads seconds since the Unix epoch, with nine decimals as in the [`Display`](fmt::Display) output, with fewer, or
+    /// with none. The result is exact to the nanosecond.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ParseTimestampError`] if the text is anything other than digits with at most one decimal point
+    /// between them (a sign, a space or an exponent, for example), if it has more than nine decimals, or if the time is
+    /// above [`Timestamp::MAX`].
+    ///
+    /// ```
+    /// use leaparray::{ParseTimestampError, Timestamp};
+    ///
+    /// let time: Timestamp = "1540629334.619".parse()?;
+    /// assert_eq!(time, Timestamp::from_millis(1_540_629_334_619));
+    /// assert_eq!(time.to_string().parse(), Ok(time));
+    ///
+    /// let refused = "-1".parse::<Timestamp>();
+    /// assert_eq!(refused, Err(ParseTimestampError::NotSeconds { text: "-1".to_owned() }));
+    /// # Ok::<_, ParseTimestampError>(())
+    /// ```
+    fn from_str(text: &str) -> Result<Self, ParseTimestampError> {
+        let above_max = || ParseTimestampError::AboveMax { text: text.to_owned() };
+        match decimal_seconds::parse(text) {
+            Ok(nanos) => u64::try_from(nanos).map(Self).map_err(|_| above_max()),
+            Err(Malformed::TooLarge) => Err(above_max()),
+            Err(Malformed::NotSeconds) => {
+                Err(ParseTimestampError::NotSeconds { text: text.to_owned() })
+            }
+            Err(Malformed::TooManyDecimals) => {
+                Err(ParseTimestampError::TooManyDecimals { text: text.to_owned() })
+            }
+        }
     }
 }
 
@@ -184,5 +227,47 @@ mod tests {
     #[test]
     fn displays_seconds_with_nine_decimals() {
         assert_eq!(Timestamp::from_nanos(1_000_000_042).to_string(), "1.000000042");
+    }
+
+    #[test]
+    fn text_with_up_to_nine_decimals_is_read_exactly() {
+        for (text, nanos) in [
+            ("0", 0),
+            ("007", 7_000_000_000),
+            ("1.5", 1_500_000_000),
+            ("1.05", 1_050_000_000),
+            ("1.000000042", 1_000_000_042),
+            // An `f64` cannot hold this number of nanoseconds.
+            ("1540629334.619000001", 1_540_629_334_619_000_001),
+            ("18446744073.709551615", u64::MAX),
+        ] {
+            assert_eq!(text.parse(), Ok(Timestamp(nanos)), "{text}");
+        }
+        for time in [Timestamp::MIN, Timestamp(1_540_629_334_619_000_001), Timestamp::MAX] {
+            assert_eq!(time.to_string().parse(), Ok(time));
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_the_reason() {
+        let message = |text: &str| text.parse::<Timestamp>().unwrap_err().to_string();
+        for text in [
+            "", " 1", "1 ", "+1", "-1", "1.", ".5", "1.-5", "1.+5", "1.2.3", "1e9", "1_0", "a",
+            "１",
+        ] {
+            let expected = format!(
+                "{text:?} is no time: write seconds with at most nine decimals, \
+                 such as \"60\" or \"0.025\""
+            );
+            assert_eq!(message(text), expected);
+        }
+        assert_eq!(
+            message("1.0000000000"),
+            "\"1.0000000000\" has more than nine decimals: a time is in whole nanoseconds"
+        );
+        for text in ["18446744073.709551616", "99999999999", &"9".repeat(60)] {
+            let expected = format!("\"{text}\" is above the largest time, 18446744073.709551615");
+            assert_eq!(message(text), expected);
+        }
     }
 }

@@ -8,6 +8,9 @@ use crate::time::WindowConfig;
 
 /// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, and how early it drops requests.
 ///
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
+/// `window`, `k`, `min_requests`, `probe_interval` and `on_drop`.
+///
 /// ```
 /// use leaparray::WindowConfig;
 /// use leaparray::flow::BreakerConfig;
@@ -26,11 +29,11 @@ use crate::time::WindowConfig;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct BreakerConfig {
-    pub(super) window: WindowConfig,
-    k: f64,
-    min_requests: u64,
-    pub(super) probe_interval: Duration,
-    pub(super) on_drop: OnDrop,
+    pub(in crate::flow) window: WindowConfig,
+    pub(in crate::flow) k: f64,
+    pub(in crate::flow) min_requests: u64,
+    pub(in crate::flow) probe_interval: Duration,
+    pub(in crate::flow) on_drop: OnDrop,
 }
 
 impl BreakerConfig {

@@ -7,6 +7,9 @@ use crate::flow::WarmUpError;
 /// The configuration of a [`WarmUp`](super::WarmUp): its period, and the factor by which a cold service admits less.
 ///
 /// The default is the default of Sentinel: 10 seconds, and a factor of 3.
+///
+/// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
+/// `period` and `cold_factor`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUpConfig {
     period: Duration,

@@ -1,0 +1,162 @@
+//! The messages of refused configurations: each names the wrong value and what would be right.
+
+use std::fmt::Debug;
+
+use leaparray::flow::{BreakerConfig, Rate, WarmUpConfig};
+use leaparray::{NodeConfig, RegistryConfig, ResourceConfig, WindowConfig};
+use serde::de::DeserializeOwned;
+
+/// Asserts that the text, in JSON, is refused with that message. The position that follows is the parser's.
+#[track_caller]
+fn assert_refused<T: DeserializeOwned + Debug>(json: &str, expected: &str) {
+    let message = serde_json::from_str::<T>(json).unwrap_err().to_string();
+    assert_eq!(message.split(" at line ").next().unwrap(), expected);
+}
+
+#[test]
+fn window_that_cannot_be_is_refused() {
+    for (json, expected) in [
+        (
+            r#"{ "buckets": 0, "interval": "1s" }"#,
+            "a window of 1s needs at least one sample, not 0",
+        ),
+        (
+            r#"{ "buckets": 7, "interval": "1s" }"#,
+            "1s does not divide into 7 samples of whole nanoseconds",
+        ),
+        (
+            r#"{ "buckets": 10, "interval": "0s" }"#,
+            "a window of 10 samples needs an interval above 0 ns",
+        ),
+        (
+            r#"{ "buckets": 1048577, "interval": "1h" }"#,
+            "1048577 samples are more than the 1048576 a window can have",
+        ),
+        (
+            r#"{ "buckets": 1, "interval": "600 years" }"#,
+            "an interval of 18934560000s is longer than the longest, 18446744073.709551615s",
+        ),
+        (r#"{ "buckets": -1, "interval": "1s" }"#, "invalid value: integer `-1`, expected usize"),
+        (r#"{ "buckets": 10 }"#, "missing field `interval`"),
+        (
+            r#""1s""#,
+            r#"invalid type: string "1s", expected a window such as { buckets = 10, interval = "1s" }"#,
+        ),
+    ] {
+        assert_refused::<WindowConfig>(json, expected);
+    }
+}
+
+#[test]
+fn text_that_is_no_duration_is_refused() {
+    let form = r#"a duration as a string, such as "500ms" or "1m 30s""#;
+    for (interval, expected) in [
+        (
+            r#""10""#,
+            r#""10" is no duration such as "500ms" or "1m 30s": time unit needed, for example 10sec or 10ms"#,
+        ),
+        (r#""-1s""#, r#""-1s" is no duration such as "500ms" or "1m 30s": expected number at 0"#),
+        (r#""""#, r#""" is no duration such as "500ms" or "1m 30s": value was empty"#),
+        ("10", &format!("invalid type: integer `10`, expected {form}")),
+        ("null", &format!("invalid type: null, expected {form}")),
+    ] {
+        let json = format!(r#"{{ "buckets": 10, "interval": {interval} }}"#);
+        assert_refused::<WindowConfig>(&json, expected);
+    }
+}
+
+#[test]
+fn unknown_field_is_refused_with_the_fields_that_there_are() {
+    assert_refused::<WindowConfig>(
+        r#"{ "buckets": 10, "length": "1s" }"#,
+        "unknown field `length`, expected `buckets` or `interval`",
+    );
+    assert_refused::<NodeConfig>(
+        r#"{ "second": {} }"#,
+        "unknown field `second`, expected `short` or `long`",
+    );
+    assert_refused::<RegistryConfig>(
+        r#"{ "max_nodes": 1 }"#,
+        "unknown field `max_nodes`, expected one of `node`, `max_resources`, `max_contexts`, `on_drop`",
+    );
+    assert_refused::<ResourceConfig>(
+        r#"{ "traffic": "inbound" }"#,
+        "unknown field `traffic`, expected one of `node`, `traffic_type`, `on_drop`",
+    );
+    assert_refused::<Rate>(
+        r#"{ "permits": 1, "interval": "1s" }"#,
+        "unknown field `interval`, expected `permits` or `per`",
+    );
+    assert_refused::<WarmUpConfig>(
+        r#"{ "factor": 3.0 }"#,
+        "unknown field `factor`, expected `period` or `cold_factor`",
+    );
+    assert_refused::<BreakerConfig>(
+        r#"{ "K": 2.0 }"#,
+        "unknown field `K`, expected one of `window`, `k`, `min_requests`, `probe_interval`, `on_drop`",
+    );
+}
+
+#[test]
+fn node_whose_windows_do_not_fit_is_refused() {
+    for (json, expected) in [
+        (
+            r#"{ "short": { "buckets": 10, "interval": "1s" } }"#,
+            "a view's buckets of 100ms are no multiple of the array's, 500ms",
+        ),
+        (
+            r#"{ "short": { "buckets": 1, "interval": "7s" }, "long": { "buckets": 2, "interval": "14s" } }"#,
+            "a second does not divide into buckets of 7s",
+        ),
+        (
+            r#"{ "short": { "buckets": 0, "interval": "1s" } }"#,
+            "a window of 1s needs at least one sample, not 0",
+        ),
+    ] {
+        assert_refused::<NodeConfig>(json, expected);
+    }
+}
+
+#[test]
+fn rate_that_cannot_be_is_refused() {
+    for (json, expected) in [
+        (r#"{ "permits": 0, "per": "1s" }"#, "a rate needs at least one permit in 1s, not 0"),
+        (r#"{ "permits": 5, "per": "0s" }"#, "a rate of 5 permits needs an interval above 0 ns"),
+        (r#"{ "permits": 2, "per": "1ns" }"#, "2 permits in 1ns are more than one a nanosecond"),
+        (r#"{ "permits": 5 }"#, "missing field `per`"),
+        (
+            "100",
+            r#"invalid type: integer `100`, expected a rate such as { permits = 100, per = "1s" }"#,
+        ),
+    ] {
+        assert_refused::<Rate>(json, expected);
+    }
+}
+
+#[test]
+fn warm_up_and_breaker_that_cannot_be_are_refused() {
+    for (json, expected) in [
+        (r#"{ "period": "0s" }"#, "to warm up by a cold factor of 3 takes more than 0 ns"),
+        (r#"{ "cold_factor": 1.0 }"#, "a cold factor is a number above 1, not 1"),
+    ] {
+        assert_refused::<WarmUpConfig>(json, expected);
+    }
+    for (json, expected) in [
+        (r#"{ "k": 0.5 }"#, "k is 0.5, but must be at least 1"),
+        (r#"{ "probe_interval": "0s" }"#, "the probe interval is 0 ns, but must be longer"),
+        (
+            r#"{ "window": { "buckets": 0, "interval": "1s" } }"#,
+            "a window of 1s needs at least one sample, not 0",
+        ),
+    ] {
+        assert_refused::<BreakerConfig>(json, expected);
+    }
+}
+
+#[test]
+fn other_direction_is_refused() {
+    assert_refused::<ResourceConfig>(
+        r#"{ "traffic_type": "Inbound" }"#,
+        "unknown variant `Inbound`, expected `inbound` or `outbound`",
+    );
+}
