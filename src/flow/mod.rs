@@ -6,7 +6,8 @@
 //!
 //! The check and the taking of permits are one atomic step: if threads race for the last permit, one of them gets it,
 //! and no permit is taken and then given back. A controller never blocks its caller. To wait, use [`Decision::sleep`]
-//! and [`acquire_blocking`], or [`Decision::sleep_with`] and [`acquire_with`] with the timers of any runtime.
+//! and [`acquire_blocking`], or [`Decision::sleep_with`] and [`acquire_with`] with the timers of any runtime. Under a
+//! clock that is set by hand, use [`acquire_by`].
 //!
 //! | to | use |
 //! |---|---|
@@ -40,7 +41,7 @@ mod sliding_window_limiter;
 mod token_bucket;
 mod warm_up;
 
-pub use acquire::{acquire_blocking, acquire_with};
+pub use acquire::{acquire_blocking, acquire_by, acquire_with};
 pub use breaker::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom, ThreadRandom,
 };
