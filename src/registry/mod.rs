@@ -3,6 +3,7 @@
 mod capacity;
 mod config;
 mod context;
+mod data;
 mod delisted;
 mod error;
 mod evict;

@@ -7,6 +7,7 @@ use super::config::TrafficType;
 use super::context::KeptContext;
 use super::error::RegistryError;
 use super::listed::Listed;
+use crate::collections::TypeMap;
 use crate::node::{Entry, NodeConfig, NodeSnapshot, ResourceNode};
 use crate::sync::Arc;
 use crate::time::{Clock, MonotonicClock, Timestamp};
@@ -17,6 +18,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// A handle can be cloned, kept, and sent to other threads. While a handle exists, the resource is not
 /// [evicted](crate::Registry::evict_idle). It may be [removed](crate::Registry::remove);
 /// [`is_removed`](Self::is_removed) returns whether it was.
+///
+/// Limiters, breakers and other values [live with the resource](Self::data_or_insert_with), so they need no second map.
 ///
 /// ```
 /// use leaparray::{Entry, Registry, Resource};
@@ -56,6 +59,14 @@ impl<C> Resource<C> {
 
     pub(super) const fn listed(&self) -> &Arc<Listed<C>> {
         &self.listed
+    }
+
+    /// Returns the data of the resource, or of the context of this handle.
+    pub(super) fn type_map(&self) -> &TypeMap {
+        match &self.context {
+            None => self.listed.data(),
+            Some(context) => context.data(),
+        }
     }
 
     /// Creates a handle to the same resource, in a context or in none.

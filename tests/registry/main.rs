@@ -1,6 +1,7 @@
 //! Resources by name, with a manual clock.
 
 mod contexts;
+mod data;
 mod geometry;
 mod leaving;
 mod listed;
