@@ -35,7 +35,7 @@ impl<C> Resource<C> {
     /// type, define a type for each. A geometry that is [changed](Self::reconfigure) leaves the values as they are.
     ///
     /// A handle [to a context](Self::in_context) has the values of the context, as it has the node of the context. The
-    /// values of the resource itself belong to the handles without a context.
+    /// values of the resource itself belong to the handles [without a context](Self::without_context).
     ///
     /// `make` is called once for each type, however many threads race: the other callers wait until the thread that
     /// makes the value has made it. A call for a value that exists does not wait, and neither does a call for a value

@@ -100,6 +100,23 @@ impl<C> Resource<C> {
         self.listed.holders().is_gone()
     }
 
+    /// Returns a handle to the resource itself, without a context: to the node and the
+    /// [data](Self::data_or_insert_with) of the resource. Also works if the resource was removed.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    ///
+    /// let registry = Registry::new();
+    /// let web = registry.resource("orders")?.in_context("web")?;
+    /// let orders = web.without_context();
+    /// assert_eq!((orders.name(), orders.context()), ("orders", None));
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    #[must_use]
+    pub fn without_context(&self) -> Self {
+        self.with_context(None)
+    }
+
     /// Returns handles to the contexts of this resource, the oldest first.
     pub fn contexts(&self) -> impl Iterator<Item = Self> {
         self.listed.contexts().map(|context| self.with_context(Some(context)))

@@ -88,6 +88,7 @@ fn context_has_values_of_its_own() {
     let values = [&orders, &web, &batch].map(|one| one.data::<usize>().copied());
     assert_eq!(values, [Some(0), Some(1), None]);
     assert_eq!(orders.in_context("web").unwrap().data::<usize>(), Some(&1));
+    assert_eq!(batch.without_context().data::<usize>(), Some(&0));
 }
 
 #[test]
