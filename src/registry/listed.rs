@@ -99,12 +99,13 @@ impl<C: Clock + Clone> Listed<C> {
     }
 
     /// Returns the context with that name. If it is not in the list, appends it, unless the list has the maximum number
-    /// of contexts.
+    /// of contexts or the name is invalid.
     pub(crate) fn context(
         &self,
         name: &str,
         config: NodeConfig,
     ) -> Result<&KeptContext<C>, RegistryError> {
+        self.common().check_name(name)?;
         let max = self.common().max_contexts;
         let make =
             || Context::new(name, ResourceNode::with_clock(config, self.node().clock().clone()));

@@ -133,6 +133,9 @@ impl<C: Clock + Clone> Resource<C> {
     ///
     /// # Errors
     ///
+    /// Returns [`RegistryError::InvalidName`] if the name of the context is empty, or contains a control character or a
+    /// line break.
+    ///
     /// Returns [`RegistryError::TooManyContexts`] if the context does not exist and the resource has the [maximum
     /// number](crate::RegistryConfig::max_contexts) of contexts.
     ///

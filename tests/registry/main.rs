@@ -5,6 +5,7 @@ mod data;
 mod geometry;
 mod leaving;
 mod listed;
+mod names;
 
 use std::sync::Barrier;
 use std::thread;
