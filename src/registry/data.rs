@@ -57,16 +57,16 @@ impl<C> Resource<C> {
     /// type of the same resource, it panics or waits for ever.
     ///
     /// ```
-    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
-    /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+    /// use leaparray::flow::{Limiter, Rate};
+    /// use leaparray::{ManualClock, RegistryConfig, Timeline, Timestamp};
     /// use std::time::Duration;
     ///
-    /// let clock = ManualClock::new(Timestamp::from_secs(60));
-    /// let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    /// let timeline = Timeline::with_clock(ManualClock::new(Timestamp::from_secs(60)));
+    /// let registry = timeline.registry(RegistryConfig::default());
     /// let rate = Rate::new(10, Duration::from_secs(1))?;
     /// let is_admitted = |name: &str| {
     ///     let resource = registry.resource(name)?;
-    ///     let bucket = resource.data_or_insert_with(|| TokenBucket::with_clock(rate, 1, clock.clone()));
+    ///     let bucket = resource.data_or_insert_with(|| timeline.token_bucket(rate, 1));
     ///     Ok::<_, leaparray::RegistryError>(bucket.try_acquire().is_admitted())
     /// };
     /// assert!(is_admitted("GET /orders")?);
