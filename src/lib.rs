@@ -25,6 +25,7 @@
 //! | read the same counts over a shorter interval | [`SlidingWindow::view`] |
 //! | find every count: in the window, expired or late | [`SlidingWindow::ledger`] |
 //! | choose the clock | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
+//! | give all parts one clock | [`Timeline`] |
 //! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
 //! | limit, pace or drop requests | the controllers in [`flow`] |
@@ -84,6 +85,7 @@ mod registry;
 mod stall_tests;
 mod sync;
 mod time;
+mod timeline;
 mod window;
 
 pub use array::{Bucket, BucketGuard, BucketWrap, CurrentBucket, LeapArray, Ledger};
@@ -111,4 +113,5 @@ pub use time::{
 #[cfg(loom)]
 #[doc(hidden)]
 pub use time::{Source, Steering};
+pub use timeline::Timeline;
 pub use window::{BucketTotals, Coverage, SlidingWindow};

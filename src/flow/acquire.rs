@@ -46,9 +46,14 @@ impl<P> Decision<P> {
 }
 
 /// Asks a limiter for `permits` until it admits them. Blocks this thread between two attempts, and for the wait of an
-/// admitted request. Times are read from the limiter's clock.
+/// admitted request.
 ///
-/// `timeout` limits the time until the last attempt. The limiter bounds the wait of an admitted request.
+/// The time of the first attempt is read from the limiter's clock. The time of a later attempt is the time of the
+/// clock, but at least the time of the previous attempt plus the wait since then. So the call also ends under a clock
+/// that stands still, such as a [`CachedClock`](crate::CachedClock) that this thread refreshes between requests.
+///
+/// `timeout` limits the time from the first attempt to the last one. The limiter bounds the wait of an admitted
+/// request.
 ///
 /// # Errors
 ///
@@ -74,15 +79,44 @@ pub fn acquire_blocking(
     acquire_by(limiter, permits, timeout, thread::sleep)
 }
 
-fn acquire_by(
+/// Like [`acquire_blocking`], but waits by `sleep`: a synchronous acquire under a [`ManualClock`](crate::ManualClock),
+/// for tests and simulations, or with another way to block a thread.
+///
+/// `sleep` gets each wait, which is never zero, and returns once that time has passed: it blocks the thread for at
+/// least that time, or it advances the clock. If the clock shows less than the wait after `sleep`, the whole wait
+/// counts.
+///
+/// # Errors
+///
+/// As for [`acquire_blocking`].
+///
+/// # Panics
+///
+/// Panics only if `sleep` or the limiter panics. If `sleep` panics between two attempts, no permit was taken. If it
+/// panics in the wait of an admitted request, the permits are spent.
+///
+/// ```
+/// use leaparray::flow::{Rate, TokenBucket, acquire_by};
+/// use leaparray::{Clock, ManualClock, Timestamp};
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let bucket = TokenBucket::with_clock(Rate::new(10, Duration::from_secs(1))?, 1, clock.clone());
+/// for _ in 0..3 {
+///     acquire_by(&bucket, 1, Duration::from_secs(1), |wait| clock.advance(wait))?;
+/// }
+/// assert_eq!(clock.now(), Timestamp::from_millis(60_200), "two waits of 100 ms");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub fn acquire_by(
     limiter: &(impl Limiter + ?Sized),
     permits: u64,
     timeout: Duration,
     mut sleep: impl FnMut(Duration),
 ) -> Result<(), Refusal> {
-    let until = limiter.now().saturating_add(timeout);
+    let mut attempts = Attempts::begin(limiter, permits, timeout);
     loop {
-        match ask(limiter, permits, until)? {
+        match attempts.ask()? {
             Answer::Decided(decision) => return decision.sleep_by(sleep),
             Answer::AskAgain(wait) => sleep(wait),
         }
@@ -90,7 +124,8 @@ fn acquire_by(
 }
 
 /// Like [`acquire_blocking`], but waits for the futures that `sleep` returns, and does not block the thread. `sleep` is
-/// the `sleep` function of an async runtime, or a function that advances a [`ManualClock`](crate::ManualClock).
+/// the `sleep` function of an async runtime, or a function that advances a [`ManualClock`](crate::ManualClock). It gets
+/// each wait, and its future completes once that time has passed, as for [`acquire_by`].
 ///
 /// If the future is dropped while it waits for the next attempt, no permit was taken. If it is dropped during the wait
 /// of an admitted request, the permits are spent.
@@ -118,9 +153,9 @@ pub async fn acquire_with<S: Future>(
     timeout: Duration,
     mut sleep: impl FnMut(Duration) -> S,
 ) -> Result<(), Refusal> {
-    let until = limiter.now().saturating_add(timeout);
+    let mut attempts = Attempts::begin(limiter, permits, timeout);
     loop {
-        match ask(limiter, permits, until)? {
+        match attempts.ask()? {
             Answer::Decided(decision) => return decision.sleep_with(sleep).await,
             Answer::AskAgain(wait) => {
                 sleep(wait).await;
@@ -129,144 +164,47 @@ pub async fn acquire_with<S: Future>(
     }
 }
 
+/// The attempts of one caller to get its permits.
+struct Attempts<'a, L: ?Sized> {
+    limiter: &'a L,
+    permits: u64,
+    /// The earliest time of the next attempt: the caller has waited until then.
+    now: Timestamp,
+    /// The latest time of an attempt.
+    until: Timestamp,
+}
+
 enum Answer {
     /// The result is final.
     Decided(Decision),
-    /// Ask again after this time.
+    /// Wait for this time, and ask again.
     AskAgain(Duration),
 }
 
-fn ask(
-    limiter: &(impl Limiter + ?Sized),
-    permits: u64,
-    until: Timestamp,
-) -> Result<Answer, Refusal> {
-    let now = limiter.now();
-    let decision = limiter.try_acquire_at(now, permits);
-    let Some(refusal) = decision.refusal() else { return Ok(Answer::Decided(decision)) };
-    match refusal.retry_at {
-        Some(retry_at) if retry_at <= until => {
-            // If a limiter returns a time that has passed, a pause prevents a busy loop.
-            let wait = retry_at.saturating_since(now).max(Duration::from_nanos(1));
-            Ok(Answer::AskAgain(wait))
+impl<'a, L: Limiter + ?Sized> Attempts<'a, L> {
+    fn begin(limiter: &'a L, permits: u64, timeout: Duration) -> Self {
+        let now = limiter.now();
+        Self { limiter, permits, now, until: now.saturating_add(timeout) }
+    }
+
+    /// Makes an attempt, after the caller has waited as the last answer says.
+    fn ask(&mut self) -> Result<Answer, Refusal> {
+        // The clock may stand still while the caller waits, if this thread refreshes it. The wait has passed all the
+        // same.
+        let now = self.limiter.now().max(self.now);
+        let decision = self.limiter.try_acquire_at(now, self.permits);
+        let Some(refusal) = decision.refusal() else { return Ok(Answer::Decided(decision)) };
+        let Some(retry_at) = refusal.retry_at else { return Err(refusal) };
+        // If a limiter returns a time that has passed, a pause prevents a busy loop.
+        let next = retry_at.max(now.saturating_add(Duration::from_nanos(1)));
+        // At the end of time, the next attempt would be at the time of this one.
+        if next > self.until || next == now {
+            return Err(refusal);
         }
-        _ => Err(refusal),
+        self.now = next;
+        Ok(Answer::AskAgain(next.saturating_since(now)))
     }
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
-
-    use super::*;
-    use crate::flow::{LeakyBucket, Rate, Reason, TokenBucket};
-    use crate::time::ManualClock;
-
-    fn ms(millis: u64) -> Duration {
-        Duration::from_millis(millis)
-    }
-
-    fn ten_a_second() -> Rate {
-        Rate::new(10, ms(1_000)).unwrap()
-    }
-
-    /// The output of a future that never waits.
-    fn now<F: Future>(future: F) -> F::Output {
-        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(output) => output,
-            Poll::Pending => panic!("the future is pending"),
-        }
-    }
-
-    #[test]
-    fn decision_sleeps_for_its_wait() {
-        let refusal = Refusal::new(Reason::LimitReached, None);
-        for (decision, expected, result) in [
-            (Decision::Admitted(7), None, Ok(7)),
-            (Decision::Wait(7, ms(3)), Some(ms(3)), Ok(7)),
-            (Decision::Refused(refusal), None, Err(refusal)),
-        ] {
-            let mut slept = None;
-            assert_eq!(decision.sleep_by(|wait| slept = Some(wait)), result);
-            assert_eq!(slept, expected);
-            let mut slept = None;
-            let sleep = |wait| {
-                slept = Some(wait);
-                std::future::ready(())
-            };
-            assert_eq!(now(decision.sleep_with(sleep)), result);
-            assert_eq!(slept, expected);
-        }
-    }
-
-    #[test]
-    fn permit_is_dropped_with_its_future() {
-        let permit = std::sync::Arc::new(());
-        let decision = Decision::Wait(permit.clone(), ms(3));
-        let mut waiting = Box::pin(decision.sleep_with(|_| std::future::pending::<()>()));
-        let polled = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        assert!(polled.is_pending() && std::sync::Arc::strong_count(&permit) == 2);
-        drop(waiting);
-        assert_eq!(std::sync::Arc::strong_count(&permit), 1);
-    }
-
-    #[test]
-    fn refused_request_sleeps_until_the_retry_time() {
-        let clock = ManualClock::new(Timestamp::from_secs(60));
-        let bucket = TokenBucket::with_clock(ten_a_second(), 1, clock.clone());
-        let mut slept = Vec::new();
-        for _ in 0..3 {
-            let sleep = |wait| {
-                slept.push(wait);
-                clock.advance(wait);
-            };
-            acquire_by(&bucket, 1, ms(100), sleep).unwrap();
-        }
-        assert_eq!(slept, [ms(100), ms(100)]);
-        let sleep = |_| panic!("the timeout would pass");
-        assert!(acquire_by(&bucket, 1, ms(99), sleep).is_err());
-    }
-
-    #[test]
-    fn admitted_request_sleeps_for_its_wait() {
-        let clock = ManualClock::new(Timestamp::from_secs(60));
-        let bucket = LeakyBucket::with_clock(ten_a_second(), ms(1_000), clock);
-        let mut slept = Vec::new();
-        for _ in 0..3 {
-            acquire_by(&bucket, 1, Duration::ZERO, |wait| slept.push(wait)).unwrap();
-            let sleep = |wait| {
-                slept.push(wait);
-                std::future::ready(())
-            };
-            now(acquire_with(&bucket, 1, Duration::ZERO, sleep)).unwrap();
-        }
-        assert_eq!(slept, [100, 200, 300, 400, 500].map(ms));
-    }
-
-    /// A limiter that refuses each request, with a time to ask again that has already passed.
-    struct Hasty(ManualClock);
-
-    impl Limiter for Hasty {
-        fn now(&self) -> Timestamp {
-            crate::time::Clock::now(&self.0)
-        }
-
-        fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision {
-            Decision::Refused(Refusal::new(Reason::LimitReached, Some(now)))
-        }
-    }
-
-    #[test]
-    fn limiter_is_not_asked_without_a_pause() {
-        let clock = ManualClock::new(Timestamp::from_secs(60));
-        let mut pauses = 0;
-        let sleep = |wait| {
-            pauses += 1;
-            clock.advance(wait);
-        };
-        let refused = acquire_by(&Hasty(clock.clone()), 1, Duration::from_nanos(3), sleep);
-        assert!(refused.is_err());
-        assert_eq!(pauses, 4);
-    }
-}
+mod tests;

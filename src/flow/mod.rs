@@ -6,7 +6,8 @@
 //!
 //! The check and the taking of permits are one atomic step: if threads race for the last permit, one of them gets it,
 //! and no permit is taken and then given back. A controller never blocks its caller. To wait, use [`Decision::sleep`]
-//! and [`acquire_blocking`], or [`Decision::sleep_with`] and [`acquire_with`] with the timers of any runtime.
+//! and [`acquire_blocking`], or [`Decision::sleep_with`] and [`acquire_with`] with the timers of any runtime. Under a
+//! clock that is set by hand, use [`acquire_by`].
 //!
 //! | to | use |
 //! |---|---|
@@ -20,6 +21,7 @@
 //! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that takes the time. A
+//! [`Timeline`](crate::Timeline) gives controllers the clock of the registry or of the nodes that they limit. A
 //! request may have a stale `now`, because its thread has stalled. A limiter with a window decides on such a request in
 //! the newest bucket for which any thread has asked. A leaky bucket or a token bucket compares `now` with its own
 //! stored time, which is then further ahead. A breaker uses `now` as it is.
@@ -42,7 +44,7 @@ mod sliding_window_limiter;
 mod token_bucket;
 mod warm_up;
 
-pub use acquire::{acquire_blocking, acquire_with};
+pub use acquire::{acquire_blocking, acquire_by, acquire_with};
 pub use breaker::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom, ThreadRandom,
 };

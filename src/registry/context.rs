@@ -1,6 +1,6 @@
 //! Contexts: the entrances through which requests reach a resource.
 
-use crate::collections::Item;
+use crate::collections::{Item, TypeMap};
 use crate::node::ResourceNode;
 use crate::sync::{Arc, Name};
 
@@ -9,6 +9,7 @@ use crate::sync::{Arc, Name};
 pub(crate) struct Context<C> {
     name: Name,
     node: ResourceNode<C>,
+    data: TypeMap,
 }
 
 /// A shared reference to a context in the list of its resource.
@@ -16,7 +17,7 @@ pub(crate) type KeptContext<C> = Arc<Item<Context<C>>>;
 
 impl<C> Context<C> {
     pub(crate) fn new(name: &str, node: ResourceNode<C>) -> Self {
-        Self { name: Name::from(name), node }
+        Self { name: Name::from(name), node, data: TypeMap::new() }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -26,5 +27,9 @@ impl<C> Context<C> {
     #[inline]
     pub(crate) const fn node(&self) -> &ResourceNode<C> {
         &self.node
+    }
+
+    pub(crate) const fn data(&self) -> &TypeMap {
+        &self.data
     }
 }

@@ -3,7 +3,21 @@
 use std::error::Error;
 use std::fmt;
 
-/// The error of a [`Registry`](crate::Registry) that has no room for a new resource or context.
+use super::name;
+
+/// The error of a [`Registry`](crate::Registry) that has no room for a new resource or context, or refuses its name.
+///
+/// ```
+/// use leaparray::{Registry, RegistryError};
+///
+/// let registry = Registry::new();
+/// let refused = registry.resource("GET /orders\n").unwrap_err();
+/// assert_eq!(refused, RegistryError::InvalidName { name: "GET /orders\n".into() });
+/// assert!(refused.to_string().starts_with(r#"the name "GET /orders\n" contains '\n'"#));
+/// assert!(registry.resource("GET /orders")?.in_context("").is_err());
+/// assert_eq!(registry.refused(), 2);
+/// # Ok::<_, RegistryError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegistryError {
@@ -23,6 +37,12 @@ pub enum RegistryError {
         /// The context that was asked for.
         context: Box<str>,
     },
+    /// The name of the new resource or context is empty, or contains a control character or a line break: a character
+    /// of the Unicode category `Cc`, such as `\n` or `\t`, or U+2028 or U+2029.
+    InvalidName {
+        /// The name that was asked for.
+        name: Box<str>,
+    },
 }
 
 impl fmt::Display for RegistryError {
@@ -38,6 +58,13 @@ impl fmt::Display for RegistryError {
                 f,
                 "no room for context {context:?}: resource {resource:?} is limited to {max} contexts"
             ),
+            Self::InvalidName { name } => match name.chars().find(|&c| name::is_refused(c)) {
+                Some(c) => write!(
+                    f,
+                    "the name {name:?} contains {c:?}, but must not contain control characters or line breaks"
+                ),
+                None => write!(f, "the name {name:?} is empty, but needs at least one character"),
+            },
         }
     }
 }

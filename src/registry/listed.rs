@@ -7,7 +7,7 @@ use super::context::{Context, KeptContext};
 use super::error::RegistryError;
 use super::holders::Holders;
 use super::{Common, Registry};
-use crate::collections::AppendList;
+use crate::collections::{AppendList, TypeMap};
 use crate::metric::MetricTotals;
 use crate::node::{NodeConfig, NodeSnapshot, ResourceNode};
 use crate::sync::{Arc, Name};
@@ -25,6 +25,7 @@ pub(crate) struct Listed<C> {
     node: ResourceNode<C>,
     /// The contexts, the oldest first.
     contexts: AppendList<Context<C>>,
+    data: TypeMap,
     common: Arc<Common>,
 }
 
@@ -48,6 +49,11 @@ impl<C> Listed<C> {
 
     pub(super) fn common(&self) -> &Common {
         &self.common
+    }
+
+    /// Returns the data of the resource itself; a context has data of its own.
+    pub(crate) const fn data(&self) -> &TypeMap {
+        &self.data
     }
 
     pub(crate) const fn context_list(&self) -> &AppendList<Context<C>> {
@@ -78,6 +84,7 @@ impl<C: Clock + Clone> Listed<C> {
             traffic,
             node: ResourceNode::with_clock(config, registry.clock.clone()),
             contexts: AppendList::new(),
+            data: TypeMap::new(),
             common: Arc::clone(&registry.common),
         }
     }
@@ -92,12 +99,13 @@ impl<C: Clock + Clone> Listed<C> {
     }
 
     /// Returns the context with that name. If it is not in the list, appends it, unless the list has the maximum number
-    /// of contexts.
+    /// of contexts or the name is invalid.
     pub(crate) fn context(
         &self,
         name: &str,
         config: NodeConfig,
     ) -> Result<&KeptContext<C>, RegistryError> {
+        self.common().check_name(name)?;
         let max = self.common().max_contexts;
         let make = || {
             let node = ResourceNode::with_clock(config, self.node().clock().clone());

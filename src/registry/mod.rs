@@ -3,6 +3,7 @@
 mod capacity;
 mod config;
 mod context;
+mod data;
 mod delisted;
 mod error;
 mod evict;
@@ -10,6 +11,7 @@ mod geometry;
 mod holders;
 mod iter;
 mod listed;
+mod name;
 mod resource;
 mod totals;
 
@@ -35,8 +37,9 @@ use listed::Listed;
 /// same resource. A look-up returns a [`Resource`], a handle that can be kept. While a handle exists, the resource is
 /// [not evicted](Self::evict_idle), so no thread records in a node that readers do not find.
 ///
-/// At most [`max_resources`](RegistryConfig::max_resources) names are listed at a time. A look-up of a further name
-/// fails with a [`RegistryError`], and is [counted](Self::refused).
+/// At most [`max_resources`](RegistryConfig::max_resources) names are listed at a time. A name is not empty, and
+/// contains no control characters or line breaks, so that exporters and logs can write it in one line. A look-up of a
+/// further or an invalid name fails with a [`RegistryError`], and is [counted](Self::refused).
 ///
 /// ```
 /// use leaparray::{MetricEvent, Registry};
@@ -85,6 +88,15 @@ enum Cleared<C> {
 }
 
 impl Common {
+    /// Checks the name of a resource or a context that is about to be listed, and counts an invalid one as refused. A
+    /// look-up of a name that is listed does not need this.
+    fn check_name(&self, name: &str) -> Result<(), RegistryError> {
+        if name::is_valid(name) {
+            return Ok(());
+        }
+        Err(self.refuse(RegistryError::InvalidName { name: name.into() }))
+    }
+
     /// Counts a refusal, and returns its error.
     fn refuse(&self, error: RegistryError) -> RegistryError {
         // Relaxed: a count that orders nothing.
@@ -152,6 +164,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// returned handle instead of looking up the name again.
     ///
     /// # Errors
+    ///
+    /// Returns [`RegistryError::InvalidName`] if the name is empty, or contains a control character or a line break.
     ///
     /// Returns [`RegistryError::Full`] if the resource is not listed and there is no room for it. While threads race to
     /// list one name, each of them claims room until it loses the race. So the last room may be claimed by a thread
@@ -237,6 +251,7 @@ impl<C: Clock + Clone> Registry<C> {
     /// Lists a resource. If another thread lists the name first, returns the resource of that thread.
     #[cold]
     fn list(&self, name: &str, config: ResourceConfig) -> Result<Resource<C>, RegistryError> {
+        self.common.check_name(name)?;
         loop {
             let Some(claim) = self.capacity.claim() else {
                 match self.clear(name) {
@@ -341,7 +356,8 @@ impl<C> Registry<C> {
         self.capacity.max()
     }
 
-    /// Returns the number of times that a resource or a context was refused because the maximum was reached.
+    /// Returns the number of times that a resource or a context was refused, because the maximum was reached or the
+    /// name is invalid: the number of [`RegistryError`]s.
     ///
     /// ```
     /// use leaparray::{Registry, RegistryConfig, RegistryError};

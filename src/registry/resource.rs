@@ -7,6 +7,7 @@ use super::config::TrafficType;
 use super::context::KeptContext;
 use super::error::RegistryError;
 use super::listed::Listed;
+use crate::collections::TypeMap;
 use crate::node::{Entry, NodeConfig, NodeSnapshot, ResourceNode};
 use crate::sync::Arc;
 use crate::time::{Clock, MonotonicClock, Timestamp};
@@ -17,6 +18,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// A handle can be cloned, kept, and sent to other threads. While a handle exists, the resource is not
 /// [evicted](crate::Registry::evict_idle). It may be [removed](crate::Registry::remove);
 /// [`is_removed`](Self::is_removed) returns whether it was.
+///
+/// Limiters, breakers and other values [live with the resource](Self::data_or_insert_with), so they need no second map.
 ///
 /// ```
 /// use leaparray::{Entry, Registry, Resource};
@@ -58,6 +61,14 @@ impl<C> Resource<C> {
         &self.listed
     }
 
+    /// Returns the data of the resource, or of the context of this handle.
+    pub(super) fn type_map(&self) -> &TypeMap {
+        match &self.context {
+            None => self.listed.data(),
+            Some(context) => context.data(),
+        }
+    }
+
     /// Creates a handle to the same resource, in a context or in none.
     fn with_context(&self, context: Option<&KeptContext<C>>) -> Self {
         self.listed.holders().take_another();
@@ -89,6 +100,23 @@ impl<C> Resource<C> {
         self.listed.holders().is_gone()
     }
 
+    /// Returns a handle to the resource itself, without a context: to the node and the
+    /// [data](Self::data_or_insert_with) of the resource. Also works if the resource was removed.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    ///
+    /// let registry = Registry::new();
+    /// let web = registry.resource("orders")?.in_context("web")?;
+    /// let orders = web.without_context();
+    /// assert_eq!((orders.name(), orders.context()), ("orders", None));
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    #[must_use]
+    pub fn without_context(&self) -> Self {
+        self.with_context(None)
+    }
+
     /// Returns handles to the contexts of this resource, the oldest first.
     pub fn contexts(&self) -> impl Iterator<Item = Self> {
         self.listed.contexts().map(|context| self.with_context(Some(context)))
@@ -104,6 +132,9 @@ impl<C: Clock + Clone> Resource<C> {
     /// should have few contexts.
     ///
     /// # Errors
+    ///
+    /// Returns [`RegistryError::InvalidName`] if the name of the context is empty, or contains a control character or a
+    /// line break.
     ///
     /// Returns [`RegistryError::TooManyContexts`] if the context does not exist and the resource has the [maximum
     /// number](crate::RegistryConfig::max_contexts) of contexts.

@@ -16,7 +16,7 @@ pub(crate) mod stall;
 #[cfg(loom)]
 pub(crate) use model::{
     Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Mutex, MutexGuard, Name, Names,
-    OnceRef, Ordering, Payload, RacyOnce, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence,
+    OnceLock, OnceRef, Ordering, Payload, RacyOnce, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence,
     into_inner, payload, process_static, racy_once_array, seen_payload, thread_local, unique,
     unmodelled_word,
 };
@@ -24,9 +24,10 @@ pub(crate) use model::{
 pub use model::{shadow_all_words, show_all_words};
 #[cfg(not(loom))]
 pub(crate) use real::{
-    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Mutex, MutexGuard, Name, OnceRef,
-    Ordering, Payload, RacyOnce, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence, into_inner,
-    payload, process_static, racy_once_array, seen_payload, thread_local, unique, unmodelled_word,
+    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Mutex, MutexGuard, Name,
+    OnceLock, OnceRef, Ordering, Payload, RacyOnce, SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence,
+    into_inner, payload, process_static, racy_once_array, seen_payload, thread_local, unique,
+    unmodelled_word,
 };
 
 pub(crate) use backoff::Backoff;

@@ -6,7 +6,7 @@ use arc_swap::{ArcSwapOption, Guard};
 use once_cell::race::OnceBox;
 
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 pub(crate) use std::thread_local;
 

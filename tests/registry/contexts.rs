@@ -52,6 +52,9 @@ fn contexts_have_nodes_of_their_own_and_one_sum() {
     assert_eq!(registry.refused(), 1);
     let again = batch.in_context("web").unwrap();
     assert!(std::ptr::eq(&raw const *again, &raw const *web));
+    let outside = again.without_context();
+    assert!(std::ptr::eq(&raw const *outside, &raw const *orders));
+    assert_eq!(outside.context(), None);
     let contexts: Vec<_> = orders.contexts().map(|one| one.context().map(String::from)).collect();
     assert_eq!(contexts, [Some("web".into()), Some("batch".into())]);
 }

@@ -147,8 +147,12 @@ fn removed_resource_still_works_for_its_handles() {
     assert_eq!(registry.inbound_snapshot().long.totals.sum(Success), 1);
     assert_eq!(registry.evict_idle(Duration::ZERO), 0, "the listed resource is held");
     old.in_context("web").unwrap().block();
-    drop((old, new));
-    assert_eq!(registry.lifetime().sum(Block), 1);
+    let outside = old.in_context("web").unwrap().without_context();
+    drop(old);
+    outside.enter().exception();
+    assert_eq!(registry.evict_idle(Duration::ZERO), 0);
+    drop((outside, new));
+    assert_eq!([Block, Exception].map(|event| registry.lifetime().sum(event)), [1, 1]);
     assert!(registry.remove("a"));
     let lifetime = registry.lifetime();
     assert_eq!([Success, Block].map(|event| lifetime.sum(event)), [3, 1]);

@@ -1,9 +1,11 @@
 //! Resources by name, with a manual clock.
 
 mod contexts;
+mod data;
 mod geometry;
 mod leaving;
 mod listed;
+mod names;
 
 use std::sync::Barrier;
 use std::thread;

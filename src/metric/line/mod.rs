@@ -59,7 +59,7 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 /// text, and parsing the text returns an equal line, in either form.
 ///
 /// - Each `|` and each line break (`\n`, `\r`) in the name of a resource becomes `_`, as in Sentinel for `|`. So two
-///   names can become one.
+///   names can become one. Names of a [`Registry`](crate::Registry) contain no line breaks.
 /// - The second and the mean response time are rounded down to the millisecond, like Sentinel's integer division. A
 ///   mean below one millisecond is 0.
 /// - `rt` has no value for an absent mean: Sentinel writes 0. A 0 is [`Duration::ZERO`] if the line counts a success or

@@ -22,6 +22,9 @@ pub(crate) use racy_once::RacyOnce;
 pub(crate) use shadowed::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
 pub use shadowed::{shadow_all_words, show_all_words};
 
+// The standard library's: no model inserts data into a resource.
+pub(crate) use std::sync::OnceLock;
+
 pub(crate) use loom::sync::Arc;
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 

@@ -1,0 +1,53 @@
+//! A map from types to values that only grows, while other threads read it.
+
+use std::any::{Any, TypeId};
+use std::fmt;
+
+use super::AppendList;
+use crate::sync::OnceLock;
+
+/// Values of different types, at most one of each type. A map without values is one word.
+///
+/// Each type has a slot in a list that only grows, so a read takes no lock. A thread that inserts a value appends the
+/// slot without a lock, and then makes the value in it. Other threads that insert a value of that type wait for it.
+pub(crate) struct TypeMap(AppendList<Slot>);
+
+struct Slot {
+    type_id: TypeId,
+    /// A value of that type. Empty until it is made, or if `make` has panicked.
+    value: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+impl TypeMap {
+    pub(crate) fn new() -> Self {
+        Self(AppendList::new())
+    }
+
+    /// Returns the value of the type `T`; `None` if there is none, or if it is not made yet.
+    pub(crate) fn get<T: Any>(&self) -> Option<&T> {
+        let type_id = TypeId::of::<T>();
+        let slot = self.0.iter().find(|slot| slot.type_id == type_id)?;
+        slot.value.get().map(|value| of_type(&**value))
+    }
+
+    /// Returns the value of the type `T`. If there is none, inserts the result of `make`.
+    pub(crate) fn get_or_insert_with<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
+        let type_id = TypeId::of::<T>();
+        let is_it = |slot: &Slot| slot.type_id == type_id;
+        let empty = || Slot { type_id, value: OnceLock::new() };
+        let (_, slot) = self.0.find_or_append(is_it, empty, usize::MAX).expect("there is no limit");
+        of_type(&**slot.value.get_or_init(|| Box::new(make())))
+    }
+}
+
+/// Returns the value of a slot of the type `T`.
+fn of_type<T: Any>(value: &(dyn Any + Send + Sync)) -> &T {
+    value.downcast_ref().expect("the slot has a value of its type")
+}
+
+impl fmt::Debug for TypeMap {
+    /// Formats the number of slots: the values need not implement `Debug`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypeMap").field("slots", &self.0.iter().count()).finish_non_exhaustive()
+    }
+}
