@@ -97,8 +97,8 @@ pub use metric_array::CellMemory;
 #[doc(hidden)]
 pub use metric_array::parts;
 pub use node::{
-    Entry, NodeConfig, NodeConfigError, NodeSnapshot, OnDrop, Reservation, ResourceNode,
-    SecondsCursor, WindowSnapshot,
+    Entry, NodeConfig, NodeConfigError, NodeSnapshot, OnDrop, Outcome, Permit, Refusals,
+    Reservation, ResourceNode, SecondsCursor, WindowSnapshot,
 };
 pub use registry::{
     Registry, RegistryConfig, RegistryError, Resource, ResourceConfig, Resources, TrafficType,

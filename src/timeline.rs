@@ -36,7 +36,7 @@ use crate::window::SlidingWindow;
 /// let window = timeline.window(second);
 /// let rolling = timeline.rolling_window::<u64>(second);
 /// let breaker = timeline.breaker(BreakerConfig::default());
-/// let limiters: [Box<dyn Limiter>; 5] = [
+/// let limiters: [Box<dyn Limiter<Permit = ()>>; 5] = [
 ///     Box::new(timeline.token_bucket(rate, 20)),
 ///     Box::new(timeline.leaky_bucket(rate, Duration::from_millis(500))),
 ///     Box::new(timeline.fixed_window_limiter(Duration::from_secs(60), 1_000)?),

@@ -122,7 +122,7 @@ fn steady_state_allocates_nothing() {
     assert_eq!(blocks() - before, 0, "blocks allocated by a decision");
 }
 
-fn limiters() -> [Box<dyn Limiter>; 4] {
+fn limiters() -> [Box<dyn Limiter<Permit = ()>>; 4] {
     let second = WindowConfig::new(10, Duration::from_secs(1)).unwrap();
     let rate = Rate::new(7, Duration::from_secs(1)).unwrap();
     [
@@ -134,7 +134,7 @@ fn limiters() -> [Box<dyn Limiter>; 4] {
 }
 
 /// Asks each limiter for more permits than it has, in `buckets` buckets.
-fn decide(limiters: &[Box<dyn Limiter>], buckets: u64) {
+fn decide(limiters: &[Box<dyn Limiter<Permit = ()>>], buckets: u64) {
     for bucket in 0..buckets {
         let now = Timestamp::from_millis(60_000 + bucket * 100);
         for limiter in limiters {

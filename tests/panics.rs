@@ -93,6 +93,17 @@ fn request_whose_clock_panics_at_its_end_ends_as_an_exception() {
 }
 
 #[test]
+fn entry_whose_clock_panics_reports_an_exception_to_its_controller() {
+    let clock = Fragile::new();
+    let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock.clone());
+    let entry = (&breaker).enter(&node).at_once().unwrap();
+    // If the permit read the clock as well, the second panic would abort the process.
+    assert!(clock.breaks(|| entry.success()));
+    assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [0, 1]);
+}
+
+#[test]
 fn readings_whose_clock_panics_change_nothing() {
     let clock = Fragile::new();
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
@@ -121,7 +132,7 @@ fn registry_whose_clock_panics_lists_nothing_and_keeps_no_place() {
 fn limiters_whose_clock_panics_take_nothing() {
     let clock = Fragile::new();
     let rate = Rate::new(2, Duration::from_secs(1)).unwrap();
-    let limiters: [Box<dyn Limiter>; 5] = [
+    let limiters: [Box<dyn Limiter<Permit = ()>>; 5] = [
         Box::new(TokenBucket::with_clock(rate, 2, clock.clone())),
         Box::new(LeakyBucket::with_clock(rate, Duration::from_secs(1), clock.clone())),
         Box::new(SlidingWindowLimiter::with_clock(window_config(), 2, clock.clone()).unwrap()),
@@ -135,7 +146,7 @@ fn limiters_whose_clock_panics_take_nothing() {
             assert!(clock.breaks(|| limiter.try_acquire()), "limiter {number}");
         }
         // A limiter that was never asked admits as many.
-        let admitted = (0..9).filter(|_| limiter.try_acquire().is_admitted()).count();
+        let admitted = (0..9).filter(|_| !limiter.try_acquire().is_refused()).count();
         assert_eq!(admitted, [2, 3, 2, 2, 1][number], "limiter {number}");
     }
 }

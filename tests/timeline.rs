@@ -34,7 +34,7 @@ fn all_parts_read_one_clock() {
     let sliding = timeline.window(window(10));
     let rolling = timeline.rolling_window::<u64>(window(10));
     let breaker = timeline.breaker(BreakerConfig::default());
-    let limiters: [Box<dyn Limiter>; 5] = [
+    let limiters: [Box<dyn Limiter<Permit = ()>>; 5] = [
         Box::new(timeline.token_bucket(rate(), 1)),
         Box::new(timeline.leaky_bucket(rate(), SECOND)),
         Box::new(timeline.fixed_window_limiter(SECOND, 1).unwrap()),

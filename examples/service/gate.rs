@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse, Response};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, BreakerConfigError, BreakerPermit, Decision, LeakyBucket,
-    LimitError, Limiter, Rate, RateError, Reason, Refusal, SlidingWindowLimiter,
+    AdaptiveBreaker, BoxLimiter, BoxPermit, BreakerConfig, BreakerConfigError, Decision,
+    LeakyBucket, LimitError, Limiter, Rate, RateError, Reason, Refusal, SlidingWindowLimiter,
 };
-use leaparray::{Clock, Entry, OnDrop, Resource};
+use leaparray::{Clock, Entry, MonotonicClock, OnDrop, Resource, Timestamp};
 use tokio::time::sleep;
 
 use crate::route::Route;
@@ -19,110 +21,79 @@ const MAX_WAIT: Duration = Duration::from_millis(500);
 /// The gates of all routes, in the order of [`Route::ALL`].
 pub(crate) type Gates = [Gate; Route::COUNT];
 
-/// A resource, and the control of the requests to it. The decision and the record use one reading of the clock.
+/// An admitted request. It ends the limiter's permit, and counts as cancelled if it is dropped without an outcome.
+///
+/// So a breaker does not notice a backend that hangs until clients go away. That would need a timeout.
+pub(crate) type Admitted = Entry<Resource, MonotonicClock, BoxPermit>;
+
+/// A resource, and the limiter of the requests to it. The decision and the record use one reading of the clock.
 pub(crate) struct Gate {
     resource: Resource,
-    control: Control,
+    limiter: BoxLimiter,
 }
 
-enum Control {
-    Open,
-    Limit(SlidingWindowLimiter),
-    Pace(LeakyBucket),
-    Break(Arc<AdaptiveBreaker>),
+/// Admits every request.
+struct Open;
+
+impl Limiter for Open {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        Decision::Admitted(())
+    }
 }
 
 impl Gate {
     /// A gate that admits every request.
-    pub(crate) const fn open(resource: Resource) -> Self {
-        Self { resource, control: Control::Open }
+    pub(crate) fn open(resource: Resource) -> Self {
+        Self { resource, limiter: Open.boxed() }
     }
 
     /// A gate that admits at most `limit` requests in any window as long as the resource's short window.
     pub(crate) fn limit(resource: Resource, limit: u32) -> Result<Self, LimitError> {
         let (second, clock) = (*resource.config().short(), resource.clock().clone());
         let limiter = SlidingWindowLimiter::with_clock(second, limit.into(), clock)?;
-        Ok(Self { resource, control: Control::Limit(limiter) })
+        Ok(Self { resource, limiter: limiter.boxed() })
     }
 
     /// A gate that admits `permits` requests a second, evenly spaced. The others wait, or are refused if they would
     /// wait longer than [`MAX_WAIT`].
     pub(crate) fn pace(resource: Resource, permits: u32) -> Result<Self, RateError> {
-        let rate = Rate::new(permits.into(), Duration::from_secs(1))?;
+        let rate = Rate::per_second(permits.into())?;
         let bucket = LeakyBucket::with_clock(rate, MAX_WAIT, resource.clock().clone());
-        Ok(Self { resource, control: Control::Pace(bucket) })
+        Ok(Self { resource, limiter: bucket.boxed() })
     }
 
     /// A gate that refuses requests, by chance, while fewer than one in `k` succeed.
     pub(crate) fn breaker(resource: Resource, k: f64) -> Result<Self, BreakerConfigError> {
         let config = BreakerConfig::default().on_drop(OnDrop::Cancelled).k(k)?;
         let breaker = AdaptiveBreaker::with_clock(config, resource.clock().clone());
-        Ok(Self { resource, control: Control::Break(Arc::new(breaker)) })
+        Ok(Self { resource, limiter: Arc::new(breaker).boxed() })
     }
 
-    /// Admits a request, perhaps after a wait, or refuses it with a status.
+    /// Admits a request, perhaps after a wait, or answers it.
     ///
     /// A request that waits is in flight, and the wait is part of its response time.
-    pub(crate) async fn admit(&self) -> Result<Admitted, StatusCode> {
-        let (resource, now) = (&self.resource, self.resource.clock().now());
-        let decision = match &self.control {
-            Control::Open => Decision::Admitted(resource.enter_owned_at(now).into()),
-            Control::Limit(limiter) => limiter.enter_at(resource.clone(), now).map(Admitted::from),
-            Control::Pace(bucket) => {
-                let decision = bucket.try_acquire_at(now, 1);
-                decision.enter_many_at(resource.clone(), now, 1).map(|(entry, ())| entry.into())
-            }
-            Control::Break(breaker) => {
-                let decision = breaker.try_acquire_owned_at(now);
-                decision.enter_many_at(resource.clone(), now, 1).map(Admitted::from)
-            }
-        };
-        decision.sleep_with(sleep).await.map_err(status)
+    pub(crate) async fn admit(&self) -> Result<Admitted, Response> {
+        let now = self.resource.clock().now();
+        let decision = self.limiter.enter_at(self.resource.clone(), now);
+        decision.sleep_with(sleep).await.map_err(|refusal| answer(refusal, now))
     }
 }
 
-/// The status of a refusal: 503 if the backend fails, 429 if there are too many requests.
-const fn status(refusal: Refusal) -> StatusCode {
-    match refusal.reason {
+/// The answer to a refused request: 503 if the backend fails, 429 if there are too many requests, and the time after
+/// which to ask again, if it is known.
+fn answer(refusal: Refusal, now: Timestamp) -> Response {
+    let status = match refusal.reason {
         Reason::Failing => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::TOO_MANY_REQUESTS,
+    };
+    match refusal.retry_after(now) {
+        Some(after) => (status, [(RETRY_AFTER, after.as_secs().to_string())]).into_response(),
+        None => status.into_response(),
     }
 }
-
-/// An admitted request. If it is dropped without an outcome, it counts as cancelled.
-///
-/// So the breaker does not notice a backend that hangs until clients go away. That would need a timeout.
-pub(crate) struct Admitted {
-    entry: Entry<Resource>,
-    permit: Option<OwnedPermit>,
-}
-
-impl Admitted {
-    pub(crate) fn success(self) {
-        self.entry.success();
-        if let Some(permit) = self.permit {
-            permit.accept();
-        }
-    }
-
-    pub(crate) fn exception(self) {
-        self.entry.exception();
-        if let Some(permit) = self.permit {
-            permit.reject();
-        }
-    }
-}
-
-impl From<Entry<Resource>> for Admitted {
-    fn from(entry: Entry<Resource>) -> Self {
-        Self { entry, permit: None }
-    }
-}
-
-impl From<(Entry<Resource>, OwnedPermit)> for Admitted {
-    fn from((entry, permit): (Entry<Resource>, OwnedPermit)) -> Self {
-        Self { entry, permit: Some(permit) }
-    }
-}
-
-type OwnedPermit = BreakerPermit<Arc<AdaptiveBreaker>>;

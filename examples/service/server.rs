@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{MethodRouter, any};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -90,7 +90,7 @@ async fn slow() -> &'static str {
 async fn record(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let admitted = match gate.admit().await {
         Ok(admitted) => admitted,
-        Err(refused) => return refused.into_response(),
+        Err(answer) => return answer,
     };
     let response = next.run(request).await;
     if response.status().is_success() {

@@ -170,7 +170,7 @@ fn retry_time_is_of_the_window_that_was_full() {
         // More permits than the limit: the request only opens the bucket.
         let other = asks(&limiter, 4, 3);
         if let Some(refusal) = limiter.try_acquire_at(start(3), 1).refusal() {
-            assert_eq!(refusal.retry_at, Some(start(4)));
+            assert_eq!(refusal.retry_at(), Some(start(4)));
         }
         other.join().unwrap();
     });
@@ -186,7 +186,7 @@ fn permit_is_taken_beside_a_thread_that_opens_a_bucket(taken: u32, opened: u32) 
         let other = asks(&limiter, opened, 2);
         assert_eq!(ask(&*limiter, taken, 1), 1);
         let refusal = limiter.try_acquire_at(start(3), 1).refusal().unwrap();
-        let retry_at = refusal.retry_at.unwrap();
+        let retry_at = refusal.retry_at().unwrap();
         let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
         assert_eq!([before, retry_at].map(|now| limiter.available_at(now)), [0, 1]);
         other.join().unwrap();
@@ -214,7 +214,7 @@ fn permit_that_has_left_is_not_waited_for() {
         let other = asks(&limiter, 4, 2);
         assert_eq!(ask(&*limiter, 4, 1), 1);
         let refusal = limiter.try_acquire_at(start(4), 1).refusal().unwrap();
-        assert_eq!(refusal.retry_at, Some(start(7)));
+        assert_eq!(refusal.retry_at(), Some(start(7)));
         other.join().unwrap();
     });
 }
@@ -231,7 +231,7 @@ fn retry_time_for_two_permits_is_of_the_window_that_was_full() {
             thread::spawn(move || ask(&*limiter, 3, 5) + ask(&*limiter, 4, 5))
         };
         if let Some(refusal) = limiter.try_acquire_at(start(2), 2).refusal() {
-            assert_eq!(refusal.retry_at, Some(start(3)));
+            assert_eq!(refusal.retry_at(), Some(start(3)));
         }
         other.join().unwrap();
     });
@@ -243,7 +243,7 @@ fn two_enter(limit: u64) -> u64 {
     let limiter = sliding(2, limit);
     let enter = |limiter: &Sliding, node: &Node| {
         let decision = limiter.enter_at(node, start(1));
-        u64::from(decision.into_result().map(|(entry, _)| entry.success_at(start(1))).is_ok())
+        u64::from(decision.at_once().map(|entry| entry.success_at(start(1))).is_ok())
     };
     assert_eq!(enter(&limiter, &node), 1);
     let other = {
@@ -279,8 +279,8 @@ fn each_request_waits_for_the_one_before() {
         decisions.push(bucket.try_acquire_at(start(7), 1));
         let has = |decision| assert!(decisions.contains(&decision), "{decisions:?}");
         has(Decision::Admitted(()));
-        has(Decision::Wait((), LEN));
-        assert_eq!(decisions[2].refusal().unwrap().retry_at, Some(start(8)));
+        has(Decision::after((), LEN));
+        assert_eq!(decisions[2].refusal().unwrap().retry_at(), Some(start(8)));
     });
 }
 
@@ -329,7 +329,7 @@ fn next_holder_of_a_permit_sees_what_the_former_one_did() {
         let others = [(); 2].map(|()| {
             let (limit, data) = (limit.clone(), data.clone());
             thread::spawn(move || {
-                let Ok((permit, _)) = limit.try_acquire().into_result() else { return 0 };
+                let Ok(permit) = limit.try_acquire().at_once() else { return 0 };
                 // No other thread has a permit: a load and a store are enough.
                 data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                 drop(permit);

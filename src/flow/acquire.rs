@@ -3,8 +3,37 @@
 use std::thread;
 use std::time::Duration;
 
-use super::{Decision, Limiter, Refusal};
+use super::{Decision, Delayed, Limiter, Refusal};
 use crate::time::Timestamp;
+
+impl<P> Delayed<P> {
+    /// Blocks this thread for the [wait](Self::wait), and returns the permit.
+    #[must_use]
+    pub fn sleep(self) -> P {
+        self.sleep_by(thread::sleep)
+    }
+
+    fn sleep_by(self, sleep: impl FnOnce(Duration)) -> P {
+        let (permit, wait) = self.into_parts();
+        if !wait.is_zero() {
+            sleep(wait);
+        }
+        permit
+    }
+
+    /// Waits for the [wait](Self::wait), and returns the permit. `sleep` returns a future that completes after the given
+    /// time, as the `sleep` function of an async runtime does.
+    ///
+    /// If the future is dropped during the wait, the permit is dropped. The permits of a limiter that uses a rate are
+    /// then spent.
+    pub async fn sleep_with<S: Future>(self, sleep: impl FnOnce(Duration) -> S) -> P {
+        let (permit, wait) = self.into_parts();
+        if !wait.is_zero() {
+            sleep(wait).await;
+        }
+        permit
+    }
+}
 
 impl<P> Decision<P> {
     /// Blocks this thread for the [wait](Self::wait) of the decision, and returns the permit.
@@ -13,22 +42,10 @@ impl<P> Decision<P> {
     ///
     /// Returns the refusal at once, without a wait.
     pub fn sleep(self) -> Result<P, Refusal> {
-        self.sleep_by(thread::sleep)
+        self.into_result().map(Delayed::sleep)
     }
 
-    fn sleep_by(self, sleep: impl FnOnce(Duration)) -> Result<P, Refusal> {
-        let (permit, wait) = self.into_result()?;
-        if !wait.is_zero() {
-            sleep(wait);
-        }
-        Ok(permit)
-    }
-
-    /// Waits for the [wait](Self::wait) of the decision, and returns the permit. `sleep` returns a future that
-    /// completes after the given time, as the `sleep` function of an async runtime does.
-    ///
-    /// If the future is dropped during the wait, the permit is dropped. The permits of a limiter that uses a rate are
-    /// then spent.
+    /// Waits for the [wait](Self::wait) of the decision, and returns the permit, as [`Delayed::sleep_with`] does.
     ///
     /// # Errors
     ///
@@ -37,11 +54,7 @@ impl<P> Decision<P> {
         self,
         sleep: impl FnOnce(Duration) -> S,
     ) -> Result<P, Refusal> {
-        let (permit, wait) = self.into_result()?;
-        if !wait.is_zero() {
-            sleep(wait).await;
-        }
-        Ok(permit)
+        Ok(self.into_result()?.sleep_with(sleep).await)
     }
 }
 
@@ -71,11 +84,11 @@ impl<P> Decision<P> {
 /// assert!(acquire_blocking(&bucket, 2, Duration::MAX).is_err(), "there are never two");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-pub fn acquire_blocking(
-    limiter: &(impl Limiter + ?Sized),
+pub fn acquire_blocking<L: Limiter + ?Sized>(
+    limiter: &L,
     permits: u64,
     timeout: Duration,
-) -> Result<(), Refusal> {
+) -> Result<L::Permit, Refusal> {
     acquire_by(limiter, permits, timeout, thread::sleep)
 }
 
@@ -108,16 +121,16 @@ pub fn acquire_blocking(
 /// assert_eq!(clock.now(), Timestamp::from_millis(60_200), "two waits of 100 ms");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-pub fn acquire_by(
-    limiter: &(impl Limiter + ?Sized),
+pub fn acquire_by<L: Limiter + ?Sized>(
+    limiter: &L,
     permits: u64,
     timeout: Duration,
     mut sleep: impl FnMut(Duration),
-) -> Result<(), Refusal> {
+) -> Result<L::Permit, Refusal> {
     let mut attempts = Attempts::begin(limiter, permits, timeout);
     loop {
         match attempts.ask()? {
-            Answer::Decided(decision) => return decision.sleep_by(sleep),
+            Answer::Decided(decision) => return Ok(decision.into_result()?.sleep_by(sleep)),
             Answer::AskAgain(wait) => sleep(wait),
         }
     }
@@ -147,12 +160,12 @@ pub fn acquire_by(
 /// # Ok(())
 /// # }
 /// ```
-pub async fn acquire_with<S: Future>(
-    limiter: &(impl Limiter + ?Sized),
+pub async fn acquire_with<L: Limiter + ?Sized, S: Future>(
+    limiter: &L,
     permits: u64,
     timeout: Duration,
     mut sleep: impl FnMut(Duration) -> S,
-) -> Result<(), Refusal> {
+) -> Result<L::Permit, Refusal> {
     let mut attempts = Attempts::begin(limiter, permits, timeout);
     loop {
         match attempts.ask()? {
@@ -174,9 +187,9 @@ struct Attempts<'a, L: ?Sized> {
     until: Timestamp,
 }
 
-enum Answer {
+enum Answer<P> {
     /// The result is final.
-    Decided(Decision),
+    Decided(Decision<P>),
     /// Wait for this time, and ask again.
     AskAgain(Duration),
 }
@@ -188,13 +201,13 @@ impl<'a, L: Limiter + ?Sized> Attempts<'a, L> {
     }
 
     /// Makes an attempt, after the caller has waited as the last answer says.
-    fn ask(&mut self) -> Result<Answer, Refusal> {
+    fn ask(&mut self) -> Result<Answer<L::Permit>, Refusal> {
         // The clock may stand still while the caller waits, if this thread refreshes it. The wait has passed all the
         // same.
         let now = self.limiter.now().max(self.now);
         let decision = self.limiter.try_acquire_at(now, self.permits);
         let Some(refusal) = decision.refusal() else { return Ok(Answer::Decided(decision)) };
-        let Some(retry_at) = refusal.retry_at else { return Err(refusal) };
+        let Some(retry_at) = refusal.retry_at() else { return Err(refusal) };
         // If a limiter returns a time that has passed, a pause prevents a busy loop.
         let next = retry_at.max(now.saturating_add(Duration::from_nanos(1)));
         // At the end of time, the next attempt would be at the time of this one.

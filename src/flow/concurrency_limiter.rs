@@ -4,8 +4,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Decision, Reason, Refusal};
+use super::{Decision, Limiter, Quota, Reason, Refusal, Retry};
+use crate::node::{Outcome, Permit};
 use crate::sync::{AtomicU64, Ordering};
+use crate::time::Timestamp;
 
 /// A limiter of the requests in flight. An admitted request holds a permit. Dropping the permit makes room for another
 /// request.
@@ -19,7 +21,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// let limit = ConcurrencyLimiter::new(2);
 /// let (first, second) = (limit.try_acquire(), limit.try_acquire());
 /// assert!(first.is_admitted() && second.is_admitted());
-/// assert!(!limit.try_acquire().is_admitted());
+/// assert!(limit.try_acquire().is_refused());
 /// drop(first);
 /// assert!(limit.try_acquire().is_admitted());
 /// assert_eq!(limit.in_use(), 1);
@@ -55,7 +57,7 @@ impl ConcurrencyLimiter {
     /// limit.set_limit(1);
     /// let [first, second] = both;
     /// drop(first);
-    /// assert!(!limit.try_acquire().is_admitted());
+    /// assert!(limit.try_acquire().is_refused());
     /// drop(second);
     /// assert!(limit.try_acquire().is_admitted());
     /// ```
@@ -90,17 +92,31 @@ impl ConcurrencyLimiter {
     /// use std::sync::Arc;
     ///
     /// let limit = Arc::new(ConcurrencyLimiter::new(1));
-    /// let (permit, _) = limit.try_acquire_owned().into_result()?;
+    /// let permit = limit.try_acquire_owned().at_once()?;
     /// std::thread::spawn(move || drop(permit)).join().unwrap();
     /// assert_eq!(limit.in_use(), 0);
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
     pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<ConcurrencyPermit<Arc<Self>>> {
-        match self.take(1) {
+        self.try_acquire_many_owned(1)
+    }
+
+    /// Like [`try_acquire_owned`](Self::try_acquire_owned), for `permits` permits: all of them or none.
+    pub fn try_acquire_many_owned(
+        self: &Arc<Self>,
+        permits: u64,
+    ) -> Decision<ConcurrencyPermit<Arc<Self>>> {
+        match self.take(permits) {
             // Cloned only after the decision: a refused request does not write the shared reference count.
-            None => Decision::Admitted(ConcurrencyPermit { limit: Arc::clone(self), permits: 1 }),
+            None => Decision::Admitted(ConcurrencyPermit { limit: Arc::clone(self), permits }),
             Some(refusal) => Decision::Refused(refusal),
         }
+    }
+
+    /// Returns the limit and the permits that are left. When the limit is free again is not known.
+    fn quota(&self) -> Quota {
+        let limit = self.limit();
+        Quota::new(limit, limit.saturating_sub(self.in_use()), None)
     }
 
     /// Takes `permits` permits. If that fails, returns the refusal.
@@ -111,8 +127,8 @@ impl ConcurrencyLimiter {
         loop {
             if permits > limit.saturating_sub(in_use) {
                 let never = permits > limit;
-                let reason = if never { Reason::MoreThanLimit } else { Reason::LimitReached };
-                return Some(Refusal::new(reason, None));
+                let refusal = Refusal::new(Reason::LimitReached, Retry::Unknown);
+                return Some(if never { Refusal::never() } else { refusal });
             }
             // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an earlier request
             // happens after everything that was done under that permit.
@@ -157,6 +173,48 @@ impl<L: Deref<Target = ConcurrencyLimiter>> ConcurrencyPermit<L> {
     /// Returns the number of permits.
     pub const fn permits(&self) -> u64 {
         self.permits
+    }
+}
+
+impl<L: Deref<Target = ConcurrencyLimiter>> Permit for ConcurrencyPermit<L> {
+    /// Does nothing: the permit is given back when it is dropped, whatever the outcome.
+    #[inline]
+    fn end_at(&mut self, _now: Timestamp, _outcome: Outcome) {}
+}
+
+impl<'a> Limiter for &'a ConcurrencyLimiter {
+    type Permit = ConcurrencyPermit<&'a ConcurrencyLimiter>;
+
+    /// Returns [`Timestamp::MIN`]: the limiter has no clock.
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    #[inline]
+    fn try_acquire_at(&self, _now: Timestamp, permits: u64) -> Decision<Self::Permit> {
+        ConcurrencyLimiter::try_acquire_many(self, permits)
+    }
+
+    fn quota_at(&self, _now: Timestamp) -> Option<Quota> {
+        Some(ConcurrencyLimiter::quota(self))
+    }
+}
+
+impl Limiter for Arc<ConcurrencyLimiter> {
+    type Permit = ConcurrencyPermit<Self>;
+
+    /// Returns [`Timestamp::MIN`]: the limiter has no clock.
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    #[inline]
+    fn try_acquire_at(&self, _now: Timestamp, permits: u64) -> Decision<Self::Permit> {
+        self.try_acquire_many_owned(permits)
+    }
+
+    fn quota_at(&self, _now: Timestamp) -> Option<Quota> {
+        Some(ConcurrencyLimiter::quota(self))
     }
 }
 

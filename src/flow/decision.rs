@@ -1,28 +1,34 @@
 //! The outcome of a request to a controller.
 
-use std::error::Error;
-use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::node::{Entry, ResourceNode};
+use super::{Reason, Refusal, Retry};
+use crate::node::{Entry, Permit, ResourceNode};
 use crate::time::{Clock, Timestamp};
 
 /// The outcome of a request to a controller: a permit, a permit after a wait, or a refusal.
 ///
 /// `P` is the type of the permit. It is `()` for limiters that need no notice of the end of a request.
 ///
+/// A request that has to wait is not [admitted](Self::is_admitted) yet, and its permit is inside a [`Delayed`]. So a
+/// caller that does not expect to wait cannot take one for the other. Code that handles both calls
+/// [`sleep`](Self::sleep) on a thread, or [`sleep_with`](Self::sleep_with) in a task. Code that cannot wait calls
+/// [`at_once`](Self::at_once).
+///
 /// ```
 /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
 /// use leaparray::Timestamp;
 /// use std::time::Duration;
 ///
-/// let bucket = LeakyBucket::new(Rate::new(10, Duration::from_secs(1))?, Duration::from_millis(50));
+/// let bucket = LeakyBucket::new(Rate::per_second(10)?, Duration::from_millis(50));
 /// let t = Timestamp::from_millis;
 /// assert_eq!(bucket.try_acquire_at(t(300), 1), Decision::Admitted(()));
-/// assert_eq!(bucket.try_acquire_at(t(350), 1), Decision::Wait((), Duration::from_millis(50)));
+/// let paced = bucket.try_acquire_at(t(350), 1);
+/// assert!(!paced.is_admitted() && !paced.is_refused());
+/// assert_eq!(paced, Decision::after((), Duration::from_millis(50)));
 /// let refusal = bucket.try_acquire_at(t(360), 1).refusal().expect("it would have to wait 140 ms");
-/// assert_eq!(refusal.retry_at, Some(t(450)));
+/// assert_eq!(refusal.retry_at(), Some(t(450)));
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,33 +36,67 @@ use crate::time::{Clock, Timestamp};
 pub enum Decision<P = ()> {
     /// The request may go ahead.
     Admitted(P),
-    /// The request may go ahead after this time. Its permits are already taken, and are not given back.
-    Wait(P, Duration),
+    /// The request may go ahead after a wait. Its permits are already taken, and are not given back.
+    Wait(Delayed<P>),
     /// The request may not go ahead. No permit was taken.
     Refused(Refusal),
 }
 
+/// A permit that may be used after a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the permit is taken, and the request may go ahead after the wait"]
+pub struct Delayed<P> {
+    permit: P,
+    wait: Duration,
+}
+
+impl<P> Delayed<P> {
+    /// Returns the time to wait before the request goes ahead.
+    pub const fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// Returns the permit and the wait. The caller has to wait.
+    #[must_use]
+    pub fn into_parts(self) -> (P, Duration) {
+        (self.permit, self.wait)
+    }
+}
+
 impl<P> Decision<P> {
-    /// Returns whether the request may go ahead, at once or after a wait.
+    /// Creates the decision of a request that may go ahead after `wait`, or at once if `wait` is zero.
+    #[inline]
+    pub fn after(permit: P, wait: Duration) -> Self {
+        if wait.is_zero() { Self::Admitted(permit) } else { Self::Wait(Delayed { permit, wait }) }
+    }
+
+    /// Returns whether the request may go ahead at once.
     #[inline]
     pub const fn is_admitted(&self) -> bool {
-        !matches!(self, Self::Refused(_))
+        matches!(self, Self::Admitted(_))
+    }
+
+    /// Returns whether the request may not go ahead, neither at once nor after a wait.
+    #[inline]
+    pub const fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
     }
 
     /// Returns the time to wait before the request goes ahead. It is zero if the request is admitted at once, or
     /// refused.
     pub const fn wait(&self) -> Duration {
         match self {
-            Self::Wait(_, wait) => *wait,
+            Self::Wait(delayed) => delayed.wait,
             Self::Admitted(_) | Self::Refused(_) => Duration::ZERO,
         }
     }
 
-    /// Returns the refusal; `None` if the request may go ahead.
+    /// Returns the refusal; `None` if the request may go ahead, at once or after a wait.
+    #[inline]
     pub const fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Refused(refusal) => Some(*refusal),
-            Self::Admitted(_) | Self::Wait(..) => None,
+            Self::Admitted(_) | Self::Wait(_) => None,
         }
     }
 
@@ -65,12 +105,15 @@ impl<P> Decision<P> {
     pub fn map<Q>(self, make: impl FnOnce(P) -> Q) -> Decision<Q> {
         match self {
             Self::Admitted(permit) => Decision::Admitted(make(permit)),
-            Self::Wait(permit, wait) => Decision::Wait(make(permit), wait),
+            Self::Wait(Delayed { permit, wait }) => {
+                Decision::Wait(Delayed { permit: make(permit), wait })
+            }
             Self::Refused(refusal) => Decision::Refused(refusal),
         }
     }
 
-    /// Records the decision in a node: enters the request at `now` with `permits` permits, or counts it as blocked.
+    /// Records the decision in a node: enters the request at `now` with `permits` permits, or counts it as blocked, with
+    /// its reason. The entry ends the permit of the controller.
     ///
     /// A request that has to wait has entered. Its wait is part of its response time.
     ///
@@ -81,16 +124,16 @@ impl<P> Decision<P> {
     ///
     /// let clock = ManualClock::new(Timestamp::from_secs(60));
     /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    /// let pace = LeakyBucket::new(Rate::new(10, Duration::from_secs(1))?, Duration::from_millis(100));
+    /// let pace = LeakyBucket::new(Rate::per_second(10)?, Duration::from_millis(100));
     /// for _ in 0..3 {
     ///     let now = clock.now();
     ///     let decision = pace.try_acquire_at(now, 1).enter_many_at(&node, now, 1);
-    ///     if let Ok(((entry, ()), wait)) = decision.into_result() {
-    ///         entry.success_at(now.saturating_add(wait));
-    ///     }
+    ///     let wait = decision.wait();
+    ///     decision.map(|entry| entry.success_at(now.saturating_add(wait)));
     /// }
     /// assert_eq!(node.long_sum(MetricEvent::Pass), 2);
     /// assert_eq!(node.long_sum(MetricEvent::Block), 1);
+    /// assert_eq!(node.refusals().wait_too_long, 1);
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
     #[inline]
@@ -99,127 +142,64 @@ impl<P> Decision<P> {
         node: N,
         now: Timestamp,
         permits: u64,
-    ) -> Decision<(Entry<N, C>, P)>
+    ) -> Decision<Entry<N, C, P>>
     where
         N: Deref<Target = ResourceNode<C>>,
         C: Clock + Clone,
+        P: Permit,
     {
         match self {
             Self::Admitted(permit) => {
-                Decision::Admitted((Entry::enter_many_at(node, now, permits), permit))
+                Decision::Admitted(Entry::with_permit(node, now, permits, permit))
             }
-            Self::Wait(permit, wait) => {
-                Decision::Wait((Entry::enter_many_at(node, now, permits), permit), wait)
+            Self::Wait(Delayed { permit, wait }) => {
+                let permit = Entry::with_permit(node, now, permits, permit);
+                Decision::Wait(Delayed { permit, wait })
             }
             Self::Refused(refusal) => {
-                node.block_many_at(now, permits);
+                node.refuse_many_at(now, permits, refusal.reason);
                 Decision::Refused(refusal)
             }
         }
     }
 
-    /// Returns the permit, and the time to wait before the request goes ahead.
+    /// Returns the permit, for a caller that cannot wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal. A request that would have to wait is refused for the reason [`Reason::WaitTooLong`]; its
+    /// permits are spent.
+    ///
+    /// ```
+    /// use leaparray::flow::{LeakyBucket, Limiter, Rate, Reason};
+    /// use std::time::Duration;
+    ///
+    /// let pace = LeakyBucket::new(Rate::per_second(1)?, Duration::from_secs(5));
+    /// assert!(pace.try_acquire().at_once().is_ok());
+    /// let refusal = pace.try_acquire().at_once().unwrap_err();
+    /// assert_eq!(refusal.reason, Reason::WaitTooLong);
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    #[inline]
+    pub fn at_once(self) -> Result<P, Refusal> {
+        match self {
+            Self::Admitted(permit) => Ok(permit),
+            Self::Wait(_) => Err(Refusal::new(Reason::WaitTooLong, Retry::Unknown)),
+            Self::Refused(refusal) => Err(refusal),
+        }
+    }
+
+    /// Returns the permit, with the time to wait before the request goes ahead.
     ///
     /// # Errors
     ///
     /// Returns the refusal.
     #[inline]
-    pub fn into_result(self) -> Result<(P, Duration), Refusal> {
+    pub fn into_result(self) -> Result<Delayed<P>, Refusal> {
         match self {
-            Self::Admitted(permit) => Ok((permit, Duration::ZERO)),
-            Self::Wait(permit, wait) => Ok((permit, wait)),
+            Self::Admitted(permit) => Ok(Delayed { permit, wait: Duration::ZERO }),
+            Self::Wait(delayed) => Ok(delayed),
             Self::Refused(refusal) => Err(refusal),
         }
     }
 }
-
-/// The reason for which a request was refused, and the time from which the caller may ask again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Refusal {
-    /// The reason.
-    pub reason: Reason,
-    /// The earliest time at which asking again can succeed; `None` if no such time is known, or if the request can
-    /// never succeed. At that time, another request may be first. Before that time, asking again can succeed only if
-    /// the decision is random, or if the limit was raised.
-    pub retry_at: Option<Timestamp>,
-}
-
-impl Refusal {
-    /// Creates a refusal for that reason, with the earliest time at which asking again can succeed. For a
-    /// [`Limiter`](super::Limiter) of your own.
-    ///
-    /// ```
-    /// use leaparray::flow::{Decision, Limiter, Reason, Refusal};
-    /// use leaparray::{Clock, MonotonicClock, Timestamp};
-    ///
-    /// /// Refuses every request before it opens.
-    /// struct Opening {
-    ///     at: Timestamp,
-    ///     clock: MonotonicClock,
-    /// }
-    ///
-    /// impl Limiter for Opening {
-    ///     fn now(&self) -> Timestamp {
-    ///         self.clock.now()
-    ///     }
-    ///
-    ///     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-    ///         if permits == 0 || now >= self.at {
-    ///             return Decision::Admitted(());
-    ///         }
-    ///         Decision::Refused(Refusal::new(Reason::LimitReached, Some(self.at)))
-    ///     }
-    /// }
-    ///
-    /// let opening = Opening { at: Timestamp::from_secs(60), clock: MonotonicClock::new() };
-    /// let refusal = opening.try_acquire_at(Timestamp::from_secs(59), 1).refusal();
-    /// assert_eq!(refusal.and_then(|refusal| refusal.retry_at), Some(Timestamp::from_secs(60)));
-    /// ```
-    #[must_use]
-    pub const fn new(reason: Reason, retry_at: Option<Timestamp>) -> Self {
-        Self { reason, retry_at }
-    }
-
-    /// Returns the refusal of a request for more permits than a limiter can ever admit at once.
-    pub(crate) const fn never() -> Self {
-        Self::new(Reason::MoreThanLimit, None)
-    }
-}
-
-/// The reason of a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The limit is reached.
-    LimitReached,
-    /// The request would have to wait longer than the maximum.
-    WaitTooLong,
-    /// The request asks for more permits than the current limit ever allows at once.
-    MoreThanLimit,
-    /// The backend fails too often.
-    Failing,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::LimitReached => "the limit is reached",
-            Self::WaitTooLong => "the wait would be too long",
-            Self::MoreThanLimit => "the request asks for more than the limit",
-            Self::Failing => "the backend fails too often",
-        })
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "refused: {}", self.reason)?;
-        match self.retry_at {
-            Some(retry_at) => write!(f, ", until {retry_at} at least"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Error for Refusal {}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Decision, LimitError, Limiter, SlidingWindowLimiter};
+use super::{Decision, LimitError, Limiter, Passed, Quota, SlidingWindowLimiter};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
 /// A limiter of at most `limit` permits in each interval, such as each full minute.
@@ -20,7 +20,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// let t = Timestamp::from_secs;
 /// assert!(limiter.try_acquire_at(t(59), 100).is_admitted());
 /// let refusal = limiter.try_acquire_at(t(59), 1).refusal().expect("all are taken");
-/// assert_eq!(refusal.retry_at, Some(t(60)));
+/// assert_eq!(refusal.retry_at(), Some(t(60)));
 /// assert!(limiter.try_acquire_at(t(60), 100).is_admitted(), "200 within a second");
 /// # Ok::<_, leaparray::flow::LimitError>(())
 /// ```
@@ -84,6 +84,8 @@ impl<C: Clock> FixedWindowLimiter<C> {
 }
 
 impl<C: Clock> Limiter for FixedWindowLimiter<C> {
+    type Permit = ();
+
     #[inline]
     fn now(&self) -> Timestamp {
         self.0.now()
@@ -92,5 +94,14 @@ impl<C: Clock> Limiter for FixedWindowLimiter<C> {
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
         self.0.try_acquire_at(now, permits)
+    }
+    #[inline]
+    fn try_acquire_for(&self, node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
+        self.0.try_acquire_for(node, now, permits)
+    }
+
+    /// Returns the limit, what is left of it in the interval of `now`, and the end of that interval.
+    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+        self.0.quota_at(now)
     }
 }

@@ -27,7 +27,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 /// assert_eq!(waits, [0, 100, 200]);
 /// assert!(!bucket.try_acquire().is_admitted(), "it would have to wait 300 ms");
 /// clock.advance(Duration::from_millis(50));
-/// assert_eq!(bucket.try_acquire(), Decision::Wait((), Duration::from_millis(250)));
+/// assert_eq!(bucket.try_acquire(), Decision::after((), Duration::from_millis(250)));
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
 #[derive(Debug)]
@@ -79,6 +79,8 @@ impl<C: Clock> LeakyBucket<C> {
 }
 
 impl<C: Clock> Limiter for LeakyBucket<C> {
+    type Permit = ();
+
     fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -94,12 +96,12 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
         loop {
             let Some(due) = self.due(latest, permits) else {
                 // The due time is after the end of time.
-                return Decision::Refused(Refusal::new(Reason::WaitTooLong, None));
+                return Decision::Refused(Refusal::until(Reason::WaitTooLong, None));
             };
             let wait = due.saturating_sub(now);
             if wait > self.max_wait {
                 let retry_at = Timestamp::from_nanos(due - self.max_wait);
-                return Decision::Refused(Refusal::new(Reason::WaitTooLong, Some(retry_at)));
+                return Decision::Refused(Refusal::until(Reason::WaitTooLong, Some(retry_at)));
             }
             // A due time of zero would mean that no request has been admitted.
             let goes = due.max(now).max(NEVER + 1);
@@ -109,8 +111,7 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) if wait == 0 => return Decision::Admitted(()),
-                Ok(_) => return Decision::Wait((), Duration::from_nanos(wait)),
+                Ok(_) => return Decision::after((), Duration::from_nanos(wait)),
                 Err(found) => latest = found,
             }
         }

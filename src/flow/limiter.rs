@@ -1,78 +1,244 @@
 //! The trait of limiters.
 
-use super::Decision;
-use crate::time::Timestamp;
+use std::ops::Deref;
+
+use super::{Decision, Quota};
+use crate::node::{Entry, Permit, ResourceNode};
+use crate::time::{Clock, Timestamp};
 
 /// A controller that hands out permits. Code that works with any limiter is generic over this trait.
+///
+/// Limiters of rates have the permit `()`. A [`ConcurrencyLimiter`](super::ConcurrencyLimiter) and an
+/// [`AdaptiveBreaker`](super::AdaptiveBreaker) hand out permits that refer to them, so the trait is implemented for
+/// references to them: `&ConcurrencyLimiter` and `Arc<ConcurrencyLimiter>`.
 ///
 /// ```
 /// use leaparray::flow::{LeakyBucket, Limiter, Rate, TokenBucket};
 /// use std::time::Duration;
 ///
-/// fn limiter(name: &str, rate: Rate) -> Option<Box<dyn Limiter + Send + Sync>> {
+/// fn limiter(name: &str, rate: Rate) -> Option<Box<dyn Limiter<Permit = ()> + Send + Sync>> {
 ///     match name {
 ///         "pace" => Some(Box::new(LeakyBucket::new(rate, Duration::from_millis(500)))),
 ///         "burst" => Some(Box::new(TokenBucket::new(rate, 20))),
 ///         _ => None,
 ///     }
 /// }
-/// let limiter = limiter("burst", Rate::new(10, Duration::from_secs(1))?).expect("there is one");
+/// let limiter = limiter("burst", Rate::per_second(10)?).expect("there is one");
 /// assert!(limiter.try_acquire_many(20).is_admitted());
-/// assert!(!limiter.try_acquire().is_admitted());
+/// assert!(limiter.try_acquire().is_refused());
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
+///
+/// [`boxed`](Self::boxed) makes a limiter of any kind, whatever its permit, an element of one collection.
 pub trait Limiter {
-    /// Returns the time of the limiter's clock.
+    /// What an admitted request gets, and ends: see [`Permit`].
+    type Permit: Permit;
+
+    /// Returns the time of the limiter's clock. A limiter whose decisions do not depend on the time may return
+    /// [`Timestamp::MIN`].
     fn now(&self) -> Timestamp;
 
     /// Asks for `permits` permits at `now`: all of them or none. A request for 0 permits is admitted.
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision;
+    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<Self::Permit>;
 
     /// Asks for one permit. Reads the clock once.
     #[inline]
-    fn try_acquire(&self) -> Decision {
+    fn try_acquire(&self) -> Decision<Self::Permit> {
         self.try_acquire_many(1)
     }
 
     /// Asks for `permits` permits: all of them or none. Reads the clock once.
     #[inline]
-    fn try_acquire_many(&self, permits: u64) -> Decision {
+    fn try_acquire_many(&self, permits: u64) -> Decision<Self::Permit> {
         self.try_acquire_at(self.now(), permits)
     }
+
+    /// Asks for `permits` permits at `now`, for a request that is about to enter `node`. A limiter that also counts the
+    /// requests that entered the node directly overrides this.
+    #[inline]
+    fn try_acquire_for(
+        &self,
+        _node: &dyn Passed,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision<Self::Permit> {
+        self.try_acquire_at(now, permits)
+    }
+
+    /// Enters a request into a node, or refuses it and counts it there as blocked, at the time of the node's clock. The
+    /// entry ends the permit: a breaker is told whether the request succeeded, and a concurrency limiter gets its permit
+    /// back.
+    ///
+    /// ```
+    /// use leaparray::flow::{ConcurrencyLimiter, Limiter};
+    /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
+    ///
+    /// let node = ResourceNode::new(NodeConfig::default());
+    /// let limiter = ConcurrencyLimiter::new(1);
+    /// let entry = (&limiter).enter(&node).at_once()?;
+    /// assert!((&limiter).enter(&node).is_refused());
+    /// entry.success();
+    /// assert_eq!((limiter.in_use(), node.long_sum(MetricEvent::Block)), (0, 1));
+    /// # Ok::<_, leaparray::flow::Refusal>(())
+    /// ```
+    #[inline]
+    fn enter<N, C>(&self, node: N) -> Decision<Entry<N, C, Self::Permit>>
+    where
+        Self: Sized,
+        N: Deref<Target = ResourceNode<C>>,
+        C: Clock + Clone,
+    {
+        let now = node.clock().now();
+        self.enter_many_at(node, now, 1)
+    }
+
+    /// Like [`enter`](Self::enter), at `now`.
+    #[inline]
+    fn enter_at<N, C>(&self, node: N, now: Timestamp) -> Decision<Entry<N, C, Self::Permit>>
+    where
+        Self: Sized,
+        N: Deref<Target = ResourceNode<C>>,
+        C: Clock + Clone,
+    {
+        self.enter_many_at(node, now, 1)
+    }
+
+    /// Like [`enter`](Self::enter), at `now`, for a request of `permits` permits.
+    #[inline]
+    fn enter_many_at<N, C>(
+        &self,
+        node: N,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision<Entry<N, C, Self::Permit>>
+    where
+        Self: Sized,
+        N: Deref<Target = ResourceNode<C>>,
+        C: Clock + Clone,
+    {
+        self.try_acquire_for(&*node, now, permits).enter_many_at(node, now, permits)
+    }
+
+    /// Returns the state of the limit now; see [`quota_at`](Self::quota_at).
+    fn quota(&self) -> Option<Quota> {
+        self.quota_at(self.now())
+    }
+
+    /// Returns the limit, what remains of it, and when all of it remains again, at `now`; `None` if the limiter has no
+    /// such numbers.
+    fn quota_at(&self, _now: Timestamp) -> Option<Quota> {
+        None
+    }
+
+    /// Returns this limiter in a box, with its permit in a box as well. A permit of size 0, such as `()`, takes no
+    /// allocation.
+    ///
+    /// ```
+    /// use leaparray::flow::{AdaptiveBreaker, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Limiter, Rate, TokenBucket};
+    /// use leaparray::{NodeConfig, ResourceNode};
+    /// use std::sync::Arc;
+    ///
+    /// let limiters: [BoxLimiter; 3] = [
+    ///     TokenBucket::new(Rate::per_second(10)?, 10).boxed(),
+    ///     Arc::new(ConcurrencyLimiter::new(8)).boxed(),
+    ///     Arc::new(AdaptiveBreaker::new(BreakerConfig::default())).boxed(),
+    /// ];
+    /// let node = ResourceNode::new(NodeConfig::default());
+    /// for limiter in &limiters {
+    ///     limiter.enter(&node).at_once()?.success();
+    /// }
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    fn boxed(self) -> BoxLimiter
+    where
+        Self: Sized + Send + Sync + 'static,
+        Self::Permit: Send + 'static,
+    {
+        Box::new(Boxed(self))
+    }
 }
 
-impl<L: Limiter + ?Sized> Limiter for &L {
-    #[inline]
+/// A limiter of any kind: see [`Limiter::boxed`].
+pub type BoxLimiter = Box<dyn Limiter<Permit = BoxPermit> + Send + Sync>;
+
+/// The permit of a [`BoxLimiter`].
+pub type BoxPermit = Box<dyn Permit + Send>;
+
+/// The passes of a node, for a limiter that also counts the requests that entered the node directly: see
+/// [`Limiter::try_acquire_for`].
+pub trait Passed {
+    /// Returns the number of passes from `start`, the start of a bucket, up to the end of the bucket of `now`.
+    fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64;
+}
+
+impl<C: Clock + Clone> Passed for ResourceNode<C> {
+    fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64 {
+        Self::passed_since(self, start, now)
+    }
+}
+
+/// A limiter whose permits are boxed.
+struct Boxed<L>(L);
+
+impl<L: Limiter> Limiter for Boxed<L>
+where
+    L::Permit: Send + 'static,
+{
+    type Permit = BoxPermit;
+
     fn now(&self) -> Timestamp {
-        (**self).now()
+        self.0.now()
     }
 
-    #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        (**self).try_acquire_at(now, permits)
+    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<BoxPermit> {
+        self.0.try_acquire_at(now, permits).map(|permit| Box::new(permit) as BoxPermit)
+    }
+
+    fn try_acquire_for(
+        &self,
+        node: &dyn Passed,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision<BoxPermit> {
+        self.0.try_acquire_for(node, now, permits).map(|permit| Box::new(permit) as BoxPermit)
+    }
+
+    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+        self.0.quota_at(now)
     }
 }
 
-impl<L: Limiter + ?Sized> Limiter for Box<L> {
-    #[inline]
-    fn now(&self) -> Timestamp {
-        (**self).now()
-    }
+macro_rules! forward {
+    ($($reference:ty),*) => {$(
+        impl<L: Limiter + ?Sized> Limiter for $reference {
+            type Permit = L::Permit;
 
-    #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        (**self).try_acquire_at(now, permits)
-    }
+            #[inline]
+            fn now(&self) -> Timestamp {
+                (**self).now()
+            }
+
+            #[inline]
+            fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<L::Permit> {
+                (**self).try_acquire_at(now, permits)
+            }
+
+            #[inline]
+            fn try_acquire_for(
+                &self,
+                node: &dyn Passed,
+                now: Timestamp,
+                permits: u64,
+            ) -> Decision<L::Permit> {
+                (**self).try_acquire_for(node, now, permits)
+            }
+
+            #[inline]
+            fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+                (**self).quota_at(now)
+            }
+        }
+    )*};
 }
 
-impl<L: Limiter + ?Sized> Limiter for std::sync::Arc<L> {
-    #[inline]
-    fn now(&self) -> Timestamp {
-        (**self).now()
-    }
-
-    #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        (**self).try_acquire_at(now, permits)
-    }
-}
+forward!(&L, Box<L>, std::sync::Arc<L>);

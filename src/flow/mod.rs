@@ -36,7 +36,9 @@ mod leaky_bucket;
 mod limiter;
 mod packed_bucket;
 mod permit_window;
+mod quota;
 mod rate;
+mod refusal;
 mod rolling_window;
 #[cfg(feature = "serde")]
 mod serde_config;
@@ -44,17 +46,20 @@ mod sliding_window_limiter;
 mod token_bucket;
 mod warm_up;
 
+pub use crate::node::Reason;
 pub use acquire::{acquire_blocking, acquire_by, acquire_with};
 pub use breaker::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom, ThreadRandom,
 };
 pub use concurrency_limiter::{ConcurrencyLimiter, ConcurrencyPermit};
-pub use decision::{Decision, Reason, Refusal};
+pub use decision::{Decision, Delayed};
 pub use error::{BreakerConfigError, LimitError, RateError, WarmUpError};
 pub use fixed_window_limiter::FixedWindowLimiter;
 pub use leaky_bucket::LeakyBucket;
-pub use limiter::Limiter;
+pub use limiter::{BoxLimiter, BoxPermit, Limiter, Passed};
+pub use quota::Quota;
 pub use rate::Rate;
+pub use refusal::{Refusal, Retry};
 pub use rolling_window::{Number, Rolling, RollingBucket, RollingWindow, Sum, SumBucket};
 pub use sliding_window_limiter::SlidingWindowLimiter;
 pub use token_bucket::TokenBucket;

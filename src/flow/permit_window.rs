@@ -72,10 +72,10 @@ impl PermitWindow {
         Ok(())
     }
 
-    /// Takes `permits` permits, if `quota` has as many left.
+    /// Takes `permits` permits, if `ration` has as many left.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    pub(super) fn take(&self, now: Timestamp, permits: u64, quota: &impl Quota) -> Decision {
+    pub(super) fn take(&self, now: Timestamp, permits: u64, ration: &impl Ration) -> Decision {
         if permits == 0 {
             return Decision::Admitted(());
         }
@@ -84,15 +84,15 @@ impl PermitWindow {
         loop {
             let newest = self.layout.read(word);
             if newest.number < number || newest.flag {
-                word = self.roll(word, number, quota);
+                word = self.roll(word, number, ration);
                 continue;
             }
-            let Some(remaining) = quota.remaining(newest.number, newest.count) else {
+            let Some(remaining) = ration.remaining(newest.number, newest.count) else {
                 word = self.load();
                 continue;
             };
             if permits > remaining {
-                match self.refuse(word, permits, quota) {
+                match self.refuse(word, permits, ration) {
                     Ok(refusal) => return Decision::Refused(refusal),
                     Err(found) => word = found,
                 }
@@ -125,11 +125,11 @@ impl PermitWindow {
     /// Returns the refusal of a request for `permits` permits of a full window, or the word, if another bucket has
     /// become the newest.
     #[inline]
-    fn refuse(&self, word: u64, permits: u64, quota: &impl Quota) -> Result<Refusal, u64> {
+    fn refuse(&self, word: u64, permits: u64, ration: &impl Ration) -> Result<Refusal, u64> {
         let newest = self.layout.read(word);
         let full = FullWindow { number: newest.number, taken: newest.count, permits };
-        let refusal = quota.refuse(self, &full);
-        // The quota may have read notes of a later bucket. In that case it has acquired them, and this load finds the
+        let refusal = ration.refuse(self, &full);
+        // The ration may have read notes of a later bucket. In that case it has acquired them, and this load finds the
         // word changed.
         let found = self.load();
         if self.layout.is_same_bucket(word, found) { Ok(refusal) } else { Err(found) }
@@ -137,7 +137,7 @@ impl PermitWindow {
 
     /// Makes one step towards a bucket that is not older than `number`, and returns the word after that step.
     #[cold]
-    fn roll(&self, word: u64, number: u64, quota: &impl Quota) -> u64 {
+    fn roll(&self, word: u64, number: u64, ration: &impl Ration) -> u64 {
         let newest = self.layout.read(word);
         if !newest.flag {
             let closed = self.layout.flagged(word);
@@ -150,7 +150,7 @@ impl PermitWindow {
         }
         let permits = self.permits_in(&newest);
         self.note(newest.number, permits);
-        quota.close(newest.number, newest.count, permits);
+        ration.close(newest.number, newest.count, permits);
         // The thread that closed the bucket had a `now` in a later bucket.
         self.open(word, number.max(newest.number + 1))
     }
@@ -243,6 +243,23 @@ impl PermitWindow {
         }
     }
 
+    /// Returns the start of the first window without any of the permits that have been taken, or `now` if the window of
+    /// `now` has none; `None` if it is after the end of time.
+    pub(super) fn empty_from(&self, now: Timestamp) -> Option<Timestamp> {
+        if self.permits(now) == 0 {
+            return Some(now);
+        }
+        // Another thread may take permits in a later bucket in between. Its permits are then counted as well.
+        let newest = self.layout.read(self.load());
+        let mut latest = self.notes(newest.number).filter(|&(_, permits)| permits > 0);
+        let last = if self.permits_in(&newest) > 0 {
+            newest.number
+        } else {
+            latest.by_ref().last().map_or(newest.number, |(number, _)| number)
+        };
+        self.leaves_at(last)
+    }
+
     /// Returns the time at which `permits` permits of the window that ends with bucket `number` will have left it. The
     /// result is valid if that bucket is still the newest one afterwards. `None` if the time is after the end of time.
     //
@@ -305,7 +322,7 @@ impl PermitWindow {
 }
 
 /// The limit of a window, which differs between limiters.
-pub(super) trait Quota {
+pub(super) trait Ration {
     /// Returns the permits that are left in the window that ends with bucket `number`, if `taken` permits were taken.
     /// `None` makes the caller read the number of taken permits again.
     fn remaining(&self, number: u64, taken: u64) -> Option<u64>;

@@ -1,11 +1,9 @@
 //! A limiter of the permits of any window.
 
 use std::cell::Cell;
-use std::ops::Deref;
 
-use super::permit_window::{FullWindow, PermitWindow, Quota};
-use super::{Decision, LimitError, Limiter, Reason, Refusal};
-use crate::node::{Entry, ResourceNode};
+use super::permit_window::{FullWindow, PermitWindow, Ration};
+use super::{Decision, LimitError, Limiter, Passed, Quota, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
@@ -21,6 +19,38 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// − 1 bucket lengths, at the end of one bucket and the beginning of another: in half a second with 2 × 500 ms, in 0.9
 /// s with 10 × 100 ms.
 ///
+/// # With a node
+///
+/// [`enter`](Limiter::enter) also counts the requests that enter the node without this limiter. Sentinel's default
+/// controller corresponds to it.
+///
+/// The limit is exact if every request enters through this limiter. Requests that enter the node directly count once
+/// they are recorded, with two exceptions. First, for each request that this limiter has admitted and that is not
+/// recorded yet, one direct request may not count, so one request too many may pass. Second, if the limiter has admitted
+/// a late request, the node has recorded it in an older bucket. Once that bucket has left the window, one direct request
+/// does not count for each late request.
+///
+/// Buckets of the node that begin before the limiter's window are not counted. So the bucket length of the limiter
+/// should be a multiple of the bucket length of the node, as in the node's [short
+/// window](crate::NodeConfig::short).
+///
+/// ```
+/// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+/// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
+///
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+/// let limiter = SlidingWindowLimiter::with_clock(*node.config().short(), 2, clock)?;
+/// node.enter().success();
+/// limiter.enter(&node).at_once()?.success();
+/// assert!(limiter.enter(&node).is_refused());
+/// assert_eq!(node.long_sum(MetricEvent::Pass), 2);
+/// assert_eq!(node.refusals().limit_reached, 1);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Without a node
+///
 /// ```
 /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
 /// use leaparray::{ManualClock, Timestamp, WindowConfig};
@@ -34,7 +64,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// let admitted = (0..1_000).filter(|_| limiter.try_acquire().is_admitted()).count();
 /// assert_eq!(admitted, 40);
 /// let refusal = limiter.try_acquire().refusal().expect("all 100 are taken");
-/// assert_eq!(refusal.retry_at, Some(Timestamp::from_secs(61)), "when the 60 leave");
+/// assert_eq!(refusal.retry_at(), Some(Timestamp::from_secs(61)), "when the 60 leave");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -131,85 +161,11 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     pub fn available_at(&self, now: Timestamp) -> u64 {
         self.limit().saturating_sub(self.window.permits(now))
     }
-
-    /// Enters a request into a node, or refuses it and counts it there as blocked, at the time of the node's clock.
-    /// Sentinel's default controller corresponds to this.
-    ///
-    /// The limit is exact if every request enters through this limiter. Requests that enter the node directly count
-    /// once they are recorded, with two exceptions. First, for each request that this limiter has admitted and that is
-    /// not recorded yet, one direct request may not count, so one request too many may pass. Second, if the limiter has
-    /// admitted a late request, the node has recorded it in an older bucket. Once that bucket has left the window, one
-    /// direct request does not count for each late request.
-    ///
-    /// Buckets of the node that begin before the limiter's window are not counted. So the bucket length of the limiter
-    /// should be a multiple of the bucket length of the node, as in the node's [short
-    /// window](crate::NodeConfig::short).
-    ///
-    /// ```
-    /// use leaparray::flow::SlidingWindowLimiter;
-    /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
-    ///
-    /// let clock = ManualClock::new(Timestamp::from_secs(60));
-    /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
-    /// let limiter = SlidingWindowLimiter::with_clock(*node.config().short(), 2, clock)?;
-    /// node.enter().success();
-    /// if let Ok((entry, _)) = limiter.enter(&node).into_result() {
-    ///     entry.success();
-    /// }
-    /// assert!(limiter.enter(&node).refusal().is_some());
-    /// assert_eq!(node.long_sum(MetricEvent::Pass), 2);
-    /// assert_eq!(node.long_sum(MetricEvent::Block), 1);
-    /// # Ok::<_, leaparray::flow::LimitError>(())
-    /// ```
-    #[inline]
-    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D>>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        let now = node.clock().now();
-        self.enter_at(node, now)
-    }
-
-    /// Like [`enter`](Self::enter), at `now`.
-    #[inline]
-    pub fn enter_at<N, D>(&self, node: N, now: Timestamp) -> Decision<Entry<N, D>>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        self.enter_many_at(node, now, 1)
-    }
-
-    /// Like [`enter`](Self::enter), at `now`, for a request of `permits` permits.
-    #[inline]
-    pub fn enter_many_at<N, D>(
-        &self,
-        node: N,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<Entry<N, D>>
-    where
-        N: Deref<Target = ResourceNode<D>>,
-        D: Clock + Clone,
-    {
-        let quota = WithNode { limiter: self, node: &*node, read: Cell::new(None) };
-        match self.window.take(now, permits, &quota).refusal() {
-            None => {
-                // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that
-                // has read this pass from the node then finds its permits taken.
-                fence(Ordering::Release);
-                Decision::Admitted(Entry::enter_many_at(node, now, permits))
-            }
-            Some(refusal) => {
-                node.block_many_at(now, permits);
-                Decision::Refused(refusal)
-            }
-        }
-    }
 }
 
 impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
+    type Permit = ();
+
     #[inline]
     fn now(&self) -> Timestamp {
         self.clock.now()
@@ -219,9 +175,27 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
         self.window.take(now, permits, self)
     }
+
+    #[inline]
+    fn try_acquire_for(&self, node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
+        let quota = WithNode { limiter: self, node, read: Cell::new(None) };
+        let decision = self.window.take(now, permits, &quota);
+        if decision.is_admitted() {
+            // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that has
+            // read this request's pass from the node then finds its permits taken.
+            fence(Ordering::Release);
+        }
+        decision
+    }
+
+    /// Returns the limit, what is left of it in the window, and the time from which the window has no permits.
+    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+        let reset = self.window.empty_from(now);
+        Some(Quota::new(self.limit(), self.available_at(now), reset))
+    }
 }
 
-impl<C> Quota for SlidingWindowLimiter<C> {
+impl<C> Ration for SlidingWindowLimiter<C> {
     #[inline]
     fn remaining(&self, _number: u64, taken: u64) -> Option<u64> {
         Some(self.limit.load(Ordering::Relaxed).saturating_sub(taken))
@@ -235,14 +209,14 @@ impl<C> Quota for SlidingWindowLimiter<C> {
         }
         // At least one: the limit may have been raised since.
         let excess = full.excess(limit).max(1);
-        Refusal::new(Reason::LimitReached, window.leave_at(full.number, excess))
+        Refusal::until(Reason::LimitReached, window.leave_at(full.number, excess))
     }
 }
 
 /// The quota of a limiter with a node. Requests that enter the node directly count as well.
-struct WithNode<'a, C, D> {
+struct WithNode<'a, C> {
     limiter: &'a SlidingWindowLimiter<C>,
-    node: &'a ResourceNode<D>,
+    node: &'a dyn Passed,
     read: Cell<Option<NodeRead>>,
 }
 
@@ -256,7 +230,7 @@ struct NodeRead {
     taken: Option<u64>,
 }
 
-impl<C: Clock, D: Clock + Clone> Quota for WithNode<'_, C, D> {
+impl<C: Clock> Ration for WithNode<'_, C> {
     /// Reads the node once for each window, and only if the read can decide: each read takes cache lines from recording
     /// threads, and makes this thread more likely to lose the race. The node is read before the permits: each pass of a
     /// request of this limiter that the read finds is then among the permits that were taken, so no request counts
@@ -283,7 +257,7 @@ impl<C: Clock, D: Clock + Clone> Quota for WithNode<'_, C, D> {
         // The time at which direct requests leave the window is not known. The start of the next bucket is the earliest
         // possible time.
         match full.excess(self.limiter.limit()) {
-            0 => Refusal::new(Reason::LimitReached, window.begins(full.number + 1)),
+            0 => Refusal::until(Reason::LimitReached, window.begins(full.number + 1)),
             _ => self.limiter.refuse(window, full),
         }
     }

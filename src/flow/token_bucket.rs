@@ -1,6 +1,6 @@
 //! A limiter that admits requests at a rate, with bursts.
 
-use super::{Decision, Limiter, Rate, Reason, Refusal};
+use super::{Decision, Limiter, Quota, Rate, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
@@ -24,7 +24,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// let bucket = TokenBucket::with_clock(Rate::new(10, Duration::from_secs(1))?, 5, clock.clone());
 /// assert!(bucket.try_acquire_many(4).is_admitted());
 /// let refusal = bucket.try_acquire_many(3).refusal().expect("one is left");
-/// assert_eq!(refusal.retry_at, Some(Timestamp::from_millis(60_200)));
+/// assert_eq!(refusal.retry_at(), Some(Timestamp::from_millis(60_200)));
 /// clock.advance(Duration::from_millis(200));
 /// assert!(bucket.try_acquire_many(3).is_admitted());
 /// # Ok::<_, leaparray::flow::RateError>(())
@@ -88,6 +88,8 @@ impl<C: Clock> TokenBucket<C> {
 }
 
 impl<C: Clock> Limiter for TokenBucket<C> {
+    type Permit = ();
+
     fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -112,11 +114,11 @@ impl<C: Clock> Limiter for TokenBucket<C> {
             };
             let Some(then) = then else {
                 // The bucket would be full after the end of time.
-                return Decision::Refused(Refusal::new(Reason::LimitReached, None));
+                return Decision::Refused(Refusal::until(Reason::LimitReached, None));
             };
             if then - now > self.fills_in {
                 let retry_at = Timestamp::from_nanos(then - self.fills_in);
-                return Decision::Refused(Refusal::new(Reason::LimitReached, Some(retry_at)));
+                return Decision::Refused(Refusal::until(Reason::LimitReached, Some(retry_at)));
             }
             match self.full_at.compare_exchange_weak(
                 full_at,
@@ -128,5 +130,10 @@ impl<C: Clock> Limiter for TokenBucket<C> {
                 Err(found) => full_at = found,
             }
         }
+    }
+    /// Returns the capacity, the tokens in the bucket, and the time at which it is full.
+    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+        let reset = Timestamp::from_nanos(self.full_at.load(Ordering::Relaxed));
+        Some(Quota::new(self.capacity, self.available_at(now), Some(reset)))
     }
 }

@@ -10,8 +10,8 @@ use std::{fmt, mem};
 
 use super::ResourceNode;
 use super::on_drop::{Drops, OnDrop};
+use super::permit::{Outcome, Permit};
 use super::reserve::Reservation;
-use crate::metric::MetricEvent;
 use crate::metric_array::Origin;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
@@ -27,7 +27,9 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// without a response time. If the entry is dropped during another panic and the clock panics too, the process aborts.
 ///
 /// An entry can be sent to another thread, and end there. `N` is the type of the reference to the node:
-/// `&ResourceNode`, [`Arc`], or a [`Resource`](crate::Resource) of a registry.
+/// `&ResourceNode`, [`Arc`], or a [`Resource`](crate::Resource) of a registry. `P` is the permit of the controller that
+/// admitted the request, if it was entered through a [`Limiter`](crate::flow::Limiter). The entry ends the permit, after
+/// its own end was counted.
 ///
 /// ```
 /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
@@ -47,16 +49,20 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// assert_eq!(node.concurrency(), 0);
 /// ```
 #[must_use = "an entry that is dropped at once has no outcome"]
-pub struct Entry<N, C = MonotonicClock>
+pub struct Entry<N, C = MonotonicClock, P = ()>
 where
     N: Deref<Target = ResourceNode<C>>,
     C: Clock + Clone,
+    P: Permit,
 {
     node: N,
     start: Timestamp,
     permits: u64,
     origin: Origin,
     drops: Drops,
+    /// `None` once the request has ended. An option, so that the end can take it: a reference to the field would keep the
+    /// entry in memory.
+    permit: Option<P>,
 }
 
 impl<C: Clock + Clone> ResourceNode<C> {
@@ -109,8 +115,7 @@ where
     /// Like [`enter`](Self::enter), at `now`, for a request of `permits` permits; see [`ResourceNode::enter_many`].
     #[inline(always)]
     pub fn enter_many_at(node: N, now: Timestamp, permits: u64) -> Self {
-        let origin = node.count_in(now, permits);
-        Self::of(node, now, permits, origin)
+        Self::with_permit(node, now, permits, ())
     }
 
     /// Enters a request whose permits were [reserved](ResourceNode::reserve_next_at), at `now`; see
@@ -118,13 +123,27 @@ where
     #[expect(clippy::needless_pass_by_value, reason = "the permits are used once")]
     pub fn enter_reserved_at(node: N, now: Timestamp, reservation: Reservation) -> Self {
         let origin = node.count_in(now, 0);
-        Self::of(node, now, reservation.permits(), origin)
+        Self::of(node, now, reservation.permits(), origin, ())
+    }
+}
+
+impl<N, C, P> Entry<N, C, P>
+where
+    N: Deref<Target = ResourceNode<C>>,
+    C: Clock + Clone,
+    P: Permit,
+{
+    /// Enters a request of `permits` permits at `now`, with the permit of the controller that admitted it.
+    #[inline(always)]
+    pub(crate) fn with_permit(node: N, now: Timestamp, permits: u64, permit: P) -> Self {
+        let origin = node.count_in(now, permits);
+        Self::of(node, now, permits, origin, permit)
     }
 
     /// Creates the entry of a request that has been counted.
     #[inline(always)]
-    fn of(node: N, start: Timestamp, permits: u64, origin: Origin) -> Self {
-        Self { node, start, permits, origin, drops: Drops::inherited() }
+    fn of(node: N, start: Timestamp, permits: u64, origin: Origin, permit: P) -> Self {
+        Self { node, start, permits, origin, drops: Drops::inherited(), permit: Some(permit) }
     }
 
     /// Returns the number of permits of the request.
@@ -137,33 +156,33 @@ where
         self.start
     }
 
-    /// Ends the request now: counts a [success](MetricEvent::Success) for each permit, and one response time.
+    /// Ends the request now: counts a [success](crate::MetricEvent::Success) for each permit, and one response time.
     #[inline(always)]
     pub fn success(mut self) {
-        self.end(C::now, MetricEvent::Success);
+        self.end(C::now, Outcome::Success);
     }
 
     /// Like [`success`](Self::success), at `now`. If `now` is before the time at which the request entered, the
     /// response time is zero.
     #[inline(always)]
     pub fn success_at(mut self, now: Timestamp) {
-        self.end(|_| now, MetricEvent::Success);
+        self.end(|_| now, Outcome::Success);
     }
 
-    /// Ends the request now: counts an [exception](MetricEvent::Exception) for each permit, and one response time.
+    /// Ends the request now: counts an [exception](crate::MetricEvent::Exception) for each permit, and one response time.
     #[inline(always)]
     pub fn exception(mut self) {
-        self.end(C::now, MetricEvent::Exception);
+        self.end(C::now, Outcome::Exception);
     }
 
     /// Like [`exception`](Self::exception), at `now`. If `now` is before the time at which the request entered, the
     /// response time is zero.
     #[inline(always)]
     pub fn exception_at(mut self, now: Timestamp) {
-        self.end(|_| now, MetricEvent::Exception);
+        self.end(|_| now, Outcome::Exception);
     }
 
-    /// Ends the request now, as cancelled: counts [`Cancelled`](MetricEvent::Cancelled) for each permit, and no response
+    /// Ends the request now, as cancelled: counts [`Cancelled`](crate::MetricEvent::Cancelled) for each permit, and no response
     /// time.
     ///
     /// A request is cancelled if its outcome is not known and says nothing about the service, because the client has
@@ -179,12 +198,23 @@ where
     /// assert_eq!((totals.failure_ratio(), totals.rt_count()), (None, 0));
     /// ```
     pub fn cancel(mut self) {
-        self.end(C::now, MetricEvent::Cancelled);
+        self.end(C::now, Outcome::Cancelled);
     }
 
     /// Like [`cancel`](Self::cancel), at `now`.
     pub fn cancel_at(mut self, now: Timestamp) {
-        self.end(|_| now, MetricEvent::Cancelled);
+        self.end(|_| now, Outcome::Cancelled);
+    }
+
+    /// Ends the request now with the given outcome: [`success`](Self::success), [`exception`](Self::exception) or
+    /// [`cancel`](Self::cancel).
+    pub fn end_with(mut self, outcome: Outcome) {
+        self.end(C::now, outcome);
+    }
+
+    /// Like [`end_with`](Self::end_with), at `now`.
+    pub fn end_with_at(mut self, now: Timestamp, outcome: Outcome) {
+        self.end(|_| now, outcome);
     }
 
     /// Sets what it means if this entry is dropped without an outcome, instead of the
@@ -195,10 +225,11 @@ where
     }
 
     #[inline(always)]
-    fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, event: MetricEvent) {
+    fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, outcome: Outcome) {
         // Set before the clock is read: if the clock panics, `drop` does not end the request again.
         self.drops.end();
-        Self::end_of(&self.node, self.start, self.permits, self.origin, now, event);
+        let permit = self.permit.take();
+        Self::end_of(&self.node, self.start, self.permits, self.origin, permit, now, outcome);
     }
 
     /// Ends the request. Takes the fields rather than `&self`, because an entry whose address is taken stays in memory.
@@ -208,15 +239,17 @@ where
         start: Timestamp,
         permits: u64,
         origin: Origin,
+        mut permit: Option<P>,
         now: impl FnOnce(&C) -> Timestamp,
-        event: MetricEvent,
+        outcome: Outcome,
     ) {
-        let without_time = EndWithoutTime { node, start, permits, origin };
+        let without_time = EndWithoutTime { node, start, permits, origin, permit: &mut permit };
         let now = now(node.clock());
         mem::forget(without_time);
-        let has_rt = event != MetricEvent::Cancelled;
+        let has_rt = !matches!(outcome, Outcome::Cancelled);
         let rt_nanos = has_rt.then(|| nanos_since(start, now));
-        node.count_out(now, event, permits, rt_nanos, origin);
+        node.count_out(now, outcome.event(), permits, rt_nanos, origin);
+        permit.end_at(now, outcome);
     }
 
     /// Ends a request whose entry was dropped.
@@ -226,29 +259,30 @@ where
         start: Timestamp,
         permits: u64,
         origin: Origin,
+        permit: Option<P>,
         drops: Drops,
     ) {
-        let event = match drops.now(node.on_drop()) {
-            OnDrop::Exception => MetricEvent::Exception,
-            OnDrop::Cancelled => MetricEvent::Cancelled,
-        };
-        Self::end_of(node, start, permits, origin, C::now, event);
+        let outcome = drops.now(node.on_drop());
+        Self::end_of(node, start, permits, origin, permit, C::now, outcome);
     }
 }
 
 /// A guard that ends a request if the clock panics. Its drop counts an exception at the time at which the request
 /// entered, without a response time.
-struct EndWithoutTime<'a, C: Clock + Clone> {
+struct EndWithoutTime<'a, C: Clock + Clone, P: Permit> {
     node: &'a ResourceNode<C>,
     start: Timestamp,
     permits: u64,
     origin: Origin,
+    permit: &'a mut Option<P>,
 }
 
-impl<C: Clock + Clone> Drop for EndWithoutTime<'_, C> {
+impl<C: Clock + Clone, P: Permit> Drop for EndWithoutTime<'_, C, P> {
     #[cold]
     fn drop(&mut self) {
-        self.node.count_out(self.start, MetricEvent::Exception, self.permits, None, self.origin);
+        let outcome = Outcome::Exception;
+        self.node.count_out(self.start, outcome.event(), self.permits, None, self.origin);
+        self.permit.end_at(self.start, outcome);
     }
 }
 
@@ -258,23 +292,27 @@ const fn nanos_since(start: Timestamp, end: Timestamp) -> u64 {
     end.as_nanos().saturating_sub(start.as_nanos())
 }
 
-impl<N, C> Drop for Entry<N, C>
+impl<N, C, P> Drop for Entry<N, C, P>
 where
     N: Deref<Target = ResourceNode<C>>,
     C: Clock + Clone,
+    P: Permit,
 {
     #[inline(always)]
     fn drop(&mut self) {
         if !self.drops.has_ended() {
-            Self::end_dropped(&self.node, self.start, self.permits, self.origin, self.drops);
+            let permit = self.permit.take();
+            let Self { node, start, permits, origin, drops, .. } = self;
+            Self::end_dropped(node, *start, *permits, *origin, permit, *drops);
         }
     }
 }
 
-impl<N, C> fmt::Debug for Entry<N, C>
+impl<N, C, P> fmt::Debug for Entry<N, C, P>
 where
     N: Deref<Target = ResourceNode<C>>,
     C: Clock + Clone,
+    P: Permit,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut entry = f.debug_struct("Entry");

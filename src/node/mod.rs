@@ -5,7 +5,9 @@ mod entry;
 mod error;
 mod generation;
 mod on_drop;
+mod permit;
 mod read;
+mod reason;
 mod recorded;
 mod reserve;
 mod reserved;
@@ -20,6 +22,8 @@ pub use entry::Entry;
 pub use error::NodeConfigError;
 pub(crate) use on_drop::Drops;
 pub use on_drop::OnDrop;
+pub use permit::{Outcome, Permit};
+pub use reason::{Reason, Refusals};
 pub use reserve::Reservation;
 pub use seconds::SecondsCursor;
 pub use snapshot::{NodeSnapshot, WindowSnapshot};
@@ -35,6 +39,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 use crate::window::SlidingWindow;
 use generation::Generation;
 use on_drop::AtomicOnDrop;
+use reason::RefusalCounters;
 
 /// The metrics of one resource, such as a route or a method: the requests that passed, were blocked, succeeded or
 /// failed, their response times, and the number of requests in flight. Counts are read over a short and a long window,
@@ -70,6 +75,7 @@ pub struct ResourceNode<C = MonotonicClock> {
     /// The current geometry: 0 for the first, or one more than the index in `later`.
     current: AtomicUsize,
     on_drop: AtomicOnDrop,
+    refusals: RefusalCounters,
 }
 
 impl<C> fmt::Debug for ResourceNode<C> {
@@ -100,6 +106,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
             later: AppendList::new(),
             current: AtomicUsize::new(0),
             on_drop: AtomicOnDrop::new(OnDrop::default()),
+            refusals: RefusalCounters::new(),
         }
     }
 
@@ -204,6 +211,31 @@ impl<C: Clock + Clone> ResourceNode<C> {
     pub fn block_many_at(&self, now: Timestamp, permits: u64) {
         let array = self.current().long.array();
         array.record(now, move |cell, _| cell.writer().add(MetricEvent::Block, permits));
+    }
+
+    /// Counts a refused request of `permits` permits at `now`, as one [block](MetricEvent::Block) for each permit, and
+    /// the permits by the reason.
+    ///
+    /// ```
+    /// use leaparray::flow::Reason;
+    /// use leaparray::{MetricEvent, NodeConfig, ResourceNode, Timestamp};
+    ///
+    /// let node = ResourceNode::new(NodeConfig::default());
+    /// node.refuse_many_at(Timestamp::from_secs(60), 2, Reason::LimitReached);
+    /// node.refuse_many_at(Timestamp::from_secs(60), 1, Reason::Custom("closed"));
+    /// assert_eq!((node.refusals().limit_reached, node.refusals().custom), (2, 1));
+    /// assert_eq!(node.lifetime().sum(MetricEvent::Block), 3);
+    /// ```
+    #[inline]
+    pub fn refuse_many_at(&self, now: Timestamp, permits: u64, reason: Reason) {
+        self.block_many_at(now, permits);
+        self.refusals.add(reason, permits);
+    }
+
+    /// Returns the refused permits by reason, since the node was made.
+    #[must_use]
+    pub fn refusals(&self) -> Refusals {
+        self.refusals.get()
     }
 
     /// Counts passes, and one more request in flight.

@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use super::permit::Outcome;
 use crate::sync::{AtomicU32, Ordering};
 
 /// What it means for a request if its [`Entry`](crate::Entry), or its permit of a breaker, is dropped without an
@@ -106,15 +107,14 @@ impl Drops {
         matches!(self.state, State::Ended)
     }
 
-    /// Returns what the drop means that is taking place, if `inherited` is the policy of the node or of the breaker.
-    pub(crate) fn now(self, inherited: OnDrop) -> OnDrop {
+    /// Returns the outcome of the drop that is taking place, if `inherited` is the policy of the node or of the breaker.
+    pub(crate) fn now(self, inherited: OnDrop) -> Outcome {
         if thread::panicking() && !self.in_panic {
-            return OnDrop::Exception;
+            return Outcome::Exception;
         }
-        match self.state {
-            State::Ended | State::Inherited => inherited,
-            State::Exception => OnDrop::Exception,
-            State::Cancelled => OnDrop::Cancelled,
+        match (self.state, inherited) {
+            (State::Cancelled, _) | (State::Inherited, OnDrop::Cancelled) => Outcome::Cancelled,
+            _ => Outcome::Exception,
         }
     }
 }

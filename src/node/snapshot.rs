@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::ResourceNode;
+use super::reason::Refusals;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::time::{Clock, Timestamp, saturating_nanos};
 use crate::window::per_second;
@@ -45,6 +46,8 @@ pub struct NodeSnapshot {
     pub long: WindowSnapshot,
     /// The last complete bucket of the short window; `None` if the long window is too short to keep it.
     pub previous: Option<WindowSnapshot>,
+    /// The refused permits by reason, since the node was made.
+    pub refusals: Refusals,
     /// The highest rate of success in one bucket of the short window, per second.
     pub max_success_qps: f64,
 }
@@ -179,6 +182,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
             timestamp: now,
             concurrency: self.concurrency(),
             reserved: self.reserved_at(now),
+            refusals: self.refusals(),
             short: window(short),
             long: window(long),
             previous: is_kept.then(previous),

@@ -2,6 +2,7 @@
 
 use std::ops::AddAssign;
 
+use super::reason::Refusals;
 use super::snapshot::{NodeSnapshot, WindowSnapshot};
 use crate::time::Timestamp;
 
@@ -12,6 +13,7 @@ impl NodeSnapshot {
             timestamp: now,
             concurrency: 0,
             reserved: 0,
+            refusals: Refusals::default(),
             short: WindowSnapshot::default(),
             long: WindowSnapshot::default(),
             previous: None,
@@ -23,7 +25,7 @@ impl NodeSnapshot {
 impl AddAssign<&Self> for NodeSnapshot {
     /// Adds another snapshot, as if one node had recorded the requests of both.
     ///
-    /// Counts, response times, requests in flight and reserved permits are added; the sums saturate. The timestamp is
+    /// Counts, response times, requests in flight, reserved and refused permits are added; the sums saturate. The timestamp is
     /// the later of the two. The peaks are lower bounds: [`max_success_qps`](Self::max_success_qps) and
     /// [`max_concurrency`](crate::MetricTotals::max_concurrency) are the higher of the two, because it is not known
     /// whether both nodes had their peaks at the same time.
@@ -54,8 +56,17 @@ impl AddAssign<&Self> for NodeSnapshot {
     /// ```
     fn add_assign(&mut self, other: &Self) {
         // Each field is named, so that a field which is added later is not forgotten here.
-        let Self { timestamp, concurrency, reserved, short, long, previous, max_success_qps } =
-            other;
+        let Self {
+            timestamp,
+            concurrency,
+            reserved,
+            refusals,
+            short,
+            long,
+            previous,
+            max_success_qps,
+        } = other;
+        self.refusals += refusals;
         self.timestamp = self.timestamp.max(*timestamp);
         self.concurrency = self.concurrency.saturating_add(*concurrency);
         self.reserved = self.reserved.saturating_add(*reserved);

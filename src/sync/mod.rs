@@ -12,6 +12,7 @@ mod private;
 #[cfg(not(loom))]
 mod real;
 pub(crate) mod stall;
+mod stripe;
 
 #[cfg(loom)]
 pub(crate) use model::{
@@ -34,3 +35,4 @@ pub(crate) use backoff::Backoff;
 #[cfg(not(loom))]
 pub(crate) use names::Names;
 pub(crate) use private::{AtomicCell, PrivateU16, PrivateU32, PrivateU64};
+pub(crate) use stripe::{STRIPES, stripe};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leaparray::flow::{
     BreakerConfig, BreakerConfigError, FixedWindowLimiter, LimitError, Rate, Reason, Refusal,
-    SlidingWindowLimiter, WarmUp, WarmUpConfig,
+    Retry, SlidingWindowLimiter, WarmUp, WarmUpConfig,
 };
 use leaparray::{Timestamp, WindowConfig};
 
@@ -83,8 +83,8 @@ fn refusal_names_its_reason() {
         (Reason::Failing, "refused: the backend fails too often"),
     ];
     for (reason, text) in reasons {
-        assert_eq!(Refusal::new(reason, None).to_string(), text);
-        let until = Refusal::new(reason, Some(Timestamp::from_millis(1_500)));
+        assert_eq!(Refusal::new(reason, Retry::Unknown).to_string(), text);
+        let until = Refusal::new(reason, Retry::At(Timestamp::from_millis(1_500)));
         assert_eq!(
             until.to_string(),
             format!("{text}, until {} at least", Timestamp::from_millis(1_500))

@@ -44,9 +44,8 @@ fn counts<R: RandomSource>(breaker: &Breaker<R>) -> [u64; 3] {
 
 /// Asks for one request, which the backend accepts or rejects at once. Returns whether the request got through.
 fn ask<R: RandomSource>(breaker: &Breaker<R>, accepts: bool) -> bool {
-    match breaker.try_acquire().into_result() {
-        Ok((permit, wait)) => {
-            assert_eq!(wait, Duration::ZERO);
+    match breaker.try_acquire().at_once() {
+        Ok(permit) => {
             if accepts {
                 permit.accept();
             } else {
@@ -111,7 +110,7 @@ fn first_requests_are_never_dropped() {
 fn decision_reflects_the_request_that_ended_last() {
     let (breaker, _) = strict();
     let [one, two, three] =
-        [(); 3].map(|()| breaker.try_acquire().into_result().expect("nothing has ended").0);
+        [(); 3].map(|()| breaker.try_acquire().at_once().expect("nothing has ended"));
     assert!(ask(&breaker, false));
     // The drop probability is 1 / 2. The first request that might be dropped is a probe, and the next one is dropped.
     assert!(ask(&breaker, false) && !ask(&breaker, true));
@@ -129,8 +128,7 @@ fn decision_reflects_the_request_that_ended_last() {
 #[test]
 fn nothing_is_dropped_once_enough_is_accepted() {
     let (breaker, _) = strict();
-    let permits =
-        [(); 4].map(|()| breaker.try_acquire().into_result().expect("nothing has ended").0);
+    let permits = [(); 4].map(|()| breaker.try_acquire().at_once().expect("nothing has ended"));
     assert!(ask(&breaker, false) && ask(&breaker, false));
     permits.into_iter().for_each(BreakerPermit::accept);
     for _ in 0..100 {
@@ -162,7 +160,7 @@ fn drops_count_as_requests_from_the_next_slice_on() {
     assert_eq!((accepts, rejects, drops), (0, 2, 98));
     clock.advance(MILLI * 9);
     let refusal = breaker.try_acquire().refusal().expect("the drop probability is above zero");
-    assert_eq!(refusal.retry_at, Some(NOON.saturating_add(SECOND)), "the time of the next probe");
+    assert_eq!(refusal.retry_at(), Some(NOON.saturating_add(SECOND)), "the time of the next probe");
     assert!((breaker.drop_probability() - 101.0 / 102.0).abs() < 1e-9);
 }
 
@@ -171,17 +169,17 @@ fn refusal_has_the_retry_time() {
     let config = BreakerConfig::default().k(1.0).unwrap().min_requests(0);
     let (breaker, clock) = breaker(config, Strict);
     assert!(ask(&breaker, true) && ask(&breaker, false));
-    assert!(breaker.try_acquire().into_result().map(|(probe, _)| probe.cancel()).is_ok());
+    assert!(breaker.try_acquire().at_once().map(BreakerPermit::cancel).is_ok());
     clock.advance(MILLI);
     let refusal = breaker.try_acquire().refusal().expect("a drop probability of 1 / 3");
     assert_eq!(refusal.reason, Reason::Failing);
-    assert_eq!(refusal.retry_at, Some(NOON.saturating_add(MILLI)), "the next draw may differ");
+    assert_eq!(refusal.retry_at(), Some(NOON.saturating_add(MILLI)), "the next draw may differ");
 
     let breaker = strict().0;
     assert!(ask(&breaker, false) && ask(&breaker, false));
     let refusal = breaker.try_acquire().refusal().expect("a drop probability of 2 / 3");
-    assert_eq!(refusal.retry_at, Some(NOON.saturating_add(SECOND)), "the next probe");
-    assert!(breaker.try_acquire_at(refusal.retry_at.unwrap()).is_admitted());
+    assert_eq!(refusal.retry_at(), Some(NOON.saturating_add(SECOND)), "the next probe");
+    assert!(breaker.try_acquire_at(refusal.retry_at().unwrap()).is_admitted());
 }
 
 #[test]
@@ -230,7 +228,7 @@ fn probe_comes_a_second_after_the_last_that_got_through() {
 #[test]
 fn permit_counts_once_however_it_ends() {
     let (breaker, _) = breaker(BreakerConfig::default(), Strict);
-    let acquire = || breaker.try_acquire().into_result().expect("too few requests to drop one").0;
+    let acquire = || breaker.try_acquire().at_once().expect("too few requests to drop one");
     acquire().accept();
     acquire().reject();
     acquire().cancel();
@@ -263,8 +261,7 @@ fn permit_counts_once_however_it_ends() {
 async fn owned_permit_is_accepted_on_another_task() {
     let clock = ManualClock::new(NOON);
     let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
-    let acquire =
-        || breaker.try_acquire_owned().into_result().expect("too few requests to drop one").0;
+    let acquire = || breaker.try_acquire_owned().at_once().expect("too few requests to drop one");
     let permit = acquire();
     tokio::spawn(async move { permit.accept() }).await.expect("the task does not panic");
     let permit = acquire();
@@ -293,9 +290,9 @@ fn rejection_counts_requests_that_end_in_the_bucket_before() {
     let (breaker, _) = breaker(config, Strict);
     let held_up = Timestamp::from_nanos(NOON.as_nanos() - 1);
     let [first, second, third] =
-        [(); 3].map(|()| breaker.try_acquire_at(held_up).into_result().unwrap().0);
+        [(); 3].map(|()| breaker.try_acquire_at(held_up).at_once().unwrap());
     first.reject_at(NOON);
-    breaker.try_acquire_at(NOON).into_result().unwrap().0.cancel();
+    breaker.try_acquire_at(NOON).at_once().unwrap().cancel();
     assert!(!breaker.try_acquire_at(NOON).is_admitted(), "the probe is used up");
     second.accept_at(held_up);
     assert!(breaker.drop_probability_at(NOON) > 0.0);
@@ -312,7 +309,7 @@ fn stale_timestamp_gets_no_probe_of_its_own() {
     let (breaker, _) = breaker(config, Strict);
     let in_time = NOON.saturating_add(MILLI * 3);
     for _ in 0..2 {
-        breaker.try_acquire_at(in_time).into_result().unwrap().0.reject_at(in_time);
+        breaker.try_acquire_at(in_time).at_once().unwrap().reject_at(in_time);
     }
     for now in [NOON.saturating_add(MILLI), in_time].repeat(10) {
         assert!(!breaker.try_acquire_at(now).map(BreakerPermit::cancel).is_admitted(), "{now}");
@@ -355,7 +352,7 @@ fn both_ends_of_time() {
         let refusal = breaker.try_acquire().refusal().expect("all requests have failed");
         // At a probability of one half, the time to ask again is now. Above, it is the next probe, before which time
         // ends.
-        assert_eq!(refusal.retry_at, Some(end), "now, or the end of time");
+        assert_eq!(refusal.retry_at(), Some(end), "now, or the end of time");
     }
 }
 
@@ -393,9 +390,9 @@ fn simulate(seed: u64) -> Vec<u32> {
                 Some(_) | None => {}
             }
         }
-        let permit = breaker.try_acquire().into_result().ok();
+        let permit = breaker.try_acquire().at_once().ok();
         seconds[tick / 100] += u32::from(permit.is_some());
-        under_way.push_back(permit.map(|(permit, _)| permit));
+        under_way.push_back(permit);
         clock.advance(MILLI * 10);
     }
     seconds
@@ -452,7 +449,7 @@ fn permit_that_is_dropped_follows_its_own_policy_and_a_panic_rejects() {
 #[test]
 fn cancelled_request_does_not_change_the_drop_probability() {
     let (breaker, _) = strict();
-    let permits: Vec<_> = (0..5).map(|_| breaker.try_acquire().into_result().unwrap().0).collect();
+    let permits: Vec<_> = (0..5).map(|_| breaker.try_acquire().at_once().unwrap()).collect();
     for _ in 0..3 {
         breaker.window().add(Exception, 1);
     }

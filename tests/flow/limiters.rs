@@ -18,7 +18,9 @@ fn request_for_no_permits_is_admitted() {
     let none = SlidingWindowLimiter::new(WindowConfig::new(2, ms(1_000)).unwrap(), 0).unwrap();
     let bucket = LeakyBucket::new(rate(1, 1_000), ms(0));
     assert!(bucket.try_acquire_at(at(5), 1).is_admitted());
-    for limiter in [&none as &dyn Limiter, &bucket, &TokenBucket::new(rate(1, 1_000), 0)] {
+    for limiter in
+        [&none as &dyn Limiter<Permit = ()>, &bucket, &TokenBucket::new(rate(1, 1_000), 0)]
+    {
         assert!(limiter.try_acquire_at(at(5), 0).is_admitted());
         assert!(!limiter.try_acquire_at(at(5), 1).is_admitted());
     }
@@ -35,7 +37,7 @@ fn request_for_more_than_the_limit_has_no_retry_time() {
     ];
     for decision in refused {
         let refusal = decision.refusal().unwrap();
-        assert_eq!((refusal.reason, refusal.retry_at), (Reason::MoreThanLimit, None));
+        assert_eq!((refusal.reason, refusal.retry_at()), (Reason::MoreThanLimit, None));
     }
 }
 
@@ -51,14 +53,14 @@ fn at_the_end_of_time() {
     let last = Timestamp::MAX;
     assert!(limiter.try_acquire_at(last, limit).is_admitted());
     let refusal = limiter.try_acquire_at(last, 1).refusal().unwrap();
-    assert_eq!(refusal.retry_at, None, "time ends before a permit is free again");
+    assert_eq!(refusal.retry_at(), None, "time ends before a permit is free again");
     assert!(leaky.try_acquire_at(last, 1).is_admitted());
     assert!(!leaky.try_acquire_at(last, 1).is_admitted());
     assert!(!token.try_acquire_at(last, 1).is_admitted(), "full only after the end of time");
     assert!(warm_up.try_acquire_at(last, 3).is_admitted());
     assert!(!warm_up.try_acquire_at(last, 1).is_admitted());
     // Permits that were taken at the end of time count for a stale timestamp as well.
-    for limiter in [&limiter as &dyn Limiter, &leaky, &warm_up] {
+    for limiter in [&limiter as &dyn Limiter<Permit = ()>, &leaky, &warm_up] {
         assert!(!limiter.try_acquire_at(at(1), 1).is_admitted());
     }
 }
@@ -71,16 +73,16 @@ fn beginning_of_time_counts() {
     assert!(limiter.try_acquire_at(at(20), 1).is_admitted());
     let leaky = LeakyBucket::new(rate(1, 10), ms(11));
     assert_eq!(leaky.try_acquire_at(at(0), 1), Decision::Admitted(()));
-    assert!(matches!(leaky.try_acquire_at(at(0), 1), Decision::Wait((), _)));
+    assert!(matches!(leaky.try_acquire_at(at(0), 1), Decision::Wait(_)));
 }
 
-/// Asks for one permit every 1 to 2 ms for ten minutes. Returns how many requests are admitted.
+/// Asks for one permit every 1 to 2 ms for ten minutes. Returns how many requests go ahead, at once or after a wait.
 fn ten_minutes(limiter: &impl Limiter) -> u64 {
     let (begin, mut step, mut admitted) = (1_540_629_600_000_000_000_u64, 0, 0);
     let mut nanos = begin;
     while nanos < begin + 600_000_000_000 {
         admitted +=
-            u64::from(limiter.try_acquire_at(Timestamp::from_nanos(nanos), 1).is_admitted());
+            u64::from(!limiter.try_acquire_at(Timestamp::from_nanos(nanos), 1).is_refused());
         // Multiples of the golden ratio spread as evenly as random numbers.
         step += 1;
         nanos += 1_000_000 + (step * 618_033_989_u64) % 1_000_000_000 / 1_000;
@@ -109,7 +111,7 @@ fn ten_minutes_of_too_many_requests() {
 fn request_is_admitted_at_the_retry_time() {
     let config = WindowConfig::new(10, ms(1_000)).unwrap();
     let clock = ManualClock::new(at(5_000));
-    let limiters: [Box<dyn Limiter>; 4] = [
+    let limiters: [Box<dyn Limiter<Permit = ()>>; 4] = [
         Box::new(SlidingWindowLimiter::with_clock(config, 3, clock.clone()).unwrap()),
         Box::new(FixedWindowLimiter::with_clock(ms(700), 3, clock.clone()).unwrap()),
         Box::new(TokenBucket::with_clock(rate(7, 1_000), 3, clock.clone())),
@@ -169,7 +171,7 @@ fn limit_can_be_changed_while_it_is_in_use() {
     assert_eq!((sliding.limit(), sliding.available()), (9, 6));
 
     let limit = ConcurrencyLimiter::new(5);
-    let (permit, _) = limit.try_acquire_many(3).into_result().unwrap();
+    let permit = limit.try_acquire_many(3).at_once().unwrap();
     assert_eq!((limit.limit(), limit.in_use(), permit.permits()), (5, 3, 3));
     limit.set_limit(2);
     let reasons = [2, 3].map(|asked| limit.try_acquire_many(asked).refusal().unwrap().reason);
@@ -206,7 +208,7 @@ fn reference_to_a_limiter_is_a_limiter() {
     let expected = (at(7_000), true, false);
     let lent = limiter();
     assert_eq!(asked(&lent), expected);
-    assert_eq!(asked(Box::new(limiter()) as Box<dyn Limiter>), expected);
+    assert_eq!(asked(Box::new(limiter()) as Box<dyn Limiter<Permit = ()>>), expected);
     assert_eq!(asked(Arc::new(limiter())), expected);
 }
 
@@ -224,7 +226,7 @@ fn permit_is_given_back_whatever_happens() {
     let refusal = limit.try_acquire_many(4).refusal().unwrap();
     assert_eq!(refusal.reason, Reason::MoreThanLimit);
     assert!(!ConcurrencyLimiter::new(0).try_acquire().is_admitted());
-    let (permit, _) = limit.try_acquire().into_result().unwrap();
+    let permit = limit.try_acquire().at_once().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| drop(permit));
     });

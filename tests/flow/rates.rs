@@ -26,7 +26,7 @@ proptest! {
             prop_assert_eq!(decision.is_admitted(), permits_asked <= available);
             if decision.is_admitted() {
                 taken.push_back((time, permits_asked));
-            } else if let Some(retry_at) = decision.refusal().unwrap().retry_at {
+            } else if let Some(retry_at) = decision.refusal().unwrap().retry_at() {
                 prop_assert!(!bucket.try_acquire_at(
                     Timestamp::from_nanos(retry_at.as_nanos() - 1), permits_asked).is_admitted());
                 prop_assert!(bucket.available_at(retry_at) >= permits_asked);
@@ -99,8 +99,8 @@ fn one_a_day() {
 fn several_permits_are_due_after_their_time() {
     let bucket = LeakyBucket::new(rate(10, 1_000), ms(1_000));
     assert_eq!(bucket.try_acquire_at(at(1_000), 50), Decision::Admitted(()), "the first request");
-    assert_eq!(bucket.try_acquire_at(at(1_000), 3), Decision::Wait((), ms(300)));
+    assert_eq!(bucket.try_acquire_at(at(1_000), 3), Decision::after((), ms(300)));
     let refusal = bucket.try_acquire_at(at(1_000), 8).refusal().unwrap();
-    assert_eq!(refusal.retry_at, Some(at(1_100)));
+    assert_eq!(refusal.retry_at(), Some(at(1_100)));
     assert_eq!(bucket.try_acquire_at(at(2_100), 8), Decision::Admitted(()), "all 8 are due");
 }

@@ -1,7 +1,7 @@
 //! The sliding-window limiter, compared with a sequential model, and in front of a node.
 
 use leaparray::flow::{Limiter, SlidingWindowLimiter};
-use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
+use leaparray::{Clock, Entry, ManualClock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
 use proptest::prelude::*;
 
 use crate::{at, ms};
@@ -58,7 +58,7 @@ proptest! {
             time = time.saturating_add_signed(step);
             let expected = reckoning.ask(time / LEN, permits);
             let found = limiter.try_acquire_at(at(time), permits).into_result();
-            let found = found.map(|_| ()).map_err(|refusal| refusal.retry_at);
+            let found = found.map(|_| ()).map_err(|refusal| refusal.retry_at());
             prop_assert_eq!(found, expected.map_err(|bucket| bucket.map(|bucket| at(bucket * LEN))));
             let free = limit - reckoning.of_window(reckoning.newest.max(time / LEN));
             prop_assert_eq!(limiter.available_at(at(time)), free);
@@ -96,13 +96,13 @@ fn direct_entries_of_a_node_count() {
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let limiter =
         SlidingWindowLimiter::with_clock(*node.config().short(), 10, clock.clone()).unwrap();
-    let enter = || limiter.enter(&node).into_result().map(|(entry, _)| entry.success()).is_ok();
+    let enter = || limiter.enter(&node).at_once().map(Entry::success).is_ok();
     node.enter_many(6).success();
     assert_eq!((0..10).filter(|_| enter()).count(), 4);
     let refusal = limiter.enter_many_at(&node, clock.now(), 5).refusal().unwrap();
-    assert_eq!(refusal.retry_at, Some(at(60_500)), "direct requests may leave then");
+    assert_eq!(refusal.retry_at(), Some(at(60_500)), "direct requests may leave then");
     let refusal = limiter.enter_many_at(&node, clock.now(), 7).refusal().unwrap();
-    assert_eq!(refusal.retry_at, Some(at(61_000)), "some of the four must have left");
+    assert_eq!(refusal.retry_at(), Some(at(61_000)), "some of the four must have left");
     assert_eq!(node.long_sum(MetricEvent::Pass), 10);
     assert_eq!(node.long_sum(MetricEvent::Block), 6 + 5 + 7);
     clock.advance(ms(1_000));
@@ -120,7 +120,7 @@ fn direct_entries_of_a_later_bucket_do_not_count_yet() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
     let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap();
     node.enter_many_at(at(60_500), 10).success_at(at(60_500));
-    let enter = |now| limiter.enter_at(&node, now).into_result().map(|(entry, _)| drop(entry));
+    let enter = |now| limiter.enter_at(&node, now).at_once().map(drop);
     assert!(enter(at(60_499)).is_ok());
     assert!(enter(at(60_500)).is_err());
 }
@@ -130,8 +130,7 @@ fn stale_timestamp_sees_the_entries_since() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
     let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap();
     node.enter_many_at(at(60_500), 9).success_at(at(60_500));
-    let enter =
-        |now| limiter.enter_at(&node, now).into_result().map(|(entry, _)| entry.success_at(now));
+    let enter = |now| limiter.enter_at(&node, now).at_once().map(|entry| entry.success_at(now));
     assert!(enter(at(60_500)).is_ok());
     assert!((0..10).all(|_| enter(at(60_499)).is_err()));
 }

@@ -90,7 +90,7 @@ fn request_for_more_than_a_cold_service_has_goes_alone() {
     let warm_up = cold(90);
     assert!(warm_up.try_acquire_at(at(BEGIN), 31).is_admitted());
     let refusal = warm_up.try_acquire_at(at(BEGIN + 100), 31).refusal().unwrap();
-    assert_eq!(refusal.retry_at, Some(at(BEGIN + 200)), "the service might be warm by then");
+    assert_eq!(refusal.retry_at(), Some(at(BEGIN + 200)), "the service might be warm by then");
     assert!(!warm_up.try_acquire_at(at(BEGIN + 900), 31).is_admitted());
     assert!(warm_up.try_acquire_at(at(BEGIN + 1_000), 31).is_admitted());
     // Such requests warm the service up.
@@ -158,7 +158,7 @@ fn warm_service_says_when_permits_come_back() {
     });
     let (now, refusal) = refusal.unwrap();
     assert_eq!(warm_up.current_limit_at(now), 90);
-    let retry_at = refusal.retry_at.unwrap();
+    let retry_at = refusal.retry_at().unwrap();
     assert!(retry_at > now);
     let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
     assert!(!warm_up.try_acquire_at(before, 5).is_admitted());

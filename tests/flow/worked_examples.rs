@@ -44,7 +44,7 @@ fn request_lands_in_the_bucket_of_its_ten_seconds() {
     assert!(limiter.try_acquire_at(second(35_000), 1).is_admitted());
     // The bucket from 0:30 to 0:40 leaves the window a minute after its start.
     let refusal = limiter.try_acquire_at(second(89_999), 1).refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry_at), (Reason::LimitReached, Some(second(90_000))));
+    assert_eq!((refusal.reason, refusal.retry_at()), (Reason::LimitReached, Some(second(90_000))));
     assert!(limiter.try_acquire_at(second(90_000), 1).is_admitted());
 }
 
@@ -60,18 +60,18 @@ fn leaky_bucket_lets_pass_what_is_due() {
     assert_eq!(bucket.try_acquire_at(at(450), 1), Decision::Admitted(()));
     // The next request is due 100 ms after that.
     let refusal = bucket.try_acquire_at(at(549), 1).refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry_at), (Reason::WaitTooLong, Some(at(550))));
+    assert_eq!((refusal.reason, refusal.retry_at()), (Reason::WaitTooLong, Some(at(550))));
     assert_eq!(bucket.try_acquire_at(at(550), 1), Decision::Admitted(()));
 }
 
 #[test]
 fn leaky_bucket_delays_early_request() {
     let bucket = ten_a_second(ms(100));
-    assert_eq!(bucket.try_acquire_at(at(350), 1), Decision::Wait((), ms(50)));
+    assert_eq!(bucket.try_acquire_at(at(350), 1), Decision::after((), ms(50)));
     // A request that would wait too long is refused, and changes nothing.
     let refusal = bucket.try_acquire_at(at(399), 1).refusal().unwrap();
-    assert_eq!(refusal.retry_at, Some(at(400)));
-    assert_eq!(bucket.try_acquire_at(at(400), 1), Decision::Wait((), ms(100)));
+    assert_eq!(refusal.retry_at(), Some(at(400)));
+    assert_eq!(bucket.try_acquire_at(at(400), 1), Decision::after((), ms(100)));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn token_bucket_admits_a_burst_and_then_its_rate() {
     let bucket = TokenBucket::new(Rate::new(10, ms(1_000)).unwrap(), 5);
     assert!(bucket.try_acquire_at(at(300), 5).is_admitted());
     let refusal = bucket.try_acquire_at(at(350), 1).refusal().unwrap();
-    assert_eq!((refusal.reason, refusal.retry_at), (Reason::LimitReached, Some(at(400))));
+    assert_eq!((refusal.reason, refusal.retry_at()), (Reason::LimitReached, Some(at(400))));
     assert!(bucket.try_acquire_at(at(400), 1).is_admitted());
     assert!(!bucket.try_acquire_at(at(400), 1).is_admitted());
     assert!(bucket.try_acquire_at(at(900), 5).is_admitted());

@@ -54,7 +54,7 @@ impl Stress {
     fn ask(&self, writer: usize) {
         for turn in writer..writer + self.round.turns as usize / self.round.writers {
             self.clock.advance(BUCKET / self.round.turns_per_bucket);
-            let Ok((permit, _)) = self.breaker.try_acquire().into_result() else {
+            let Ok(permit) = self.breaker.try_acquire().at_once() else {
                 count(&self.counts.dropped);
                 continue;
             };

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use super::*;
-use crate::flow::{LeakyBucket, Rate, Reason, TokenBucket};
+use crate::flow::{LeakyBucket, Rate, Reason, Retry, TokenBucket};
 use crate::time::{CachedClock, Clock, ManualClock};
 
 fn ms(millis: u64) -> Duration {
@@ -25,14 +25,14 @@ fn now<F: Future>(future: F) -> F::Output {
 
 #[test]
 fn decision_sleeps_for_its_wait() {
-    let refusal = Refusal::new(Reason::LimitReached, None);
+    let refusal = Refusal::new(Reason::LimitReached, Retry::Unknown);
     for (decision, expected, result) in [
         (Decision::Admitted(7), None, Ok(7)),
-        (Decision::Wait(7, ms(3)), Some(ms(3)), Ok(7)),
+        (Decision::after(7, ms(3)), Some(ms(3)), Ok(7)),
         (Decision::Refused(refusal), None, Err(refusal)),
     ] {
         let mut slept = None;
-        assert_eq!(decision.sleep_by(|wait| slept = Some(wait)), result);
+        assert_eq!(decision.into_result().map(|it| it.sleep_by(|wait| slept = Some(wait))), result);
         assert_eq!(slept, expected);
         let mut slept = None;
         let sleep = |wait| {
@@ -47,7 +47,7 @@ fn decision_sleeps_for_its_wait() {
 #[test]
 fn permit_is_dropped_with_its_future() {
     let permit = std::sync::Arc::new(());
-    let decision = Decision::Wait(permit.clone(), ms(3));
+    let decision = Decision::after(permit.clone(), ms(3));
     let mut waiting = Box::pin(decision.sleep_with(|_| std::future::pending::<()>()));
     let polled = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending() && std::sync::Arc::strong_count(&permit) == 2);
@@ -101,13 +101,15 @@ impl Closed {
 }
 
 impl Limiter for Closed {
+    type Permit = ();
+
     fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision {
         let retry_at = now.saturating_add(self.retry_in);
-        Decision::Refused(Refusal::new(Reason::LimitReached, Some(retry_at)))
+        Decision::Refused(Refusal::new(Reason::LimitReached, Retry::At(retry_at)))
     }
 }
 
@@ -154,8 +156,8 @@ fn acquire_under_a_clock_that_stands_still_is_refused_at_the_timeout() {
     let closed = || Closed::new(Timestamp::from_secs(60), ms(10));
     let (result, slept) = acquire(closed, ms(35), |_, _| ());
     assert_eq!(slept, [ms(10); 3]);
-    let retry_at = Some(Timestamp::from_millis(60_040));
-    assert_eq!(result, Err(Refusal::new(Reason::LimitReached, retry_at)));
+    let retry = Retry::At(Timestamp::from_millis(60_040));
+    assert_eq!(result, Err(Refusal::new(Reason::LimitReached, retry)));
 }
 
 #[test]
@@ -163,8 +165,8 @@ fn time_that_passes_beyond_the_wait_counts_for_the_timeout() {
     let closed = || Closed::new(Timestamp::from_secs(60), ms(10));
     let (result, slept) = acquire(closed, ms(35), |clock, wait| clock.advance(wait * 2));
     assert_eq!(slept, [ms(10); 2]);
-    let retry_at = Some(Timestamp::from_millis(60_050));
-    assert_eq!(result, Err(Refusal::new(Reason::LimitReached, retry_at)));
+    let retry = Retry::At(Timestamp::from_millis(60_050));
+    assert_eq!(result, Err(Refusal::new(Reason::LimitReached, retry)));
 }
 
 #[test]

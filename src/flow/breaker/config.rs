@@ -97,7 +97,7 @@ impl BreakerConfig {
     /// let config = BreakerConfig::default().on_drop(OnDrop::Cancelled);
     /// let breaker = AdaptiveBreaker::new(config);
     /// for _ in 0..1_000 {
-    ///     drop(breaker.try_acquire().into_result()?);
+    ///     drop(breaker.try_acquire().at_once()?);
     /// }
     /// assert_eq!(breaker.drop_probability(), 0.0);
     /// # Ok::<_, leaparray::flow::Refusal>(())

@@ -12,8 +12,9 @@ pub use config::BreakerConfig;
 pub use permit::BreakerPermit;
 pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
-use super::{Decision, Reason, Refusal};
+use super::{Decision, Limiter, Reason, Refusal, Retry};
 use crate::metric::MetricEvent;
+use crate::node::Outcome;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
@@ -59,12 +60,12 @@ use chance::{Chance, Threshold};
 /// let clock = ManualClock::new(Timestamp::from_secs(60));
 /// let breaker = AdaptiveBreaker::with_source(config, clock.clone(), random);
 /// for _ in 0..1_000 {
-///     let (permit, _) = breaker.try_acquire().into_result()?;
+///     let permit = breaker.try_acquire().at_once()?;
 ///     permit.accept();
 /// }
 /// // The backend rejects every request. Eleven seconds later, few requests reach it.
 /// for _ in 0..11_000 {
-///     if let Ok((permit, _)) = breaker.try_acquire().into_result() {
+///     if let Ok(permit) = breaker.try_acquire().at_once() {
 ///         permit.reject();
 ///     }
 ///     clock.advance(Duration::from_millis(1));
@@ -146,7 +147,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     /// use std::sync::Arc;
     ///
     /// let breaker = Arc::new(AdaptiveBreaker::new(BreakerConfig::default()));
-    /// let (permit, _) = breaker.try_acquire_owned().into_result()?;
+    /// let permit = breaker.try_acquire_owned().at_once()?;
     /// std::thread::spawn(move || permit.accept()).join().unwrap();
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
@@ -191,7 +192,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         let Err(probe_at) = self.probe(now) else { return Ok(()) };
         self.window.add_at(now, MetricEvent::Block, 1);
         let retry_at = if threshold.drops_most() { probe_at } else { now };
-        Err(Refusal::new(Reason::Failing, Some(retry_at)))
+        Err(Refusal::new(Reason::Failing, Retry::At(retry_at)))
     }
 
     /// Lets a request through as a probe, if a probe is due; otherwise returns the time of the next probe.
@@ -229,13 +230,13 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
 impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// Counts the outcome of a request.
     #[inline]
-    fn count(&self, now: Timestamp, event: MetricEvent) {
-        self.window.add_at(now, event, 1);
-        let changes = match event {
-            MetricEvent::Exception => true,
+    fn count(&self, now: Timestamp, outcome: Outcome) {
+        self.window.add_at(now, outcome.event(), 1);
+        let changes = match outcome {
+            Outcome::Exception => true,
             // An acceptance cannot raise the probability.
-            MetricEvent::Success => self.chance.drops_any(),
-            _ => false,
+            Outcome::Success => self.chance.drops_any(),
+            Outcome::Cancelled => false,
         };
         if changes {
             self.note_end(now);
@@ -289,5 +290,35 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     #[must_use]
     pub const fn window(&self) -> &SlidingWindow<C> {
         &self.window
+    }
+}
+
+impl<'a, C: Clock, R: RandomSource> Limiter for &'a AdaptiveBreaker<C, R> {
+    type Permit = BreakerPermit<&'a AdaptiveBreaker<C, R>, C, R>;
+
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+
+    /// Asks for one request. The number of permits does not matter, except that a request for 0 permits is one as well.
+    #[inline]
+    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
+        BreakerPermit::try_acquire_at(self, now)
+    }
+}
+
+impl<C: Clock, R: RandomSource> Limiter for Arc<AdaptiveBreaker<C, R>> {
+    type Permit = BreakerPermit<Self, C, R>;
+
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+
+    /// Asks for one request. The number of permits does not matter, except that a request for 0 permits is one as well.
+    #[inline]
+    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
+        self.try_acquire_owned_at(now)
     }
 }

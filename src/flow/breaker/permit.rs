@@ -9,8 +9,7 @@ use std::ops::Deref;
 
 use super::{AdaptiveBreaker, RandomSource, ThreadRandom};
 use crate::flow::Decision;
-use crate::metric::MetricEvent;
-use crate::node::{Drops, OnDrop};
+use crate::node::{Drops, OnDrop, Outcome, Permit};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// The permit of a request that an [`AdaptiveBreaker`] has let through. The caller reports the outcome of the request
@@ -29,7 +28,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Decision};
 ///
 /// fn ask(breaker: &AdaptiveBreaker, answer: &str) -> Result<u64, Box<dyn std::error::Error>> {
-///     let (permit, _) = breaker.try_acquire().into_result()?;
+///     let permit = breaker.try_acquire().at_once()?;
 ///     let number = answer.parse()?;
 ///     permit.accept();
 ///     Ok(number)
@@ -87,49 +86,49 @@ where
     /// Reports now that the backend has accepted the request.
     #[inline(always)]
     pub fn accept(mut self) {
-        self.end(C::now, MetricEvent::Success);
+        self.end(C::now, Outcome::Success);
     }
 
     /// Like [`accept`](Self::accept), at `now`.
     #[inline(always)]
     pub fn accept_at(mut self, now: Timestamp) {
-        self.end(|_| now, MetricEvent::Success);
+        self.end(|_| now, Outcome::Success);
     }
 
     /// Reports now that the backend has rejected the request, or failed.
     #[inline(always)]
     pub fn reject(mut self) {
-        self.end(C::now, MetricEvent::Exception);
+        self.end(C::now, Outcome::Exception);
     }
 
     /// Like [`reject`](Self::reject), at `now`.
     #[inline(always)]
     pub fn reject_at(mut self, now: Timestamp) {
-        self.end(|_| now, MetricEvent::Exception);
+        self.end(|_| now, Outcome::Exception);
     }
 
     /// Reports now that the request tells nothing about the backend, because the client has gone away or the request
-    /// was never sent. It is counted as [cancelled](MetricEvent::Cancelled), which no decision takes into account.
+    /// was never sent. It is counted as [cancelled](crate::MetricEvent::Cancelled), which no decision takes into account.
     ///
     /// ```
     /// use leaparray::MetricEvent::{Cancelled, Exception};
     /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
     ///
     /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
-    /// let (permit, _) = breaker.try_acquire().into_result()?;
+    /// let permit = breaker.try_acquire().at_once()?;
     /// permit.cancel();
     /// assert_eq!([Cancelled, Exception].map(|event| breaker.window().sum(event)), [1, 0]);
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
     #[inline(always)]
     pub fn cancel(mut self) {
-        self.end(C::now, MetricEvent::Cancelled);
+        self.end(C::now, Outcome::Cancelled);
     }
 
     /// Like [`cancel`](Self::cancel), at `now`.
     #[inline(always)]
     pub fn cancel_at(mut self, now: Timestamp) {
-        self.end(|_| now, MetricEvent::Cancelled);
+        self.end(|_| now, Outcome::Cancelled);
     }
 
     /// Sets what it means if this permit is dropped without an outcome, instead of the [policy of its
@@ -140,21 +139,30 @@ where
     }
 
     #[inline(always)]
-    fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, event: MetricEvent) {
+    fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, outcome: Outcome) {
         // Set before the clock is read: if the clock panics here, it would panic again in `drop`, which aborts the
         // process.
         self.drops.end();
         let now = now(self.breaker.clock());
-        self.breaker.count(now, event);
+        self.breaker.count(now, outcome);
     }
 
     #[cold]
     fn abandon(&mut self) {
-        let event = match self.drops.now(self.breaker.config().on_drop) {
-            OnDrop::Exception => MetricEvent::Exception,
-            OnDrop::Cancelled => MetricEvent::Cancelled,
-        };
-        self.end(C::now, event);
+        let outcome = self.drops.now(self.breaker.config().on_drop);
+        self.end(C::now, outcome);
+    }
+}
+
+impl<B, C, R> Permit for BreakerPermit<B, C, R>
+where
+    B: Deref<Target = AdaptiveBreaker<C, R>>,
+    C: Clock,
+{
+    /// Reports a success as an acceptance, and an exception as a rejection.
+    #[inline]
+    fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
+        self.end(|_| now, outcome);
     }
 }
 

@@ -6,7 +6,7 @@ mod tokens;
 pub use config::WarmUpConfig;
 
 use super::permit_window::PermitWindow;
-use super::{Decision, LimitError, Limiter};
+use super::{Decision, LimitError, Limiter, Quota};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 use tokens::Tokens;
 
@@ -104,6 +104,8 @@ impl<C: Clock> WarmUp<C> {
 }
 
 impl<C: Clock> Limiter for WarmUp<C> {
+    type Permit = ();
+
     #[inline]
     fn now(&self) -> Timestamp {
         self.clock.now()
@@ -112,5 +114,11 @@ impl<C: Clock> Limiter for WarmUp<C> {
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
         self.window.take(now, permits, &self.tokens)
+    }
+    /// Returns the current limit, what is left of it in the window, and the time from which the window has no permits.
+    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+        let limit = self.current_limit_at(now);
+        let remaining = limit.saturating_sub(self.window.permits(now));
+        Some(Quota::new(limit, remaining, self.window.empty_from(now)))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::WarmUpConfig;
 use crate::flow::packed_bucket::Layout;
-use crate::flow::permit_window::{FullWindow, PermitWindow, Quota};
+use crate::flow::permit_window::{FullWindow, PermitWindow, Ration};
 use crate::flow::{Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::WindowConfig;
@@ -141,7 +141,7 @@ impl Tokens {
     }
 }
 
-impl Quota for Tokens {
+impl Ration for Tokens {
     #[inline]
     fn remaining(&self, number: u64, taken: u64) -> Option<u64> {
         // A request for more permits than a cold service admits is admitted if the window has no other permits.
@@ -164,7 +164,7 @@ impl Quota for Tokens {
             // However high the limit rises, this number of permits has to leave.
             excess => window.leave_at(full.number, excess),
         };
-        Refusal::new(Reason::LimitReached, retry_at)
+        Refusal::until(Reason::LimitReached, retry_at)
     }
 
     /// Counts the tokens at the end of a bucket, unless another thread has done so: a thread that opens a later bucket

@@ -1,0 +1,106 @@
+//! The permit of a controller, and the outcome of a request that it is told.
+
+use crate::metric::MetricEvent;
+use crate::time::Timestamp;
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The request succeeded.
+    Success,
+    /// The request failed.
+    Exception,
+    /// The request was cancelled: it neither succeeded nor failed.
+    Cancelled,
+}
+
+impl Outcome {
+    /// Returns the event that counts this outcome.
+    ///
+    /// ```
+    /// use leaparray::{MetricEvent, Outcome};
+    ///
+    /// assert_eq!(Outcome::Cancelled.event(), MetricEvent::Cancelled);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub const fn event(self) -> MetricEvent {
+        match self {
+            Self::Success => MetricEvent::Success,
+            Self::Exception => MetricEvent::Exception,
+            Self::Cancelled => MetricEvent::Cancelled,
+        }
+    }
+}
+
+/// What a controller hands out with its admission, and what it is told at the end of the request.
+///
+/// `()` is the permit of controllers that need no notice of the end. The permit of a request that was entered through a
+/// [`Limiter`](crate::flow::Limiter) is part of its [`Entry`](crate::Entry), which ends it.
+///
+/// ```
+/// use leaparray::{NodeConfig, Outcome, Permit, ResourceNode, Timestamp};
+/// use leaparray::flow::{Decision, Limiter};
+/// use std::cell::Cell;
+///
+/// /// Admits every request, and notes the last outcome.
+/// #[derive(Default)]
+/// struct Witness(Cell<Option<Outcome>>);
+///
+/// struct Note<'a>(&'a Witness);
+///
+/// impl Permit for Note<'_> {
+///     fn end_at(&mut self, _now: Timestamp, outcome: Outcome) {
+///         self.0.0.set(Some(outcome));
+///     }
+/// }
+///
+/// impl<'a> Limiter for &'a Witness {
+///     type Permit = Note<'a>;
+///
+///     fn now(&self) -> Timestamp {
+///         Timestamp::MIN
+///     }
+///
+///     fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision<Note<'a>> {
+///         Decision::Admitted(Note(self))
+///     }
+/// }
+///
+/// let (witness, node) = (Witness::default(), ResourceNode::new(NodeConfig::default()));
+/// (&witness).enter(&node).at_once()?.exception();
+/// assert_eq!(witness.0.get(), Some(Outcome::Exception));
+/// # Ok::<_, leaparray::flow::Refusal>(())
+/// ```
+pub trait Permit {
+    /// Tells the controller how the request ended. Called at most once, before the permit is dropped.
+    fn end_at(&mut self, now: Timestamp, outcome: Outcome);
+}
+
+impl Permit for () {
+    #[inline(always)]
+    fn end_at(&mut self, _now: Timestamp, _outcome: Outcome) {}
+}
+
+impl<P: Permit + ?Sized> Permit for Box<P> {
+    fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
+        (**self).end_at(now, outcome);
+    }
+}
+
+impl<P: Permit> Permit for Option<P> {
+    /// Ends the permit, if there is one.
+    fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
+        if let Some(permit) = self {
+            permit.end_at(now, outcome);
+        }
+    }
+}
+
+impl<P: Permit, Q: Permit> Permit for (P, Q) {
+    /// Ends both permits.
+    fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
+        self.0.end_at(now, outcome);
+        self.1.end_at(now, outcome);
+    }
+}

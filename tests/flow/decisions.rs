@@ -1,0 +1,266 @@
+//! Decisions, refusals and quotas of all limiters, and entries through them.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
+use leaparray::flow::{
+    AdaptiveBreaker, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Decision, FixedWindowLimiter,
+    LeakyBucket, Limiter, Rate, Reason, Refusal, Retry, SlidingWindowLimiter, TokenBucket, WarmUp,
+    WarmUpConfig,
+};
+use leaparray::{ManualClock, NodeConfig, OnDrop, Refusals, ResourceNode, Timestamp, WindowConfig};
+use proptest::prelude::*;
+
+use crate::{at, ms};
+
+fn second() -> WindowConfig {
+    WindowConfig::new(10, ms(1_000)).unwrap()
+}
+
+fn node() -> ResourceNode<ManualClock> {
+    ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)))
+}
+
+fn counts(node: &ResourceNode<ManualClock>) -> [u64; 5] {
+    [Pass, Block, Success, Exception, Cancelled].map(|event| node.long_sum(event))
+}
+
+#[test]
+fn paced_request_is_neither_admitted_nor_refused_and_keeps_its_permit_until_the_wait() {
+    let pace = LeakyBucket::new(Rate::per_second(10).unwrap(), ms(500));
+    assert!(pace.try_acquire_at(at(1_000), 1).is_admitted());
+    let paced = pace.try_acquire_at(at(1_000), 1);
+    assert!(!paced.is_admitted() && !paced.is_refused());
+    assert_eq!((paced.refusal(), paced.wait()), (None, ms(100)));
+    assert_eq!(paced.map(|()| 7).into_result().unwrap().into_parts(), (7, ms(100)));
+    let refusal = paced.at_once().unwrap_err();
+    assert_eq!((refusal.reason, refusal.retry), (Reason::WaitTooLong, Retry::Unknown));
+    assert_eq!(Decision::after(7, Duration::ZERO), Decision::Admitted(7));
+}
+
+#[test]
+fn retry_after_is_rounded_up_to_whole_seconds() {
+    let retry = |at| Refusal::new(Reason::LimitReached, Retry::At(Timestamp::from_nanos(at)));
+    let after = |retry_at, now| retry(retry_at).retry_after(Timestamp::from_nanos(now));
+    let secs = |secs| Some(Duration::from_secs(secs));
+    assert_eq!(after(2_000_000_000, 1_000_000_000), secs(1));
+    assert_eq!(after(2_000_000_001, 1_000_000_000), secs(2));
+    assert_eq!(after(2_000_000_000, 1_999_999_999), secs(1));
+    assert_eq!(after(2_000_000_000, 2_000_000_000), secs(0));
+    assert_eq!(after(2_000_000_000, 3_000_000_000), secs(0));
+    assert_eq!(after(u64::MAX, 0), secs(18_446_744_074));
+    for retry in [Retry::Unknown, Retry::Never] {
+        let refusal = Refusal::new(Reason::LimitReached, retry);
+        assert_eq!((refusal.retry_after(at(0)), refusal.retry_at()), (None, None));
+    }
+}
+
+#[test]
+fn refusal_tells_a_known_time_an_unknown_one_and_never_apart() {
+    let window = SlidingWindowLimiter::new(second(), 2).unwrap();
+    let token = TokenBucket::new(Rate::per_second(10).unwrap(), 2);
+    let warm_up = WarmUp::new(second(), 2, WarmUpConfig::default()).unwrap();
+    for limiter in [&window as &dyn Limiter<Permit = ()>, &token, &warm_up] {
+        let retry = |permits| limiter.try_acquire_at(at(60_000), permits).refusal().unwrap().retry;
+        assert_eq!(retry(3), Retry::Never);
+        assert!(limiter.try_acquire_at(at(60_000), 2).is_admitted());
+        assert!(matches!(retry(1), Retry::At(_)));
+    }
+    let concurrency = ConcurrencyLimiter::new(1);
+    let _permit = concurrency.try_acquire();
+    assert_eq!(concurrency.try_acquire().refusal().unwrap().retry, Retry::Unknown);
+    assert_eq!(concurrency.try_acquire_many(2).refusal().unwrap().retry, Retry::Never);
+    let slow = LeakyBucket::new(Rate::new(1, WindowConfig::MAX_INTERVAL).unwrap(), ms(0));
+    assert!(slow.try_acquire_at(at(60_000), 1).is_admitted());
+    let never = slow.try_acquire_at(at(60_000), 1).refusal().unwrap();
+    assert_eq!(never.retry, Retry::Never, "the next request would be due after the end of time");
+    assert!(never.to_string().ends_with(", for ever"), "{never}");
+}
+
+#[test]
+fn quota_of_each_limiter() {
+    let now = at(60_250);
+    let fixed = FixedWindowLimiter::new(ms(1_000), 5).unwrap();
+    let sliding = SlidingWindowLimiter::new(second(), 5).unwrap();
+    let token = TokenBucket::new(Rate::per_second(10).unwrap(), 5);
+    let warm_up = WarmUp::new(second(), 6, WarmUpConfig::default()).unwrap();
+    let limiters: [(&dyn Limiter<Permit = ()>, u64, u64); 4] = [
+        (&fixed, 5, 61_000),
+        (&sliding, 5, 61_200),
+        (&token, 5, 60_450),
+        // A cold service admits a third.
+        (&warm_up, 2, 61_200),
+    ];
+    for (limiter, limit, reset) in limiters {
+        let fresh = limiter.quota_at(now).unwrap();
+        assert_eq!((fresh.limit, fresh.remaining), (limit, limit));
+        assert_eq!(fresh.reset_after(now), Some(Duration::ZERO));
+        assert!(limiter.try_acquire_at(now, 2).is_admitted());
+        let quota = limiter.quota_at(now).unwrap();
+        assert_eq!((quota.limit, quota.remaining), (limit, limit - 2));
+        assert_eq!(quota.reset, Some(at(reset)));
+        assert_eq!(quota.reset_after(now), Some(Duration::from_secs(1)));
+    }
+    let concurrency = ConcurrencyLimiter::new(3);
+    let _permit = concurrency.try_acquire();
+    for quota in [(&concurrency).quota(), Arc::new(ConcurrencyLimiter::new(2)).quota()] {
+        let quota = quota.unwrap();
+        assert_eq!((quota.remaining, quota.reset), (2, None));
+    }
+    assert_eq!(LeakyBucket::new(Rate::per_second(1).unwrap(), ms(0)).quota_at(now), None);
+    assert_eq!((&AdaptiveBreaker::new(BreakerConfig::default())).quota(), None);
+    let boxed = Arc::new(sliding).boxed();
+    assert_eq!(boxed.quota_at(now).unwrap().remaining, 3, "through a box and an `Arc`");
+}
+
+proptest! {
+    /// If no more permits are taken, the whole limit remains from the reset on, and not before.
+    #[test]
+    fn whole_limit_remains_from_the_reset_on(
+        asks in proptest::collection::vec((0..400_u64, 1..4_u64), 1..12),
+    ) {
+        let limiters: [Box<dyn Limiter<Permit = ()>>; 3] = [
+            Box::new(SlidingWindowLimiter::new(second(), 9).unwrap()),
+            Box::new(FixedWindowLimiter::new(ms(700), 9).unwrap()),
+            Box::new(TokenBucket::new(Rate::per_second(7).unwrap(), 9)),
+        ];
+        for limiter in limiters {
+            let mut now = 60_000;
+            for &(gap, permits) in &asks {
+                now += gap;
+                let _ = limiter.try_acquire_at(at(now), permits);
+                let quota = limiter.quota_at(at(now)).unwrap();
+                prop_assert!(quota.remaining <= quota.limit);
+                let Some(reset) = quota.reset.filter(|&reset| reset > at(now)) else {
+                    prop_assert_eq!(quota.remaining, quota.limit);
+                    continue;
+                };
+                // Tokens that do not take whole nanoseconds may be there a few nanoseconds early.
+                let before = Timestamp::from_nanos(reset.as_nanos() - 10);
+                prop_assert_eq!(limiter.quota_at(reset).unwrap().remaining, quota.limit);
+                prop_assert!(limiter.quota_at(before).unwrap().remaining < quota.limit);
+            }
+        }
+    }
+}
+
+#[test]
+fn entry_through_a_limiter_counts_passes_and_refusals_by_reason() {
+    let (node, clock) = (node(), ManualClock::new(at(60_000)));
+    let rate = Rate::per_second(1).unwrap();
+    let limiters: [(BoxLimiter, Reason); 5] = [
+        (
+            SlidingWindowLimiter::with_clock(second(), 1, clock.clone()).unwrap().boxed(),
+            Reason::LimitReached,
+        ),
+        (TokenBucket::with_clock(rate, 1, clock.clone()).boxed(), Reason::LimitReached),
+        (LeakyBucket::with_clock(rate, ms(0), clock.clone()).boxed(), Reason::WaitTooLong),
+        (Arc::new(ConcurrencyLimiter::new(1)).boxed(), Reason::LimitReached),
+        (Closed.boxed(), Reason::Custom("closed")),
+    ];
+    let mut held = Vec::new();
+    for (limiter, reason) in &limiters {
+        // The limiter of the window also counts the passes that the node has already.
+        held.extend(limiter.enter(&node).at_once());
+        let refusal = limiter.enter(&node).refusal().expect("one was taken");
+        assert_eq!(refusal.reason, *reason);
+    }
+    let concurrency = held.len() as u64;
+    assert_eq!((concurrency, node.concurrency()), (4, 4));
+    held.into_iter().for_each(leaparray::Entry::success);
+    let mut refused = Refusals::default();
+    (refused.limit_reached, refused.wait_too_long, refused.custom) = (3, 1, 2);
+    assert_eq!(node.refusals(), refused);
+    assert_eq!((node.refusals().sum(), node.snapshot().refusals), (6, refused));
+    assert_eq!(counts(&node), [4, 6, 4, 0, 0]);
+    node.block();
+    assert_eq!((node.refusals().sum(), node.long_sum(Block)), (6, 7), "without a reason");
+}
+
+/// Refuses every request.
+struct Closed;
+
+impl Limiter for Closed {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        at(60_000)
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        Decision::Refused(Refusal::new(Reason::Custom("closed"), Retry::Unknown))
+    }
+}
+
+#[test]
+fn end_of_an_entry_ends_the_permit_of_its_controller() {
+    let clock = ManualClock::new(at(60_000));
+    let concurrency = ConcurrencyLimiter::new(1);
+    let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
+    let both = |node| {
+        let permits = (&concurrency).try_acquire_at(at(60_000), 1).at_once().unwrap();
+        let decision = breaker.try_acquire_owned_at(at(60_000)).map(|permit| (permit, permits));
+        decision.enter_many_at(node, at(60_000), 1).at_once().unwrap()
+    };
+    let reported = || [Success, Exception, Cancelled].map(|event| breaker.window().sum(event));
+    let node = node();
+    for (number, expected) in
+        [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 2, 1], [1, 2, 2]].iter().enumerate()
+    {
+        let entry = both(&node);
+        assert_eq!(concurrency.in_use(), 1);
+        match number {
+            0 => entry.success_at(at(60_001)),
+            1 => entry.exception_at(at(60_001)),
+            2 => entry.cancel_at(at(60_001)),
+            3 => drop(entry),
+            _ => drop(entry.on_drop(OnDrop::Cancelled)),
+        }
+        assert_eq!((reported(), concurrency.in_use()), (*expected, 0), "end {number}");
+    }
+    assert_eq!(counts(&node), [5, 0, 1, 2, 2]);
+}
+
+#[test]
+fn limiter_behind_a_reference_counts_direct_requests_of_the_node() {
+    let limiter = || SlidingWindowLimiter::new(second(), 10).unwrap();
+    let admitted = |limiter: &dyn Fn(&ResourceNode<ManualClock>) -> bool| {
+        let node = node();
+        node.enter_many_at(at(60_000), 6).success_at(at(60_000));
+        (0..10).filter(|_| limiter(&node)).count()
+    };
+    let (own, shared, boxed) = (limiter(), Arc::new(limiter()), limiter().boxed());
+    let (erased, fixed) = (limiter(), FixedWindowLimiter::new(ms(1_000), 10).unwrap());
+    let erased: Box<dyn Limiter<Permit = ()>> = Box::new(erased);
+    assert_eq!(admitted(&|node| own.enter(node).is_admitted()), 4);
+    assert_eq!(admitted(&|node| shared.enter(node).is_admitted()), 4);
+    assert_eq!(admitted(&|node| boxed.enter(node).is_admitted()), 4);
+    assert_eq!(admitted(&|node| erased.enter(node).is_admitted()), 4);
+    assert_eq!(admitted(&|node| fixed.enter(node).is_admitted()), 4);
+}
+
+#[test]
+fn refusals_of_many_threads_add_up() {
+    let node = node();
+    thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    node.refuse_many_at(at(60_000), 2, Reason::Failing);
+                }
+            });
+        }
+    });
+    let mut refusals = node.refusals();
+    assert_eq!((refusals.failing, refusals.sum()), (4_000, 4_000));
+    refusals += &node.refusals();
+    assert_eq!(refusals.failing, 8_000);
+}
+
+#[test]
+fn reasons_of_a_users_own_compare_by_their_text() {
+    assert_eq!(Reason::Custom("closed"), Reason::Custom("closed"));
+    assert_ne!(Reason::Custom("closed"), Reason::Custom("open"));
+}
