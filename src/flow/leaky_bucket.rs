@@ -25,7 +25,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 /// let bucket = LeakyBucket::with_clock(rate, Duration::from_millis(250), clock.clone());
 /// let waits = [(); 3].map(|()| bucket.try_acquire().wait().as_millis());
 /// assert_eq!(waits, [0, 100, 200]);
-/// assert!(!bucket.try_acquire().is_admitted(), "it would have to wait 300 ms");
+/// assert!(bucket.try_acquire().is_refused(), "it would have to wait 300 ms");
 /// clock.advance(Duration::from_millis(50));
 /// assert_eq!(bucket.try_acquire(), Decision::after((), Duration::from_millis(250)));
 /// # Ok::<_, leaparray::flow::RateError>(())

@@ -1,8 +1,8 @@
 //! Decisions: limiters, pacing, warm-up and a breaker.
 //!
-//! A *controller* decides on each request. It returns a [`Decision`]: admitted, admitted after a
-//! [wait](Decision::Wait), or [refused](Decision::Refused) with a [reason](Reason) and the earliest time at which
-//! asking again can succeed.
+//! A *controller* decides on each request. It returns a [`Decision`]: the request is [admitted](Decision::Admitted), may
+//! go ahead after a [wait](Decision::Wait), or is [refused](Decision::Refused), with a [reason](Reason) and the earliest
+//! time at which asking again can succeed.
 //!
 //! The check and the taking of permits are one atomic step: if threads race for the last permit, one of them gets it,
 //! and no permit is taken and then given back. A controller never blocks its caller. To wait, use [`Decision::sleep`]

@@ -293,7 +293,7 @@ fn rejection_counts_requests_that_end_in_the_bucket_before() {
         [(); 3].map(|()| breaker.try_acquire_at(held_up).at_once().unwrap());
     first.reject_at(NOON);
     breaker.try_acquire_at(NOON).at_once().unwrap().cancel();
-    assert!(!breaker.try_acquire_at(NOON).is_admitted(), "the probe is used up");
+    assert!(breaker.try_acquire_at(NOON).is_refused(), "the probe is used up");
     second.accept_at(held_up);
     assert!(breaker.drop_probability_at(NOON) > 0.0);
     assert!(
@@ -312,7 +312,7 @@ fn stale_timestamp_gets_no_probe_of_its_own() {
         breaker.try_acquire_at(in_time).at_once().unwrap().reject_at(in_time);
     }
     for now in [NOON.saturating_add(MILLI), in_time].repeat(10) {
-        assert!(!breaker.try_acquire_at(now).map(BreakerPermit::cancel).is_admitted(), "{now}");
+        assert!(breaker.try_acquire_at(now).map(BreakerPermit::cancel).is_refused(), "{now}");
     }
 }
 

@@ -22,7 +22,7 @@ fn request_for_no_permits_is_admitted() {
         [&none as &dyn Limiter<Permit = ()>, &bucket, &TokenBucket::new(rate(1, 1_000), 0)]
     {
         assert!(limiter.try_acquire_at(at(5), 0).is_admitted());
-        assert!(!limiter.try_acquire_at(at(5), 1).is_admitted());
+        assert!(limiter.try_acquire_at(at(5), 1).is_refused());
     }
 }
 
@@ -55,13 +55,13 @@ fn at_the_end_of_time() {
     let refusal = limiter.try_acquire_at(last, 1).refusal().unwrap();
     assert_eq!(refusal.retry_at(), None, "time ends before a permit is free again");
     assert!(leaky.try_acquire_at(last, 1).is_admitted());
-    assert!(!leaky.try_acquire_at(last, 1).is_admitted());
-    assert!(!token.try_acquire_at(last, 1).is_admitted(), "full only after the end of time");
+    assert!(leaky.try_acquire_at(last, 1).is_refused());
+    assert!(token.try_acquire_at(last, 1).is_refused(), "full only after the end of time");
     assert!(warm_up.try_acquire_at(last, 3).is_admitted());
-    assert!(!warm_up.try_acquire_at(last, 1).is_admitted());
+    assert!(warm_up.try_acquire_at(last, 1).is_refused());
     // Permits that were taken at the end of time count for a stale timestamp as well.
     for limiter in [&limiter as &dyn Limiter<Permit = ()>, &leaky, &warm_up] {
-        assert!(!limiter.try_acquire_at(at(1), 1).is_admitted());
+        assert!(limiter.try_acquire_at(at(1), 1).is_refused());
     }
 }
 
@@ -69,7 +69,7 @@ fn at_the_end_of_time() {
 fn beginning_of_time_counts() {
     let limiter = SlidingWindowLimiter::new(WindowConfig::new(2, ms(20)).unwrap(), 3).unwrap();
     assert!(limiter.try_acquire_at(at(0), 3).is_admitted());
-    assert!(!limiter.try_acquire_at(at(10), 1).is_admitted());
+    assert!(limiter.try_acquire_at(at(10), 1).is_refused());
     assert!(limiter.try_acquire_at(at(20), 1).is_admitted());
     let leaky = LeakyBucket::new(rate(1, 10), ms(11));
     assert_eq!(leaky.try_acquire_at(at(0), 1), Decision::Admitted(()));
@@ -162,7 +162,7 @@ fn limit_can_be_changed_while_it_is_in_use() {
     fixed.set_limit(2).unwrap();
     assert_eq!([at(5_999), at(6_000)].map(|now| fixed.available_at(now)), [0, 2]);
     clock.advance(ms(500));
-    assert!(!fixed.try_acquire_many(3).is_admitted() && fixed.try_acquire_many(2).is_admitted());
+    assert!(fixed.try_acquire_many(3).is_refused() && fixed.try_acquire_many(2).is_admitted());
 
     let config = WindowConfig::new(2, ms(1_000)).unwrap();
     let sliding = SlidingWindowLimiter::with_clock(config, 5, clock.clone()).unwrap();
@@ -177,7 +177,7 @@ fn limit_can_be_changed_while_it_is_in_use() {
     let reasons = [2, 3].map(|asked| limit.try_acquire_many(asked).refusal().unwrap().reason);
     assert_eq!(reasons, [Reason::LimitReached, Reason::MoreThanLimit]);
     drop(permit);
-    assert!(!limit.try_acquire_many(3).is_admitted() && limit.try_acquire_many(2).is_admitted());
+    assert!(limit.try_acquire_many(3).is_refused() && limit.try_acquire_many(2).is_admitted());
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn permit_is_given_back_whatever_happens() {
     let limit = ConcurrencyLimiter::new(3);
     let panicked = std::panic::catch_unwind(|| {
         let _permit = limit.try_acquire_many(2);
-        assert!(!limit.try_acquire_many(2).is_admitted());
+        assert!(limit.try_acquire_many(2).is_refused());
         assert!(limit.try_acquire().is_admitted());
         panic!("in the middle of a request");
     });
@@ -225,7 +225,7 @@ fn permit_is_given_back_whatever_happens() {
     assert_eq!(limit.in_use(), 0);
     let refusal = limit.try_acquire_many(4).refusal().unwrap();
     assert_eq!(refusal.reason, Reason::MoreThanLimit);
-    assert!(!ConcurrencyLimiter::new(0).try_acquire().is_admitted());
+    assert!(ConcurrencyLimiter::new(0).try_acquire().is_refused());
     let permit = limit.try_acquire().at_once().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| drop(permit));

@@ -91,7 +91,7 @@ fn request_for_more_than_a_cold_service_has_goes_alone() {
     assert!(warm_up.try_acquire_at(at(BEGIN), 31).is_admitted());
     let refusal = warm_up.try_acquire_at(at(BEGIN + 100), 31).refusal().unwrap();
     assert_eq!(refusal.retry_at(), Some(at(BEGIN + 200)), "the service might be warm by then");
-    assert!(!warm_up.try_acquire_at(at(BEGIN + 900), 31).is_admitted());
+    assert!(warm_up.try_acquire_at(at(BEGIN + 900), 31).is_refused());
     assert!(warm_up.try_acquire_at(at(BEGIN + 1_000), 31).is_admitted());
     // Such requests warm the service up.
     for bucket in 0..600 {
@@ -110,7 +110,7 @@ fn request_that_can_never_succeed_is_no_demand() {
     }
     assert_eq!(warm_up.current_limit_at(at(BEGIN + 40_000)), 10);
     for bucket in 400..1_400 {
-        assert!(!warm_up.try_acquire_at(at(BEGIN + bucket * 100), 11).is_admitted());
+        assert!(warm_up.try_acquire_at(at(BEGIN + bucket * 100), 11).is_refused());
     }
     assert_eq!(warm_up.current_limit_at(at(BEGIN + 140_000)), 3);
 }
@@ -161,6 +161,6 @@ fn warm_service_says_when_permits_come_back() {
     let retry_at = refusal.retry_at().unwrap();
     assert!(retry_at > now);
     let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
-    assert!(!warm_up.try_acquire_at(before, 5).is_admitted());
+    assert!(warm_up.try_acquire_at(before, 5).is_refused());
     assert!(warm_up.try_acquire_at(retry_at, 5).is_admitted());
 }
