@@ -100,7 +100,7 @@ impl<C: Clock> Limiter for FixedWindowLimiter<C> {
         self.0.try_acquire_for(node, now, permits)
     }
 
-    /// Returns the limit, what is left of it in the interval of `now`, and the end of that interval.
+    /// Returns the limit, the permits that are left in the interval of `now`, and the end of that interval.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.0.quota_at(now)
     }

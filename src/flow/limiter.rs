@@ -31,7 +31,7 @@ use crate::time::{Clock, Timestamp};
 ///
 /// [`boxed`](Self::boxed) makes a limiter of any kind, whatever its permit, an element of one collection.
 pub trait Limiter {
-    /// What an admitted request gets, and ends: see [`Permit`].
+    /// The permit of an admitted request: see [`Permit`].
     type Permit: Permit;
 
     /// Returns the time of the limiter's clock. A limiter whose decisions do not depend on the time may return
@@ -124,8 +124,8 @@ pub trait Limiter {
         self.quota_at(self.now())
     }
 
-    /// Returns the limit, what remains of it, and when all of it remains again, at `now`; `None` if the limiter has no
-    /// such numbers.
+    /// Returns the limit, the permits that remain at `now`, and the time at which all of them remain again; `None` if the
+    /// limiter has no such numbers.
     fn quota_at(&self, _now: Timestamp) -> Option<Quota> {
         None
     }

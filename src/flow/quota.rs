@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::refusal::whole_seconds;
+use super::refusal::ceil_seconds;
 use crate::time::Timestamp;
 
 /// The state of a limit at one time: the numbers of the HTTP headers `RateLimit-Limit`, `RateLimit-Remaining` and
@@ -43,6 +43,6 @@ impl Quota {
     /// Returns the time from `now` until the whole limit remains, rounded up to whole seconds; `None` if it is not known.
     #[must_use]
     pub fn reset_after(&self, now: Timestamp) -> Option<Duration> {
-        Some(whole_seconds(self.reset?.saturating_since(now)))
+        Some(ceil_seconds(self.reset?.saturating_since(now)))
     }
 }

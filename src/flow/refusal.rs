@@ -107,12 +107,12 @@ impl Refusal {
     /// ```
     #[must_use]
     pub fn retry_after(&self, now: Timestamp) -> Option<Duration> {
-        Some(whole_seconds(self.retry_at()?.saturating_since(now)))
+        Some(ceil_seconds(self.retry_at()?.saturating_since(now)))
     }
 }
 
 /// Returns a time in seconds, rounded up.
-pub(super) const fn whole_seconds(time: Duration) -> Duration {
+pub(super) const fn ceil_seconds(time: Duration) -> Duration {
     // Does not overflow: the time between two timestamps is at most 585 years.
     Duration::from_secs(time.as_secs() + (time.subsec_nanos() > 0) as u64)
 }

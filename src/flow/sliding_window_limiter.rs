@@ -188,7 +188,7 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
         decision
     }
 
-    /// Returns the limit, what is left of it in the window, and the time from which the window has no permits.
+    /// Returns the limit, the permits that are left in the window, and the time from which the window has no permits.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let reset = self.window.empty_from(now);
         Some(Quota::new(self.limit(), self.available_at(now), reset))

@@ -217,8 +217,8 @@ where
         self.end(|_| now, outcome);
     }
 
-    /// Sets what it means if this entry is dropped without an outcome, instead of the
-    /// [policy of its node](ResourceNode::set_on_drop).
+    /// Sets the outcome of the request if this entry is dropped before it has ended, instead of the [policy of its
+    /// node](ResourceNode::set_on_drop).
     pub fn on_drop(mut self, policy: OnDrop) -> Self {
         self.drops = self.drops.as_policy(policy);
         self

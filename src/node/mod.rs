@@ -110,14 +110,14 @@ impl<C: Clock + Clone> ResourceNode<C> {
         }
     }
 
-    /// Sets what it means if an [`Entry`] of this node is dropped without an outcome. Entries that are in flight follow
-    /// the policy that is set when they are dropped, except for those with a policy of [their own](Entry::on_drop). The
+    /// Sets the outcome of a request whose [`Entry`] is dropped before it has ended. Entries that are in flight follow the
+    /// policy that is set when they are dropped, except for those with a policy of [their own](Entry::on_drop). The
     /// default is [`OnDrop::Exception`].
     pub fn set_on_drop(&self, policy: OnDrop) {
         self.on_drop.set(policy);
     }
 
-    /// Returns what it means if an [`Entry`] of this node is dropped without an outcome.
+    /// Returns the outcome of a request whose [`Entry`] is dropped before it has ended.
     #[must_use]
     pub fn on_drop(&self) -> OnDrop {
         self.on_drop.get()

@@ -1,12 +1,12 @@
-//! What the drop of an entry or of a permit means.
+//! The outcome of a request whose entry or permit is dropped.
 
 use std::thread;
 
 use super::permit::Outcome;
 use crate::sync::{AtomicU32, Ordering};
 
-/// What it means for a request if its [`Entry`](crate::Entry), or its permit of a breaker, is dropped without an
-/// outcome.
+/// The outcome of a request whose [`Entry`](crate::Entry), or whose permit of a breaker, is dropped before an outcome is
+/// reported.
 ///
 /// In plain code, a drop is an early return on an error, so the default is an exception. A future is also dropped if its
 /// client goes away, which says nothing about the service: for futures, choose [`Cancelled`](Self::Cancelled). The

@@ -33,7 +33,7 @@ impl Outcome {
     }
 }
 
-/// What a controller hands out with its admission, and what it is told at the end of the request.
+/// The permit of a request that a controller has admitted. At the end of the request, it is told the outcome.
 ///
 /// `()` is the permit of controllers that need no notice of the end. The permit of a request that was entered through a
 /// [`Limiter`](crate::flow::Limiter) is part of its [`Entry`](crate::Entry), which ends it.

@@ -47,7 +47,7 @@ impl RegistryConfig {
         Self { max_contexts, ..self }
     }
 
-    /// Sets what it means if an [`Entry`](crate::Entry) of a resource is dropped without an outcome. The default is
+    /// Sets the outcome of a request whose [`Entry`](crate::Entry) is dropped before it has ended. The default is
     /// [`OnDrop::Exception`].
     pub const fn on_drop(self, on_drop: OnDrop) -> Self {
         Self { on_drop, ..self }
@@ -102,8 +102,8 @@ impl ResourceConfig {
         Self { traffic, ..self }
     }
 
-    /// Sets what it means if an [`Entry`](crate::Entry) of the resource, or of one of its contexts, is dropped without an
-    /// outcome. The default is the policy of the registry.
+    /// Sets the outcome of a request to the resource, or to one of its contexts, whose [`Entry`](crate::Entry) is dropped
+    /// before it has ended. The default is the policy of the registry.
     pub const fn on_drop(self, on_drop: OnDrop) -> Self {
         Self { on_drop: Some(on_drop), ..self }
     }

@@ -84,8 +84,8 @@ impl BreakerConfig {
         Ok(Self { probe_interval, ..self })
     }
 
-    /// Sets what it means if a [`BreakerPermit`](super::BreakerPermit) is dropped without an outcome: that the backend
-    /// has rejected the request, which is the default, or that the request was cancelled.
+    /// Sets the outcome of a request whose [`BreakerPermit`](super::BreakerPermit) is dropped without a report: the backend
+    /// has rejected it, which is the default, or it was cancelled.
     ///
     /// If permits live in futures, choose [`OnDrop::Cancelled`]. Otherwise, clients that go away make the breaker drop
     /// requests to a backend that is well.

@@ -131,7 +131,7 @@ where
         self.end(|_| now, Outcome::Cancelled);
     }
 
-    /// Sets what it means if this permit is dropped without an outcome, instead of the [policy of its
+    /// Sets the outcome of the request if this permit is dropped without a report, instead of the [policy of its
     /// breaker](super::BreakerConfig::on_drop).
     pub fn on_drop(mut self, policy: OnDrop) -> Self {
         self.drops = self.drops.as_policy(policy);

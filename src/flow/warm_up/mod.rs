@@ -115,7 +115,7 @@ impl<C: Clock> Limiter for WarmUp<C> {
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
         self.window.take(now, permits, &self.tokens)
     }
-    /// Returns the current limit, what is left of it in the window, and the time from which the window has no permits.
+    /// Returns the current limit, the permits that are left in the window, and the time from which the window has no permits.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let limit = self.current_limit_at(now);
         let remaining = limit.saturating_sub(self.window.permits(now));
