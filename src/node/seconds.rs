@@ -109,7 +109,10 @@ fn item(second: Timestamp, totals: &MetricTotals) -> SecondMetrics {
         exception: totals.sum(MetricEvent::Exception),
         reserved_pass: totals.sum(MetricEvent::ReservedPass),
         cancelled: totals.sum(MetricEvent::Cancelled),
-        avg_rt: totals.avg_rt(),
+        rt_sum: totals.rt_sum(),
+        rt_count: totals.rt_count(),
+        min_rt: totals.min_rt(),
+        max_rt: totals.max_rt(),
         concurrency: totals.max_concurrency().unwrap_or(0),
     }
 }
