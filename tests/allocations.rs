@@ -1,4 +1,4 @@
-//! A busy window, a node and a limiter allocate nothing in steady state, also when the bucket changes.
+//! A busy window, a node, a snapshot of a registry and a limiter allocate nothing in steady state, also when the bucket changes.
 //!
 //! This is a separate file because the profiler counts the allocations of the whole process.
 
@@ -10,8 +10,8 @@ use leaparray::flow::{
     LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{
-    ManualClock, MetricEvent, NodeConfig, ResourceNode, SecondsCursor, SlidingWindow, Timestamp,
-    WindowConfig,
+    ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig, RegistrySnapshot, ResourceNode,
+    SecondsCursor, SlidingWindow, Timestamp, WindowConfig,
 };
 
 #[global_allocator]
@@ -116,10 +116,30 @@ fn steady_state_allocates_nothing() {
     let before = blocks();
     enter_and_look(&node, &cursor, 1_000);
     assert_eq!(blocks() - before, 0, "blocks allocated by a node");
+    let registry = registry_of_many();
+    let mut snapshot = RegistrySnapshot::default();
+    registry.snapshot_into(&mut snapshot);
+    let before = blocks();
+    for _ in 0..10 {
+        registry.snapshot_into(&mut snapshot);
+        assert_eq!(snapshot.resources.len(), 200);
+    }
+    assert_eq!(blocks() - before, 0, "blocks allocated by a snapshot of a registry");
     let limiters = limiters();
     let before = blocks();
     decide(&limiters, 1_000);
     assert_eq!(blocks() - before, 0, "blocks allocated by a decision");
+}
+
+/// A registry of 100 resources, each with a context.
+fn registry_of_many() -> Registry<ManualClock> {
+    let clock = ManualClock::new(Timestamp::MIN);
+    let registry = Registry::with_clock(RegistryConfig::default(), clock);
+    for number in 0..100 {
+        let resource = registry.resource(&number.to_string()).unwrap();
+        resource.in_context("web").unwrap().block();
+    }
+    registry
 }
 
 fn limiters() -> [Box<dyn Limiter>; 4] {

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use leaparray::{
-    Ledger, ManualClock, MetricTotals, NodeConfig, NodeSnapshot, ResourceNode, SecondMetrics,
-    SecondsCursor, Timestamp,
+    Ledger, ManualClock, MetricTotals, NodeConfig, NodeSnapshot, Registry, RegistryConfig,
+    RegistrySnapshot, ResourceNode, SecondMetrics, SecondsCursor, Timestamp, TrafficType,
 };
 use serde_json::json;
 
@@ -55,4 +55,24 @@ fn second_and_ledger_are_written_and_read_back() {
     let ledger = node.ledger();
     let text = serde_json::to_string(&ledger).unwrap();
     assert_eq!(serde_json::from_str::<Ledger<MetricTotals>>(&text).unwrap(), ledger);
+}
+
+#[test]
+fn registry_snapshot_is_written_with_its_names_and_read_back() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let registry = Registry::with_clock(RegistryConfig::default(), clock);
+    let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
+    database.in_context("web").unwrap().enter().success();
+    let snapshot = registry.snapshot();
+    let value = serde_json::to_value(&snapshot).unwrap();
+    assert_eq!(value["timestamp"], "60.000000000");
+    let [own, web] = [&value["resources"][0], &value["resources"][1]];
+    assert_eq!((&own["name"], &own["context"]), (&json!("database"), &json!(null)));
+    assert_eq!((&web["name"], &web["context"]), (&json!("database"), &json!("web")));
+    assert_eq!(web["traffic_type"], "outbound");
+    assert_eq!(web["snapshot"]["long"]["totals"]["success"], 1);
+    let text = serde_json::to_string(&snapshot).unwrap();
+    assert_eq!(serde_json::from_str::<RegistrySnapshot>(&text).unwrap(), snapshot);
+    let bytes = postcard::to_stdvec(&snapshot).unwrap();
+    assert_eq!(postcard::from_bytes::<RegistrySnapshot>(&bytes).unwrap(), snapshot);
 }

@@ -6,6 +6,7 @@ mod geometry;
 mod leaving;
 mod listed;
 mod names;
+mod snapshot;
 
 use std::sync::Barrier;
 use std::thread;
