@@ -1,4 +1,4 @@
-//! A busy window, a node, a snapshot of a registry and a limiter allocate nothing in steady state, also when the bucket changes.
+//! A busy window, a node, the reads of a registry and a limiter allocate nothing in steady state, also when the bucket changes.
 //!
 //! This is a separate file because the profiler counts the allocations of the whole process.
 
@@ -10,8 +10,9 @@ use leaparray::flow::{
     LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{
-    ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig, RegistrySnapshot, ResourceNode,
-    SecondsCursor, SlidingWindow, Timestamp, WindowConfig,
+    ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig, RegistryCursor,
+    RegistrySnapshot, Resource, ResourceNode, ResourceSecond, SecondsCursor, SlidingWindow,
+    Timestamp, WindowConfig,
 };
 
 #[global_allocator]
@@ -125,6 +126,13 @@ fn steady_state_allocates_nothing() {
         assert_eq!(snapshot.resources.len(), 200);
     }
     assert_eq!(blocks() - before, 0, "blocks allocated by a snapshot of a registry");
+    let (cursor, mut seconds) = (RegistryCursor::new(), Vec::new());
+    let held = registry.resource("removed").unwrap();
+    assert!(registry.remove("removed"));
+    poll_each_second(&registry, &held, &cursor, &mut seconds, 70);
+    let before = blocks();
+    poll_each_second(&registry, &held, &cursor, &mut seconds, 200);
+    assert_eq!(blocks() - before, 0, "blocks allocated by a poll of a registry");
     let limiters = limiters();
     let before = blocks();
     decide(&limiters, 1_000);
@@ -140,6 +148,26 @@ fn registry_of_many() -> Registry<ManualClock> {
         resource.in_context("web").unwrap().block();
     }
     registry
+}
+
+/// Records in a removed resource and in all listed ones in each of `secs` seconds, and polls the seconds.
+fn poll_each_second(
+    registry: &Registry<ManualClock>,
+    removed: &Resource<ManualClock>,
+    cursor: &RegistryCursor,
+    seconds: &mut Vec<ResourceSecond>,
+    secs: u32,
+) {
+    const NAMES: [&str; 3] = ["1", "2", "3"];
+    for _ in 0..secs {
+        for name in NAMES {
+            registry.resource(name).unwrap().block();
+        }
+        removed.block();
+        registry.clock().advance(Duration::from_secs(1));
+        registry.poll_seconds_into(cursor, seconds);
+        assert!(seconds.len() > NAMES.len());
+    }
 }
 
 fn limiters() -> [Box<dyn Limiter>; 4] {

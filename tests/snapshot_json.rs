@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use leaparray::{
     Ledger, ManualClock, MetricTotals, NodeConfig, NodeSnapshot, Registry, RegistryConfig,
-    RegistrySnapshot, ResourceNode, SecondMetrics, SecondsCursor, Timestamp, TrafficType,
+    RegistryCursor, RegistrySnapshot, ResourceNode, ResourceSecond, SecondMetrics, SecondsCursor,
+    Timestamp, TrafficType,
 };
 use serde_json::json;
 
@@ -75,4 +76,24 @@ fn registry_snapshot_is_written_with_its_names_and_read_back() {
     assert_eq!(serde_json::from_str::<RegistrySnapshot>(&text).unwrap(), snapshot);
     let bytes = postcard::to_stdvec(&snapshot).unwrap();
     assert_eq!(postcard::from_bytes::<RegistrySnapshot>(&bytes).unwrap(), snapshot);
+}
+
+#[test]
+fn seconds_of_a_registry_are_written_with_their_names_and_read_back() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    let orders = registry.resource("orders").unwrap();
+    orders.block();
+    orders.in_context("web").unwrap().block_many(2);
+    clock.advance(Duration::from_secs(1));
+    let seconds = registry.poll_seconds(&RegistryCursor::new());
+    let value = serde_json::to_value(&seconds).unwrap();
+    assert_eq!((&value[0]["name"], &value[0]["context"]), (&json!("orders"), &json!(null)));
+    assert_eq!(
+        (&value[1]["context"], &value[1]["traffic_type"]),
+        (&json!("web"), &json!("inbound"))
+    );
+    assert_eq!(value[1]["metrics"]["second"], "60.000000000");
+    assert_eq!(value[1]["metrics"]["block"], 2);
+    assert_eq!(serde_json::from_value::<Vec<ResourceSecond>>(value).unwrap(), seconds);
 }

@@ -22,6 +22,7 @@ pub(crate) use on_drop::Drops;
 pub use on_drop::OnDrop;
 pub use reserve::Reservation;
 pub use seconds::SecondsCursor;
+pub(crate) use seconds::{number_of, oldest_second};
 pub use snapshot::{NodeSnapshot, WindowSnapshot};
 
 use std::{fmt, iter};

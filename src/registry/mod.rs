@@ -13,13 +13,16 @@ mod iter;
 mod listed;
 mod name;
 mod resource;
+mod seconds;
 mod snapshot;
 mod totals;
+mod undelivered;
 
 pub use config::{RegistryConfig, ResourceConfig, TrafficType};
 pub use error::RegistryError;
 pub use iter::Resources;
 pub use resource::Resource;
+pub use seconds::{RegistryCursor, ResourceSecond};
 pub use snapshot::{RegistrySnapshot, ResourceSnapshot};
 
 use std::fmt;
@@ -67,8 +70,8 @@ pub struct Registry<C = MonotonicClock> {
     names: Names<Listed<C>>,
     capacity: Capacity,
     common: Arc<Common>,
-    /// The resources that are no longer listed. A thread that evicts, removes, reconfigures or reads lifetime totals
-    /// takes this lock. A thread that lists, looks up or records never takes it.
+    /// The resources that are no longer listed. A thread that evicts, removes, reconfigures, polls, or reads lifetime
+    /// totals takes this lock. A thread that lists, looks up or records never takes it.
     delisted: Mutex<Delisted<C>>,
 }
 

@@ -94,7 +94,8 @@ impl<C> Resource<C> {
     }
 
     /// Returns whether the resource was [removed](crate::Registry::remove). From then on, records in it are in the
-    /// [lifetime totals](crate::Registry::lifetime) of the registry and in no other reading of the registry.
+    /// [lifetime totals](crate::Registry::lifetime) of the registry, among the [seconds](crate::Registry::poll_seconds) that
+    /// it delivers, and in no other reading of the registry.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.listed.holders().is_gone()

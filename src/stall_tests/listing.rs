@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::threads::{Led, watched};
 use crate::metric::MetricEvent::Pass;
-use crate::registry::{Registry, RegistryConfig};
+use crate::registry::{Registry, RegistryConfig, RegistryCursor};
 use crate::sync::stall::Point;
 use crate::time::{ManualClock, Timestamp};
 
@@ -96,4 +96,17 @@ fn resource_that_is_gone_is_in_no_snapshot_although_its_name_is_in_the_map() {
     assert_eq!(registry.len(), 1, "the name is in the map");
     assert!(registry.snapshot().resources.is_empty());
     stopped.finish();
+}
+
+#[test]
+fn second_of_a_resource_that_is_gone_is_delivered_once_although_its_name_is_in_the_map() {
+    let registry = registry();
+    let cursor = RegistryCursor::new();
+    registry.poll_seconds(&cursor);
+    let stopped = stopped_in_removal(&registry);
+    let a_second_later = Timestamp::from_secs(1);
+    let seconds = registry.poll_seconds_at(a_second_later, &cursor);
+    assert_eq!(seconds.iter().map(|second| second.metrics.pass).collect::<Vec<_>>(), [1]);
+    stopped.finish();
+    assert!(registry.poll_seconds_at(a_second_later, &cursor).is_empty());
 }

@@ -6,6 +6,7 @@ mod geometry;
 mod leaving;
 mod listed;
 mod names;
+mod seconds;
 mod snapshot;
 
 use std::sync::Barrier;
