@@ -28,6 +28,8 @@
 //! | give all parts one clock | [`Timeline`] |
 //! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
+//! | read all resources at one time | [`Registry::snapshot`], which returns a [`RegistrySnapshot`] |
+//! | export each second of all resources once | [`Registry::poll_seconds`] |
 //! | limit, pace or drop requests | the controllers in [`flow`] |
 //! | read configurations from a file, and write snapshots as JSON | the feature `serde`; see the [guide](guide#configuration-from-a-file) |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |
@@ -101,7 +103,8 @@ pub use node::{
     Reservation, ResourceNode, SecondsCursor, WindowSnapshot,
 };
 pub use registry::{
-    Registry, RegistryConfig, RegistryError, Resource, ResourceConfig, Resources, TrafficType,
+    Registry, RegistryConfig, RegistryCursor, RegistryError, RegistrySnapshot, Resource,
+    ResourceConfig, ResourceSecond, ResourceSnapshot, Resources, TrafficType,
 };
 #[cfg(loom)]
 #[doc(hidden)]

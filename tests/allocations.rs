@@ -1,4 +1,4 @@
-//! A busy window, a node and a limiter allocate nothing in steady state, also when the bucket changes.
+//! A busy window, a node, the reads of a registry and a limiter allocate nothing in steady state, also when the bucket changes.
 //!
 //! This is a separate file because the profiler counts the allocations of the whole process.
 
@@ -10,8 +10,9 @@ use leaparray::flow::{
     LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{
-    ManualClock, MetricEvent, NodeConfig, ResourceNode, SecondsCursor, SlidingWindow, Timestamp,
-    WindowConfig,
+    ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig, RegistryCursor,
+    RegistrySnapshot, Resource, ResourceNode, ResourceSecond, SecondsCursor, SlidingWindow,
+    Timestamp, WindowConfig,
 };
 
 #[global_allocator]
@@ -116,10 +117,57 @@ fn steady_state_allocates_nothing() {
     let before = blocks();
     enter_and_look(&node, &cursor, 1_000);
     assert_eq!(blocks() - before, 0, "blocks allocated by a node");
+    let registry = registry_of_many();
+    let mut snapshot = RegistrySnapshot::default();
+    registry.snapshot_into(&mut snapshot);
+    let before = blocks();
+    for _ in 0..10 {
+        registry.snapshot_into(&mut snapshot);
+        assert_eq!(snapshot.resources.len(), 200);
+    }
+    assert_eq!(blocks() - before, 0, "blocks allocated by a snapshot of a registry");
+    let (cursor, mut seconds) = (RegistryCursor::new(), Vec::new());
+    let held = registry.resource("removed").unwrap();
+    assert!(registry.remove("removed"));
+    poll_each_second(&registry, &held, &cursor, &mut seconds, 70);
+    let before = blocks();
+    poll_each_second(&registry, &held, &cursor, &mut seconds, 200);
+    assert_eq!(blocks() - before, 0, "blocks allocated by a poll of a registry");
     let limiters = limiters();
     let before = blocks();
     decide(&limiters, 1_000);
     assert_eq!(blocks() - before, 0, "blocks allocated by a decision");
+}
+
+/// A registry of 100 resources, each with a context.
+fn registry_of_many() -> Registry<ManualClock> {
+    let clock = ManualClock::new(Timestamp::MIN);
+    let registry = Registry::with_clock(RegistryConfig::default(), clock);
+    for number in 0..100 {
+        let resource = registry.resource(&number.to_string()).unwrap();
+        resource.in_context("web").unwrap().block();
+    }
+    registry
+}
+
+/// Records in a removed resource and in all listed ones in each of `secs` seconds, and polls the seconds.
+fn poll_each_second(
+    registry: &Registry<ManualClock>,
+    removed: &Resource<ManualClock>,
+    cursor: &RegistryCursor,
+    seconds: &mut Vec<ResourceSecond>,
+    secs: u32,
+) {
+    const NAMES: [&str; 3] = ["1", "2", "3"];
+    for _ in 0..secs {
+        for name in NAMES {
+            registry.resource(name).unwrap().block();
+        }
+        removed.block();
+        registry.clock().advance(Duration::from_secs(1));
+        registry.poll_seconds_into(cursor, seconds);
+        assert!(seconds.len() > NAMES.len());
+    }
 }
 
 fn limiters() -> [Box<dyn Limiter<Permit = ()>>; 4] {

@@ -18,11 +18,15 @@ fn with(change: impl FnOnce(&mut SecondMetrics)) -> SecondMetrics {
     metrics
 }
 
-/// Metrics with a different value in each field, so that swapped fields are noticed.
+fn set_mean(of: &mut SecondMetrics, mean: Option<Duration>) {
+    (of.rt_sum, of.rt_count) = (mean.unwrap_or_default(), mean.is_some().into());
+}
+
+/// Metrics with a different value in each field of a line, so that swapped fields are noticed.
 fn each_another() -> SecondMetrics {
     with(|of| {
         (of.pass, of.block, of.success, of.exception) = (14, 9, 3, 5);
-        of.avg_rt = Some(Duration::from_millis(25));
+        (of.rt_sum, of.rt_count) = (Duration::from_millis(8 * 25), 8);
         (of.reserved_pass, of.concurrency) = (6, 2);
     })
 }
@@ -104,10 +108,12 @@ fn name_breaks_neither_the_line_nor_its_fields() {
 fn times_are_rounded_down_to_the_millisecond() {
     let mut metrics = each_another();
     metrics.second = Timestamp::from_nanos(1_564_382_218_007_999_999);
-    metrics.avg_rt = Some(Duration::from_nanos(7_999_999));
+    metrics.rt_sum = Duration::from_nanos(8 * 8_000_000 - 1);
     let line = MetricLine::new("a", 0, &metrics);
     assert!(line.thin().to_string().starts_with("1564382218007|a|14|9|3|5|7|"), "{line}");
-    assert_eq!(line.metrics().avg_rt, Some(Duration::from_millis(7)));
+    let read = line.metrics();
+    assert_eq!(read.avg_rt(), Some(Duration::from_millis(7)));
+    assert_eq!((read.rt_sum, read.rt_count), (Duration::from_millis(8 * 7), 8), "eight ended");
 }
 
 #[test]
@@ -121,10 +127,12 @@ fn response_time_is_read_as_zero_only_where_a_request_ended() {
         (1, 0, None, Some(Duration::ZERO)),
         (0, 0, Some(Duration::from_millis(1)), Some(Duration::from_millis(1))),
     ] {
-        let metrics =
-            with(|of| (of.success, of.exception, of.avg_rt) = (success, exception, avg_rt));
+        let metrics = with(|of| {
+            (of.success, of.exception) = (success, exception);
+            set_mean(of, avg_rt);
+        });
         let line = MetricLine::new("a", 0, &metrics);
-        assert_eq!(line.metrics().avg_rt, read, "{success} {exception} {avg_rt:?}");
+        assert_eq!(line.metrics().avg_rt(), read, "{success} {exception} {avg_rt:?}");
         assert_eq!(fat(&line.to_string()), Ok(line));
     }
 }
@@ -134,7 +142,7 @@ fn numbers_that_sentinel_cannot_read_are_cut() {
     let metrics = with(|of| {
         of.second = Timestamp::MAX;
         (of.pass, of.block, of.success, of.exception) = (u64::MAX, 1 << 63, u64::MAX, u64::MAX);
-        of.avg_rt = Some(Duration::MAX);
+        set_mean(of, Some(Duration::MAX));
         (of.reserved_pass, of.concurrency) = (u64::MAX, 1 << 31);
     });
     let line = MetricLine::new("a", i32::MIN, &metrics);
@@ -146,6 +154,24 @@ fn numbers_that_sentinel_cannot_read_are_cut() {
         )
     );
     assert_eq!(MetricLine::from_thin(&line.thin().to_string()), Ok(line));
+}
+
+#[test]
+fn response_times_of_a_line_are_as_many_as_the_ended_requests_that_have_the_mean() {
+    let of = |line| {
+        let line = MetricLine::from_thin(line).unwrap();
+        let metrics = line.metrics();
+        assert_eq!((metrics.min_rt, metrics.max_rt, metrics.cancelled), (None, None, 0));
+        (metrics.rt_count, metrics.rt_sum)
+    };
+    assert_eq!(of("0|a|9|0|3|2|25"), (5, Duration::from_millis(125)));
+    assert_eq!(of("0|a|9|0|3|2|0"), (5, Duration::ZERO));
+    assert_eq!(of("0|a|9|0|0|0|25"), (1, Duration::from_millis(25)));
+    assert_eq!(of("0|a|9|0|0|0|0"), (0, Duration::ZERO));
+    // The sum of more than 2,000 of them would be above the longest duration.
+    let longest = Duration::from_millis(i64::MAX.unsigned_abs());
+    let line = format!("0|a|0|0|{}|1|{}", i64::MAX, i64::MAX);
+    assert_eq!(of(&line), (2_000, longest * 2_000));
 }
 
 #[test]
@@ -263,14 +289,18 @@ fn any_count() -> impl Strategy<Value = u64> {
 }
 
 fn any_metrics() -> impl Strategy<Value = SecondMetrics> {
-    let rt = prop::option::of((any_count(), 0_u32..1_000_000_000));
+    let rt = prop::option::of((any_count(), 0_u32..1_000_000_000, any_count()));
     (prop::array::uniform7(any_count()), rt).prop_map(|(counts, rt)| {
         let [nanos, pass, block, success, exception, reserved_pass, concurrency] = counts;
         let mut metrics = SecondMetrics::new(Timestamp::from_nanos(nanos));
         (metrics.pass, metrics.block, metrics.success) = (pass, block, success);
         (metrics.exception, metrics.reserved_pass) = (exception, reserved_pass);
         metrics.concurrency = concurrency;
-        metrics.avg_rt = rt.map(|(secs, nanos)| Duration::new(secs >> (nanos % 64), nanos));
+        if let Some((secs, nanos, rt_count)) = rt {
+            metrics.rt_sum = Duration::new(secs >> (nanos % 64), nanos);
+            metrics.rt_count = rt_count;
+            (metrics.min_rt, metrics.max_rt) = (Some(Duration::ZERO), Some(metrics.rt_sum));
+        }
         metrics
     })
 }

@@ -127,14 +127,17 @@ fn durations_of_snapshots_and_seconds_are_exact_strings() {
     assert_eq!(value["short"]["totals"]["rt_sum"], "0.007000001");
 
     let mut second = SecondMetrics::new(TODAY);
-    assert_eq!(serde_json::to_value(&second).unwrap()["avg_rt"], json!(null));
-    // An `f64` cannot hold this number of nanoseconds.
-    second.avg_rt = Some(Duration::from_nanos((1 << 53) + 1));
+    let value = serde_json::to_value(&second).unwrap();
+    assert_eq!((&value["rt_sum"], &value["min_rt"]), (&json!("0.000000000"), &json!(null)));
+    // An `f64` cannot hold these numbers of nanoseconds.
+    second.rt_sum = Duration::MAX;
+    (second.rt_count, second.min_rt) = (3, Some(Duration::from_nanos((1 << 53) + 1)));
     let value = serde_json::to_value(&second).unwrap();
     assert_eq!(
-        (&value["second"], &value["avg_rt"]),
-        (&json!("1540629334.619000001"), &json!("9007199.254740993"))
+        (&value["second"], &value["min_rt"], &value["rt_count"]),
+        (&json!("1540629334.619000001"), &json!("9007199.254740993"), &json!(3))
     );
+    assert_eq!(value["rt_sum"], "18446744073709551615.999999999");
 }
 
 #[test]
@@ -142,9 +145,10 @@ fn time_in_a_binary_format_is_an_integer_of_nanoseconds() {
     let of = |nanos: u64| postcard::to_stdvec(&nanos).unwrap();
     assert_eq!(postcard::to_stdvec(&TODAY).unwrap(), of(TODAY.as_nanos()));
     let mut second = SecondMetrics::new(Timestamp::from_nanos(1));
-    second.avg_rt = Some(Duration::from_nanos(100));
+    (second.rt_sum, second.rt_count) = (Duration::from_nanos(100), 2);
+    (second.min_rt, second.max_rt) = (Some(Duration::from_nanos(40)), None);
     let counts = [0; 6];
-    let expected = [&[1][..], &counts, &[1, 100], &[0]].concat();
+    let expected = [&[1][..], &counts, &[100, 2], &[1, 40], &[0], &[0]].concat();
     assert_eq!(postcard::to_stdvec(&second).unwrap(), expected);
 }
 
@@ -156,7 +160,8 @@ fn plain_data_is_read_back_from_binary_and_json() {
     assert_round_trips(&large_totals());
     let mut second = SecondMetrics::new(TODAY);
     assert_round_trips(&second);
-    second.avg_rt = Some(Duration::from_nanos(u64::MAX));
+    (second.rt_sum, second.rt_count) = (Duration::MAX, 1 << 40);
+    (second.min_rt, second.max_rt) = (Some(Duration::ZERO), Some(Duration::from_nanos(u64::MAX)));
     assert_round_trips(&second);
     let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1)).unwrap());
     window.record_success_at(TODAY, Duration::from_nanos(25));

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use leaparray::{
-    Ledger, ManualClock, MetricTotals, NodeConfig, NodeSnapshot, ResourceNode, SecondMetrics,
-    SecondsCursor, Timestamp,
+    Ledger, ManualClock, MetricTotals, NodeConfig, NodeSnapshot, Registry, RegistryConfig,
+    RegistryCursor, RegistrySnapshot, ResourceNode, ResourceSecond, SecondMetrics, SecondsCursor,
+    Timestamp, TrafficType,
 };
 use serde_json::json;
 
@@ -40,15 +41,59 @@ fn second_and_ledger_are_written_and_read_back() {
     let clock = ManualClock::new(Timestamp::from_secs(60));
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let cursor = SecondsCursor::new();
-    let entry = node.enter();
-    clock.advance(Duration::from_millis(7));
-    entry.success();
+    let [quick, slow] = [(); 2].map(|()| node.enter());
+    clock.advance(Duration::from_millis(2));
+    quick.success();
+    clock.advance(Duration::from_millis(5));
+    slow.success();
     clock.advance(Duration::from_secs(2));
     let seconds: Vec<SecondMetrics> = node.poll_seconds(&cursor).collect();
     let value = serde_json::to_value(&seconds).unwrap();
-    assert_eq!((&value[0]["pass"], &value[0]["avg_rt"]), (&json!(1), &json!("0.007000000")));
+    let rts = [&value[0]["rt_sum"], &value[0]["min_rt"], &value[0]["max_rt"]];
+    assert_eq!(rts, ["0.009000000", "0.002000000", "0.007000000"]);
+    assert_eq!((&value[0]["pass"], &value[0]["rt_count"]), (&json!(2), &json!(2)));
     assert_eq!(serde_json::from_value::<Vec<SecondMetrics>>(value).unwrap(), seconds);
     let ledger = node.ledger();
     let text = serde_json::to_string(&ledger).unwrap();
     assert_eq!(serde_json::from_str::<Ledger<MetricTotals>>(&text).unwrap(), ledger);
+}
+
+#[test]
+fn registry_snapshot_is_written_with_its_names_and_read_back() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let registry = Registry::with_clock(RegistryConfig::default(), clock);
+    let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
+    database.in_context("web").unwrap().enter().success();
+    let snapshot = registry.snapshot();
+    let value = serde_json::to_value(&snapshot).unwrap();
+    assert_eq!(value["timestamp"], "60.000000000");
+    let [own, web] = [&value["resources"][0], &value["resources"][1]];
+    assert_eq!((&own["name"], &own["context"]), (&json!("database"), &json!(null)));
+    assert_eq!((&web["name"], &web["context"]), (&json!("database"), &json!("web")));
+    assert_eq!(web["traffic_type"], "outbound");
+    assert_eq!(web["snapshot"]["long"]["totals"]["success"], 1);
+    let text = serde_json::to_string(&snapshot).unwrap();
+    assert_eq!(serde_json::from_str::<RegistrySnapshot>(&text).unwrap(), snapshot);
+    let bytes = postcard::to_stdvec(&snapshot).unwrap();
+    assert_eq!(postcard::from_bytes::<RegistrySnapshot>(&bytes).unwrap(), snapshot);
+}
+
+#[test]
+fn seconds_of_a_registry_are_written_with_their_names_and_read_back() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    let orders = registry.resource("orders").unwrap();
+    orders.block();
+    orders.in_context("web").unwrap().block_many(2);
+    clock.advance(Duration::from_secs(1));
+    let seconds = registry.poll_seconds(&RegistryCursor::new());
+    let value = serde_json::to_value(&seconds).unwrap();
+    assert_eq!((&value[0]["name"], &value[0]["context"]), (&json!("orders"), &json!(null)));
+    assert_eq!(
+        (&value[1]["context"], &value[1]["traffic_type"]),
+        (&json!("web"), &json!("inbound"))
+    );
+    assert_eq!(value[1]["metrics"]["second"], "60.000000000");
+    assert_eq!(value[1]["metrics"]["block"], 2);
+    assert_eq!(serde_json::from_value::<Vec<ResourceSecond>>(value).unwrap(), seconds);
 }

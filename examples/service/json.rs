@@ -9,10 +9,11 @@ use crate::reading::{Reading, Row};
 
 /// The reading as a JSON object, with a line break at the end.
 pub(crate) fn object(reading: &Reading) -> String {
+    let total = reading.total();
     let object = Object {
-        timestamp: reading.total.snapshot.timestamp,
-        resources: reading.resources.iter().map(Member::of).collect(),
-        total: Member::of(&reading.total),
+        timestamp: reading.snapshot.timestamp,
+        resources: reading.rows().map(Member::of).collect(),
+        total: Member::of(Row::of_total(&total)),
     };
     let mut line = serde_json::to_string(&object).expect("names and numbers can be serialized");
     line.push('\n');
@@ -47,7 +48,7 @@ struct Rates {
 }
 
 impl<'a> Member<'a> {
-    fn of(Row { name, snapshot }: &'a Row) -> Self {
+    fn of(Row { name, snapshot }: Row<'a>) -> Self {
         let rates = Rates {
             pass: snapshot.pass_qps(),
             block: snapshot.block_qps(),

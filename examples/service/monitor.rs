@@ -15,9 +15,10 @@ pub(crate) async fn print_readings(registry: &Registry, show: Show) -> io::Error
     let start = registry.clock().now();
     let mut ticks = interval_at(Instant::now() + PERIOD, PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut reading = Reading::default();
     loop {
         ticks.tick().await;
-        let reading = Reading::of(registry, start, registry.clock().now());
+        reading.renew(registry, start);
         if let Err(error) = io::stdout().write_all(show(&reading).as_bytes()) {
             return error;
         }

@@ -12,16 +12,16 @@ const HEADING: &str = concat!(
 /// The reading as a table: a row for each route, and a row for their total.
 pub(crate) fn table(reading: &Reading) -> String {
     let mut table = format!("\nlast second, after {:.1?}\n{HEADING}", reading.since_start);
-    for row in &reading.resources {
+    for row in reading.rows() {
         let max_in_flight = or_dash(row.snapshot.short.totals.max_concurrency());
         write_row(&mut table, row, &max_in_flight);
     }
     // It is not known whether the routes had their maxima at the same time, so the total has no maximum.
-    write_row(&mut table, &reading.total, "");
+    write_row(&mut table, Row::of_total(&reading.total()), "");
     table
 }
 
-fn write_row(table: &mut String, Row { name, snapshot }: &Row, max_in_flight: &str) {
+fn write_row(table: &mut String, Row { name, snapshot }: Row<'_>, max_in_flight: &str) {
     let [pass, block, exception, cancelled, success] = [
         snapshot.pass_qps(),
         snapshot.block_qps(),

@@ -5,6 +5,7 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use super::event::MetricEvent;
+use crate::time::duration_of;
 
 /// The totals of one or many [`MetricBucket`](crate::MetricBucket)s: plain data.
 ///
@@ -48,12 +49,7 @@ impl MetricTotals {
     /// ```
     #[must_use]
     pub fn rt_sum(&self) -> Duration {
-        const NANOS_PER_SEC: u128 = 1_000_000_000;
-        let nanos = u32::try_from(self.rt_nanos % NANOS_PER_SEC).unwrap_or(0);
-        match u64::try_from(self.rt_nanos / NANOS_PER_SEC) {
-            Ok(secs) => Duration::new(secs, nanos),
-            Err(_) => Duration::MAX,
-        }
+        duration_of(self.rt_nanos)
     }
 
     /// Returns the share of exceptions in the requests that succeeded or failed, from 0 to 1; `None` if there is none.

@@ -26,6 +26,7 @@ pub use permit::{Outcome, Permit};
 pub use reason::{Reason, Refusals};
 pub use reserve::Reservation;
 pub use seconds::SecondsCursor;
+pub(crate) use seconds::{number_of, oldest_second};
 pub use snapshot::{NodeSnapshot, WindowSnapshot};
 
 use std::{fmt, iter};

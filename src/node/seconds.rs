@@ -1,10 +1,12 @@
 //! The seconds of the long window, each delivered once.
 
+use std::ops::Range;
+
 use super::ResourceNode;
 use super::config::NANOS_PER_SEC;
 use crate::metric::{MetricEvent, MetricTotals, SecondMetrics};
 use crate::sync::{AtomicU64, Ordering};
-use crate::time::{Clock, Span, Timestamp};
+use crate::time::{Clock, Span, Timestamp, WindowConfig, run};
 
 /// The position of a reader in the seconds of a node. It is kept from one poll to the next.
 ///
@@ -31,7 +33,7 @@ impl SecondsCursor {
     }
 
     /// Returns the seconds that this call has to deliver, from `oldest` up to, not including, `current`.
-    fn advance(&self, oldest: u64, current: u64) -> std::ops::Range<u64> {
+    pub(crate) fn advance(&self, oldest: u64, current: u64) -> Range<u64> {
         // One read-modify-write: threads that poll at the same time get different seconds. Relaxed: the counts are
         // ordered by the array that they are in.
         let next = self.next.fetch_max(current, Ordering::Relaxed);
@@ -41,6 +43,17 @@ impl SecondsCursor {
             self.missed.fetch_add(oldest - next, Ordering::Relaxed);
         }
         next.max(oldest)..current
+    }
+
+    /// Returns the number of the first second that has not been delivered.
+    pub(crate) fn next(&self) -> u64 {
+        // Relaxed: as in `advance`.
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Counts all seconds as delivered, for a cursor that delivers no more.
+    pub(crate) fn close(&self) {
+        self.next.store(u64::MAX, Ordering::Relaxed);
     }
 }
 
@@ -62,6 +75,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
     ///
     /// The long window should be at least two seconds long, because a shorter window contains a whole second for a
     /// moment only. Poll before a second leaves the window.
+    ///
+    /// [`Registry::poll_seconds`](crate::Registry::poll_seconds) does this for all resources of a registry.
     ///
     /// A second is delivered once, with the counts that it has when the iterator returns it. If a stalled thread adds
     /// to it later, the totals include these counts, but no item does. A second that the caller does not take from the
@@ -90,14 +105,52 @@ impl<C: Clock + Clone> ResourceNode<C> {
         now: Timestamp,
         cursor: &SecondsCursor,
     ) -> impl Iterator<Item = SecondMetrics> {
-        let oldest = self.windows().1.span(now).start().as_nanos().div_ceil(NANOS_PER_SEC);
-        let seconds = cursor.advance(oldest, now.as_nanos() / NANOS_PER_SEC);
+        let oldest = oldest_second(self.config().long(), now);
+        let seconds = cursor.advance(oldest, number_of(now));
+        self.seconds_in(seconds)
+    }
+
+    /// Returns the seconds with these numbers that are whole in the long window at `now`. Seconds without any record are
+    /// left out.
+    pub(crate) fn seconds_in_window(
+        &self,
+        now: Timestamp,
+        seconds: &Range<u64>,
+    ) -> impl Iterator<Item = SecondMetrics> + use<'_, C> {
+        let oldest = oldest_second(self.config().long(), now);
+        // Most nodes of a registry are idle: nothing was recorded after the newest record.
+        let end = self.recorded_before().as_nanos().div_ceil(NANOS_PER_SEC);
+        self.seconds_in(seconds.start.max(oldest)..seconds.end.min(end))
+    }
+
+    /// Returns the seconds from `first` on, up to the newest record, that are whole in the long window at the time of that
+    /// record. The last of them may be incomplete. Seconds without any record are left out.
+    pub(crate) fn seconds_from(
+        &self,
+        first: u64,
+    ) -> impl Iterator<Item = SecondMetrics> + use<'_, C> {
+        let newest = Timestamp::from_nanos(self.recorded_before().as_nanos().saturating_sub(1));
+        self.seconds_in_window(newest, &(first..u64::MAX))
+    }
+
+    fn seconds_in(&self, seconds: Range<u64>) -> impl Iterator<Item = SecondMetrics> + use<'_, C> {
         seconds.filter_map(|second| {
             let start = Timestamp::from_secs(second);
             let totals = self.totals_between(&Span::of(start, NANOS_PER_SEC));
             (totals != MetricTotals::default()).then(|| item(start, &totals))
         })
     }
+}
+
+/// Returns the number of the second of `now`.
+pub(crate) fn number_of(now: Timestamp) -> u64 {
+    now.as_nanos() / NANOS_PER_SEC
+}
+
+/// Returns the number of the oldest second that is whole in the window at `now`.
+pub(crate) fn oldest_second(window: &WindowConfig, now: Timestamp) -> u64 {
+    let first = *run(window.bucket_number(now), window.sample_count() as u64).start();
+    window.start_of(first).as_nanos().div_ceil(NANOS_PER_SEC)
 }
 
 fn item(second: Timestamp, totals: &MetricTotals) -> SecondMetrics {
@@ -109,7 +162,10 @@ fn item(second: Timestamp, totals: &MetricTotals) -> SecondMetrics {
         exception: totals.sum(MetricEvent::Exception),
         reserved_pass: totals.sum(MetricEvent::ReservedPass),
         cancelled: totals.sum(MetricEvent::Cancelled),
-        avg_rt: totals.avg_rt(),
+        rt_sum: totals.rt_sum(),
+        rt_count: totals.rt_count(),
+        min_rt: totals.min_rt(),
+        max_rt: totals.max_rt(),
         concurrency: totals.max_concurrency().unwrap_or(0),
     }
 }

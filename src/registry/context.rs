@@ -20,7 +20,7 @@ impl<C> Context<C> {
         Self { name: Name::from(name), node, data: TypeMap::new() }
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) const fn name(&self) -> &Name {
         &self.name
     }
 

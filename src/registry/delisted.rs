@@ -1,13 +1,15 @@
-//! Resources that are no longer listed.
+//! Resources that are no longer listed: their totals, and their seconds that are not delivered yet.
 
 use std::sync::PoisonError;
 
 use super::Registry;
 use super::config::TrafficType;
 use super::listed::Listed;
+use super::undelivered::Undelivered;
 use crate::metric::MetricTotals;
+use crate::node::oldest_second;
 use crate::sync::{Arc, MutexGuard};
-use crate::time::Clock;
+use crate::time::{Clock, Timestamp};
 
 /// The totals of resources that are gone: evicted or removed.
 #[derive(Debug)]
@@ -16,6 +18,7 @@ pub(crate) struct Delisted<C> {
     outbound: MetricTotals,
     /// The removed resources that may still have handles, by which threads may still record in them.
     with_holders: Vec<Arc<Listed<C>>>,
+    undelivered: Undelivered,
 }
 
 impl<C> Delisted<C> {
@@ -24,6 +27,7 @@ impl<C> Delisted<C> {
             inbound: MetricTotals::default(),
             outbound: MetricTotals::default(),
             with_holders: Vec::new(),
+            undelivered: Undelivered::default(),
         }
     }
 
@@ -36,6 +40,11 @@ impl<C> Delisted<C> {
         self.with_holders.iter()
     }
 
+    /// Returns the seconds of the reclaimed resources that are not delivered yet.
+    pub(crate) fn undelivered(&mut self) -> &mut Undelivered {
+        &mut self.undelivered
+    }
+
     /// Returns the totals of the reclaimed resources, which no longer have handles.
     pub(crate) const fn reclaimed(&self, traffic: TrafficType) -> &MetricTotals {
         match traffic {
@@ -46,24 +55,39 @@ impl<C> Delisted<C> {
 }
 
 impl<C: Clock + Clone> Delisted<C> {
-    /// Adds the totals of a resource in which no thread can record from now on.
+    /// Adds the totals of a resource in which no thread can record from now on, and keeps its undelivered seconds.
     pub(crate) fn reclaim(&mut self, listed: &Listed<C>) {
         let total = match listed.traffic_type() {
             TrafficType::Inbound => &mut self.inbound,
             TrafficType::Outbound => &mut self.outbound,
         };
         *total += &listed.lifetime();
+        self.undelivered.keep(listed);
     }
 
     /// Reclaims the removed resources that no longer have handles.
     pub(crate) fn reclaim_released(&mut self) {
-        let delisted = std::mem::take(&mut self.with_holders);
-        for listed in delisted {
-            if listed.holders().is_released() {
-                self.reclaim(&listed);
-            } else {
-                self.with_holders.push(listed);
+        let mut with_holders = std::mem::take(&mut self.with_holders);
+        with_holders.retain(|listed| {
+            let is_released = listed.holders().is_released();
+            if is_released {
+                self.reclaim(listed);
             }
+            !is_released
+        });
+        self.with_holders = with_holders;
+    }
+}
+
+impl<C: Clock + Clone> Registry<C> {
+    /// Forgets the seconds that left the long window without a poll, if so many were added that it is worth while.
+    pub(crate) fn limit_undelivered(
+        &self,
+        delisted: &mut Delisted<C>,
+        now: impl FnOnce() -> Timestamp,
+    ) {
+        if delisted.undelivered.has_doubled() {
+            delisted.undelivered.forget_before(oldest_second(self.config().long(), now()));
         }
     }
 }

@@ -26,8 +26,8 @@ impl<C: Clock + Clone> Registry<C> {
     ///
     /// No count is lost: a thread that looks up the resource at the same time either prevents the eviction, or finds
     /// the resource gone and lists a new one. The counts of an evicted resource stay in the [lifetime
-    /// totals](Self::lifetime), but leave the windows. If the windows are read, `idle` should be at least as long as
-    /// the long window.
+    /// totals](Self::lifetime), and its seconds are still [delivered](Self::poll_seconds), but it leaves the windows. If
+    /// the windows are read, `idle` should be at least as long as the long window.
     ///
     /// ```
     /// use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
@@ -66,6 +66,7 @@ impl<C: Clock + Clone> Registry<C> {
             return false;
         }
         delisted.reclaim(listed);
+        self.limit_undelivered(&mut delisted, || now);
         drop(delisted);
         self.delist(listed);
         true
@@ -75,9 +76,9 @@ impl<C: Clock + Clone> Registry<C> {
     ///
     /// Existing handles still record in the resource and read it, but look-ups do not find it: the next
     /// [`resource`](Self::resource) call lists a new resource. The room of the removed resource is free at once.
-    /// Earlier and later records in the removed resource are in the [lifetime totals](Self::lifetime) of the registry.
-    /// Its memory is kept until the last handle is dropped, and after that until the lifetime totals are read or
-    /// another resource is removed.
+    /// Earlier and later records in the removed resource are in the [lifetime totals](Self::lifetime) of the registry, and
+    /// among the [seconds](Self::poll_seconds) that it delivers. Its memory is kept until the last handle is dropped, and
+    /// after that until the lifetime totals are read, the seconds are polled, or another resource is removed.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};
@@ -101,6 +102,7 @@ impl<C: Clock + Clone> Registry<C> {
             if is_ours {
                 delisted.keep(Arc::clone(&listed));
                 delisted.reclaim_released();
+                self.limit_undelivered(&mut delisted, || self.clock.now());
             }
             drop(delisted);
             self.delist(&listed);

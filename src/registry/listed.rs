@@ -66,7 +66,13 @@ impl<C> Listed<C> {
 
     /// Returns the node of the resource, and the nodes of its contexts.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &ResourceNode<C>> {
-        iter::once(&self.node).chain(self.contexts().map(|context| context.node()))
+        self.named_nodes().map(|(_, node)| node)
+    }
+
+    /// Returns the node of the resource, and the nodes of its contexts, with the names of the contexts.
+    pub(crate) fn named_nodes(&self) -> impl Iterator<Item = (Option<&Name>, &ResourceNode<C>)> {
+        let contexts = self.contexts().map(|context| (Some(context.name()), context.node()));
+        iter::once((None, &self.node)).chain(contexts)
     }
 }
 
@@ -112,7 +118,11 @@ impl<C: Clock + Clone> Listed<C> {
             node.set_on_drop(self.node().on_drop());
             Context::new(name, node)
         };
-        let found = self.context_list().find_or_append(|context| context.name() == name, make, max);
+        let found = self.context_list().find_or_append(
+            |context| context.name().as_ref() == name,
+            make,
+            max,
+        );
         found.map(|(_, context)| context).ok_or_else(|| {
             let (resource, context) = (self.name().as_ref().into(), name.into());
             self.common().refuse(RegistryError::TooManyContexts { max, resource, context })

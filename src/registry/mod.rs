@@ -13,12 +13,17 @@ mod iter;
 mod listed;
 mod name;
 mod resource;
+mod seconds;
+mod snapshot;
 mod totals;
+mod undelivered;
 
 pub use config::{RegistryConfig, ResourceConfig, TrafficType};
 pub use error::RegistryError;
 pub use iter::Resources;
 pub use resource::Resource;
+pub use seconds::{RegistryCursor, ResourceSecond};
+pub use snapshot::{RegistrySnapshot, ResourceSnapshot};
 
 use std::fmt;
 
@@ -53,10 +58,11 @@ use listed::Listed;
 /// assert_eq!(orders.long_sum(MetricEvent::Success), 2);
 ///
 /// // In the monitor:
-/// for resource in registry.iter() {
-///     let snapshot = resource.snapshot();
-///     println!("{:24} {:8.0}/s  {:?}", resource.name(), snapshot.pass_qps(), snapshot.avg_rt());
+/// let snapshot = registry.snapshot();
+/// for row in &snapshot.resources {
+///     println!("{:24} {:8.0}/s  {:?}", row.name, row.snapshot.pass_qps(), row.snapshot.avg_rt());
 /// }
+/// println!("{:24} {:8.0}/s", "total", snapshot.total().pass_qps());
 /// # Ok::<_, leaparray::RegistryError>(())
 /// ```
 pub struct Registry<C = MonotonicClock> {
@@ -64,8 +70,8 @@ pub struct Registry<C = MonotonicClock> {
     names: Names<Listed<C>>,
     capacity: Capacity,
     common: Arc<Common>,
-    /// The resources that are no longer listed. A thread that evicts, removes, reconfigures or reads lifetime totals
-    /// takes this lock. A thread that lists, looks up or records never takes it.
+    /// The resources that are no longer listed. A thread that evicts, removes, reconfigures, polls, or reads lifetime
+    /// totals takes this lock. A thread that lists, looks up or records never takes it.
     delisted: Mutex<Delisted<C>>,
 }
 

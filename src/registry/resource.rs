@@ -84,7 +84,7 @@ impl<C> Resource<C> {
     /// Returns the name of the context, if the handle is to a context.
     #[must_use]
     pub fn context(&self) -> Option<&str> {
-        self.context.as_ref().map(|context| context.name())
+        self.context.as_ref().map(|context| context.name().as_ref())
     }
 
     /// Returns the direction with which the resource was created.
@@ -94,7 +94,8 @@ impl<C> Resource<C> {
     }
 
     /// Returns whether the resource was [removed](crate::Registry::remove). From then on, records in it are in the
-    /// [lifetime totals](crate::Registry::lifetime) of the registry and in no other reading of the registry.
+    /// [lifetime totals](crate::Registry::lifetime) of the registry, among the [seconds](crate::Registry::poll_seconds) that
+    /// it delivers, and in no other reading of the registry.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.listed.holders().is_gone()
@@ -154,7 +155,9 @@ impl<C: Clock + Clone> Resource<C> {
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn in_context(&self, name: &str) -> Result<Self, RegistryError> {
-        if let Some(context) = self.listed.contexts().find(|context| context.name() == name) {
+        if let Some(context) =
+            self.listed.contexts().find(|context| context.name().as_ref() == name)
+        {
             return Ok(self.with_context(Some(context)));
         }
         let geometry = &self.listed.common().geometry;

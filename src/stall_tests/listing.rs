@@ -5,11 +5,25 @@ use std::time::Duration;
 
 use super::threads::{Led, watched};
 use crate::metric::MetricEvent::Pass;
-use crate::registry::{Registry, RegistryConfig};
+use crate::registry::{Registry, RegistryConfig, RegistryCursor};
 use crate::sync::stall::Point;
 use crate::time::{ManualClock, Timestamp};
 
 type Model = Arc<Registry<ManualClock>>;
+
+/// Starts a thread that removes the resource, and stops it before it takes the name out of the map.
+fn stopped_in_removal(registry: &Model) -> Led<()> {
+    let mut stopped = Led::start({
+        let registry = registry.clone();
+        move |leash| {
+            leash.put_on();
+            assert!(registry.remove("orders"));
+        }
+    });
+    assert!(stopped.lead(0));
+    stopped.lead_to(Point::Gone);
+    stopped
+}
 
 /// Creates a registry with room for one resource, which is listed and has one pass.
 fn registry() -> Model {
@@ -65,15 +79,7 @@ fn name_of_a_removed_resource_is_listed_anew_beside_the_thread_that_removes() {
 fn removed_resource_is_reclaimed_after_a_look_up_has_found_it_gone() {
     let registry = registry();
     let held = registry.resource("orders").unwrap();
-    let mut stopped = Led::start({
-        let registry = registry.clone();
-        move |leash| {
-            leash.put_on();
-            assert!(registry.remove("orders"));
-        }
-    });
-    assert!(stopped.lead(0));
-    stopped.lead_to(Point::Gone);
+    let stopped = stopped_in_removal(&registry);
     assert!(registry.get("orders").is_none(), "the name is in the map, and the resource is gone");
     stopped.finish();
     let kept = || registry.delisted().with_holders().count();
@@ -81,4 +87,26 @@ fn removed_resource_is_reclaimed_after_a_look_up_has_found_it_gone() {
     drop(held);
     assert_eq!(registry.lifetime().sum(Pass), 1);
     assert_eq!(kept(), 0);
+}
+
+#[test]
+fn resource_that_is_gone_is_in_no_snapshot_although_its_name_is_in_the_map() {
+    let registry = registry();
+    let stopped = stopped_in_removal(&registry);
+    assert_eq!(registry.len(), 1, "the name is in the map");
+    assert!(registry.snapshot().resources.is_empty());
+    stopped.finish();
+}
+
+#[test]
+fn second_of_a_resource_that_is_gone_is_delivered_once_although_its_name_is_in_the_map() {
+    let registry = registry();
+    let cursor = RegistryCursor::new();
+    registry.poll_seconds(&cursor);
+    let stopped = stopped_in_removal(&registry);
+    let a_second_later = Timestamp::from_secs(1);
+    let seconds = registry.poll_seconds_at(a_second_later, &cursor);
+    assert_eq!(seconds.iter().map(|second| second.metrics.pass).collect::<Vec<_>>(), [1]);
+    stopped.finish();
+    assert!(registry.poll_seconds_at(a_second_later, &cursor).is_empty());
 }

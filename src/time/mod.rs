@@ -21,6 +21,6 @@ pub(crate) use divisor::Divisor;
 pub use error::{ConfigError, ParseTimestampError, ViewError};
 pub(crate) use span::Span;
 pub use timestamp::Timestamp;
-pub(crate) use timestamp::saturating_nanos;
+pub(crate) use timestamp::{duration_of, saturating_nanos};
 pub use window_config::WindowConfig;
 pub(crate) use window_config::run;

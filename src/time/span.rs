@@ -27,11 +27,6 @@ impl Span {
         Self { first: start.as_nanos(), end: End::Now(now.as_nanos()) }
     }
 
-    /// Returns the start of the span.
-    pub(crate) const fn start(&self) -> Timestamp {
-        Timestamp::from_nanos(self.first)
-    }
-
     /// Returns the span of `nanos` nanoseconds from `start` on, cut at the end of time.
     pub(crate) const fn of(start: Timestamp, nanos: u64) -> Self {
         let first = start.as_nanos();

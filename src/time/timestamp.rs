@@ -188,6 +188,13 @@ pub(crate) const fn saturating_nanos(span: Duration) -> u64 {
     span.as_secs().saturating_mul(1_000_000_000).saturating_add(span.subsec_nanos() as u64)
 }
 
+/// Returns a span of that many nanoseconds, cut at [`Duration::MAX`].
+pub(crate) fn duration_of(nanos: u128) -> Duration {
+    const NANOS_PER_SEC: u128 = 1_000_000_000;
+    let subsec = u32::try_from(nanos % NANOS_PER_SEC).unwrap_or(0);
+    u64::try_from(nanos / NANOS_PER_SEC).map_or(Duration::MAX, |secs| Duration::new(secs, subsec))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

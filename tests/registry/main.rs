@@ -6,6 +6,8 @@ mod geometry;
 mod leaving;
 mod listed;
 mod names;
+mod seconds;
+mod snapshot;
 
 use std::sync::Barrier;
 use std::thread;

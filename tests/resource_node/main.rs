@@ -202,7 +202,8 @@ fn each_second_is_delivered_once() {
     assert!(node.reserve_next(4, 4).is_some());
     clock.advance(millis(2_000));
     let [ended, reservation] = &poll()[..] else { panic!("two seconds have events") };
-    assert_eq!((ended.exception, ended.avg_rt), (2, Some(millis(1_000))));
+    assert_eq!((ended.exception, ended.avg_rt()), (2, Some(millis(1_000))));
+    assert_eq!((ended.rt_sum, ended.rt_count), (millis(1_000), 1));
     assert_eq!((reservation.pass, reservation.reserved_pass), (4, 4));
     assert_eq!((poll(), cursor.missed()), (vec![], 0));
     node.block();

@@ -7,7 +7,7 @@ mod write;
 use std::time::Duration;
 
 use crate::metric::second::SecondMetrics;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, duration_of};
 
 pub use error::MetricLineError;
 pub use write::ThinLine;
@@ -44,7 +44,7 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 ///
 /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(1_564_382_218));
 /// (metrics.pass, metrics.block, metrics.success) = (4, 9, 3);
-/// metrics.avg_rt = Some(Duration::from_millis(25));
+/// (metrics.rt_sum, metrics.rt_count) = (Duration::from_millis(75), 3);
 /// metrics.concurrency = 2;
 ///
 /// let line = MetricLine::new("/foo/*", 1, &metrics);
@@ -62,8 +62,14 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 ///   names can become one. Names of a [`Registry`](crate::Registry) contain no line breaks.
 /// - The second and the mean response time are rounded down to the millisecond, like Sentinel's integer division. A
 ///   mean below one millisecond is 0.
-/// - `rt` has no value for an absent mean: Sentinel writes 0. A 0 is [`Duration::ZERO`] if the line counts a success or
-///   an exception, since each of them has a response time, and `None` otherwise.
+/// - Of the response times, a line has the mean only. The metrics of a line have as many response times as successes and
+///   exceptions, and as their sum the product of that number and the mean. If the mean is not 0 although the line counts
+///   neither, as with requests of 0 permits, there is one response time. The shortest and the longest are `None`.
+/// - `rt` has no value for an absent mean: Sentinel writes 0. So a 0 is a mean of [`Duration::ZERO`] if the line counts a
+///   success or an exception, since each of them has a response time, and otherwise there is none.
+/// - Cancelled requests are not in a line.
+/// - If the sum of the response times would exceed [`Duration::MAX`], the metrics of a line have fewer of them, with the
+///   same mean.
 /// - Numbers are cut to the range that Sentinel's dashboard reads: counts and the milliseconds of `rt` at [`i64::MAX`],
 ///   the concurrency at [`i32::MAX`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,10 +90,11 @@ impl MetricLine {
     /// use std::time::Duration;
     ///
     /// let mut metrics = SecondMetrics::new(Timestamp::from_secs(60));
-    /// metrics.avg_rt = Some(Duration::from_micros(1_999));
+    /// (metrics.success, metrics.rt_sum, metrics.rt_count) = (2, Duration::from_micros(3_998), 2);
     /// let line = MetricLine::new("a|b", 0, &metrics);
     /// assert_eq!(line.resource(), "a_b");
-    /// assert_eq!(line.metrics().avg_rt, Some(Duration::from_millis(1)));
+    /// assert_eq!(line.metrics().avg_rt(), Some(Duration::from_millis(1)));
+    /// assert_eq!(line.metrics().rt_sum, Duration::from_millis(2));
     /// ```
     #[must_use]
     pub fn new(resource: &str, classification: i32, metrics: &SecondMetrics) -> Self {
@@ -107,7 +114,8 @@ impl MetricLine {
         self.classification
     }
 
-    /// Returns the metrics of the resource. The response time is in whole milliseconds.
+    /// Returns the metrics of the resource. The mean response time is in whole milliseconds; the sum and the number of the
+    /// response times [follow from it](Self#what-is-lost).
     #[must_use]
     pub const fn metrics(&self) -> &SecondMetrics {
         &self.metrics
@@ -115,14 +123,12 @@ impl MetricLine {
 
     /// Returns the mean response time in whole milliseconds; 0 if there is none.
     fn rt_millis(&self) -> u64 {
-        rt_millis(self.metrics.avg_rt)
+        rt_millis(self.metrics.avg_rt())
     }
 }
 
 /// Returns the metrics as a line has them: rounded and cut.
 fn as_written(metrics: &SecondMetrics) -> SecondMetrics {
-    let rt = Duration::from_millis(rt_millis(metrics.avg_rt));
-    let ended = metrics.success > 0 || metrics.exception > 0;
     SecondMetrics {
         second: Timestamp::from_millis(metrics.second.as_millis()),
         pass: metrics.pass.min(MAX_COUNT),
@@ -130,10 +136,23 @@ fn as_written(metrics: &SecondMetrics) -> SecondMetrics {
         success: metrics.success.min(MAX_COUNT),
         exception: metrics.exception.min(MAX_COUNT),
         reserved_pass: metrics.reserved_pass.min(MAX_COUNT),
-        cancelled: 0,
-        avg_rt: (ended || !rt.is_zero()).then_some(rt),
         concurrency: metrics.concurrency.min(MAX_CONCURRENCY),
+        ..with_mean_rt(metrics, rt_millis(metrics.avg_rt()))
     }
+}
+
+/// Returns metrics that have only response times: of the mean `millis`, and one for each request that succeeded or failed
+/// in `metrics`.
+fn with_mean_rt(metrics: &SecondMetrics, millis: u64) -> SecondMetrics {
+    let mean = Duration::from_millis(millis);
+    let [success, exception] = [metrics.success, metrics.exception].map(|it| it.min(MAX_COUNT));
+    // Does not overflow: two counts of 63 bits.
+    let ended = (success + exception).max(u64::from(millis > 0));
+    // Fewer, if the sum would otherwise be cut, so that it has the same mean.
+    let most = Duration::MAX.as_nanos().checked_div(mean.as_nanos());
+    let rt_count = most.map_or(ended, |most| ended.min(most.try_into().unwrap_or(u64::MAX)));
+    let rt_sum = duration_of(mean.as_nanos() * u128::from(rt_count));
+    SecondMetrics { rt_sum, rt_count, ..SecondMetrics::default() }
 }
 
 /// Returns `rt` as a line has it: in whole milliseconds, cut at [`MAX_COUNT`].

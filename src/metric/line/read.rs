@@ -43,7 +43,7 @@ impl MetricLine {
     /// let line = MetricLine::from_thin("60000|/foo/*|5|0|0|0|0|0|0|1")?;
     /// assert_eq!((line.resource(), line.classification()), ("/foo/*", 1));
     /// assert_eq!(line.metrics().second, Timestamp::from_secs(60));
-    /// assert_eq!((line.metrics().pass, line.metrics().avg_rt), (5, None));
+    /// assert_eq!((line.metrics().pass, line.metrics().avg_rt()), (5, None));
     ///
     /// let error = MetricLine::from_thin("60000|/foo/*|five|0|0|0|0").unwrap_err();
     /// assert!(error.to_string().starts_with(r#"pass is "five""#));
@@ -77,18 +77,16 @@ impl<'a> Fields<'a> {
     fn resource_and_numbers(mut self, second: Timestamp) -> Result<MetricLine, MetricLineError> {
         let resource = self.text("resource")?;
         // In the order of the line.
-        let metrics = SecondMetrics {
-            second,
-            pass: self.count("pass", MAX_COUNT)?,
-            block: self.count("block", MAX_COUNT)?,
-            success: self.count("success", MAX_COUNT)?,
-            exception: self.count("exception", MAX_COUNT)?,
-            avg_rt: Some(Duration::from_millis(self.count("rt", MAX_COUNT)?)),
-            reserved_pass: self.later_count("occupiedPass", MAX_COUNT)?,
-            // Not in a line.
-            cancelled: 0,
-            concurrency: self.later_count("concurrency", MAX_CONCURRENCY)?,
-        };
+        let mut metrics = SecondMetrics::new(second);
+        metrics.pass = self.count("pass", MAX_COUNT)?;
+        metrics.block = self.count("block", MAX_COUNT)?;
+        metrics.success = self.count("success", MAX_COUNT)?;
+        metrics.exception = self.count("exception", MAX_COUNT)?;
+        // The line is made from the mean alone, so one response time is enough here.
+        metrics.rt_sum = Duration::from_millis(self.count("rt", MAX_COUNT)?);
+        metrics.rt_count = 1;
+        metrics.reserved_pass = self.later_count("occupiedPass", MAX_COUNT)?;
+        metrics.concurrency = self.later_count("concurrency", MAX_CONCURRENCY)?;
         let classification = self.classification()?;
         match self.0.next() {
             Some(text) => Err(MetricLineError::TooMany { text: text.to_owned() }),

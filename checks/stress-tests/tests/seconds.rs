@@ -1,0 +1,146 @@
+//! The seconds of a registry: threads poll them while other threads record in resources, evict and remove them. Each second
+//! is delivered once, and the seconds add up to the lifetime totals.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Exception, Pass, Success};
+use leaparray::{
+    ManualClock, NodeConfig, Registry, RegistryConfig, RegistryCursor, SecondMetrics, Timestamp,
+    WindowConfig,
+};
+use leaparray_stress_tests::{Round, rounds, stall, work};
+
+const NAMES: [&str; 3] = ["orders", "users", "search"];
+
+struct Stress {
+    round: Round,
+    clock: ManualClock,
+    registry: Registry<ManualClock>,
+    /// Held shared while a thread records, and exclusively while the time advances. So no thread records in a second that
+    /// is over: such a record would be in the totals, and in no second. The number of seconds that are over.
+    time: RwLock<u32>,
+    turns: AtomicU64,
+    cursor: RegistryCursor,
+    delivered: Mutex<Delivered>,
+}
+
+#[derive(Default)]
+struct Delivered {
+    sum: SecondMetrics,
+    seen: HashSet<(Timestamp, String, Option<String>)>,
+}
+
+/// A long window of thirty seconds.
+fn geometry(samples: u32) -> NodeConfig {
+    let samples = samples as usize;
+    let short = WindowConfig::new(samples, Duration::from_secs(1)).expect("whole nanoseconds");
+    let long = WindowConfig::new(30 * samples, Duration::from_secs(30)).expect("whole nanoseconds");
+    NodeConfig::new(short, long).expect("the same buckets")
+}
+
+impl Stress {
+    fn new(round: Round) -> Self {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let config = RegistryConfig::default().node(geometry(round.samples));
+        let registry = Registry::with_clock(config, clock.clone());
+        let cursor = RegistryCursor::new();
+        // From here on, the seconds of evicted resources are kept.
+        registry.poll_seconds(&cursor);
+        let (time, turns, delivered) = (RwLock::default(), AtomicU64::new(0), Mutex::default());
+        Self { round, clock, registry, time, turns, cursor, delivered }
+    }
+
+    fn run(&self) {
+        let mut turn = 0;
+        work(
+            self.round.writers,
+            |writer| self.write(writer),
+            vec![
+                Box::new(|| {
+                    turn += 1;
+                    self.disturb(turn);
+                }),
+                Box::new(|| self.poll()),
+                Box::new(|| self.poll()),
+            ],
+        );
+        self.clock.advance(Duration::from_secs(1));
+        self.poll();
+        self.check();
+    }
+
+    fn write(&self, writer: usize) {
+        for turn in writer..writer + self.round.turns as usize / self.round.writers / 4 {
+            let time_stands = self.time.read().unwrap_or_else(PoisonError::into_inner);
+            let resource = self.registry.resource(NAMES[turn % 3]).expect("three are listed");
+            let resource = match turn % 4 {
+                0 => resource.in_context("web").expect("the only context"),
+                _ => resource,
+            };
+            let entry = resource.enter_owned();
+            stall();
+            if turn.is_multiple_of(5) {
+                resource.block();
+            }
+            if turn.is_multiple_of(7) {
+                entry.exception();
+            } else {
+                entry.success();
+            }
+            drop((resource, time_stands));
+            if self.turns.fetch_add(1, Ordering::Relaxed) % 32 == 31 {
+                let mut over = self.time.write().unwrap_or_else(PoisonError::into_inner);
+                self.clock.advance(Duration::from_secs(1));
+                *over += 1;
+                // The window is thirty seconds long, and the other threads may not run for longer than that.
+                if over.is_multiple_of(8) {
+                    self.poll();
+                }
+            }
+        }
+    }
+
+    fn disturb(&self, turn: usize) {
+        self.registry.evict_idle(Duration::ZERO);
+        if turn.is_multiple_of(4) {
+            self.registry.remove(NAMES[turn / 4 % 3]);
+        }
+        if turn.is_multiple_of(64) {
+            self.registry.lifetime();
+        }
+    }
+
+    fn poll(&self) {
+        let seconds = self.registry.poll_seconds(&self.cursor);
+        stall();
+        let mut delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
+        for second in seconds {
+            delivered.sum += &second.metrics;
+            let context = second.context.as_deref().map(str::to_owned);
+            let key = (second.metrics.second, (*second.name).to_owned(), context);
+            assert!(delivered.seen.insert(key), "delivered twice: {:?}", second.metrics.second);
+        }
+    }
+
+    fn check(&self) {
+        let lifetime = self.registry.lifetime();
+        let delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = &delivered.sum;
+        assert_eq!(self.cursor.missed(), 0);
+        assert_eq!(
+            [sum.pass, sum.success, sum.exception, sum.block],
+            [Pass, Success, Exception, Block].map(|event| lifetime.sum(event))
+        );
+        assert_eq!((sum.rt_count, sum.rt_sum), (lifetime.rt_count(), lifetime.rt_sum()));
+    }
+}
+
+#[test]
+fn polled_seconds_add_up_to_the_lifetime_totals() {
+    for round in rounds() {
+        Stress::new(round).run();
+    }
+}

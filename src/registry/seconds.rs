@@ -1,0 +1,269 @@
+//! The seconds of all resources, each delivered once, also those of resources that are gone.
+//!
+//! At any time, a resource that was ever listed is in one of three places: it is *listed*; or it was removed and still
+//! has *holders* (`Delisted`); or it was *reclaimed*, and its seconds that some cursor has not delivered are kept
+//! (`Undelivered`). A resource moves from one place to the next under the lock of `Delisted`, in either operation:
+//! an eviction (listed → reclaimed), and a removal (listed → with holders → reclaimed).
+//!
+//! A poll advances the cursor, which decides the seconds that it delivers, and reads all three places, under that lock.
+//! The interleavings are therefore:
+//!
+//! - An eviction before the poll: the seconds of the resource are kept from the position of the cursor on, and the poll
+//!   finds them there, and finds the resource gone if its name is still in the map.
+//! - An eviction after the poll: the poll has delivered the seconds before the new position from the resource. The seconds
+//!   from the new position on are kept. If the poll advanced the cursor without the lock, an eviction between that and
+//!   the reading would keep the seconds from the new position on, and the seconds in between would be lost.
+//! - A removed resource loses its last handle before the poll: the poll reclaims it *before* it advances the cursor, so
+//!   that its seconds are kept from the old position on.
+//! - A removed resource loses its last handle during the poll: it is still among those with holders, and is reclaimed
+//!   later.
+//! - A resource is evicted or removed, and listed again, in one second: both have records of that second. One poll
+//!   delivers the second of both, and adds them up.
+//! - Two polls with one cursor: one comes first, and the second one delivers the seconds that are complete only since
+//!   then. Two cursors: a second is kept until both have delivered it.
+//! - A resource is listed during the poll: it is found, or its records have later times than the start of the poll, unless
+//!   they were made with a stale timestamp. Those count as records of a stalled thread, as for a node.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::Registry;
+use super::config::TrafficType;
+use super::listed::Listed;
+use crate::metric::SecondMetrics;
+use crate::node::{SecondsCursor, number_of, oldest_second};
+use crate::sync::{Arc, Name};
+use crate::time::{Clock, Timestamp};
+
+/// The position of a reader in the seconds of a [`Registry`]. It is kept from one poll to the next.
+///
+/// Threads that poll with the same cursor share the seconds: each second is delivered to one of the threads. With two
+/// cursors, each second is delivered by each of them. Use one cursor for each registry. From its first poll until it is
+/// dropped, the registry keeps for it the seconds of resources that are evicted or removed.
+#[derive(Debug)]
+pub struct RegistryCursor {
+    position: Arc<SecondsCursor>,
+}
+
+impl RegistryCursor {
+    /// Creates a cursor before all seconds that the resources still have.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { position: Arc::new(SecondsCursor::new()) }
+    }
+
+    /// Returns the number of seconds that left the registry's long window between two polls, and so were delivered for no
+    /// resource.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, Registry, RegistryConfig, RegistryCursor, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(600));
+    /// let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    /// let cursor = RegistryCursor::new();
+    /// registry.poll_seconds(&cursor);
+    /// clock.advance(Duration::from_secs(70));
+    /// registry.poll_seconds(&cursor);
+    /// assert_eq!(cursor.missed(), 11);
+    /// ```
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.position.missed()
+    }
+}
+
+impl Default for RegistryCursor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for RegistryCursor {
+    fn drop(&mut self) {
+        self.position.close();
+    }
+}
+
+/// The metrics of one resource, or of one of its contexts, in one second: plain data.
+///
+/// Returned by [`Registry::poll_seconds`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct ResourceSecond {
+    /// The name of the resource.
+    pub name: Name,
+    /// The name of the context; `None` for the requests without a context.
+    pub context: Option<Name>,
+    /// The direction of the resource.
+    pub traffic_type: TrafficType,
+    /// The second, and what was recorded in it.
+    pub metrics: SecondMetrics,
+}
+
+impl ResourceSecond {
+    /// Compares the second, and then the resource and the context.
+    fn order(&self, other: &Self) -> Ordering {
+        let second = self.metrics.second.cmp(&other.metrics.second);
+        second
+            .then_with(|| self.name.cmp(&other.name))
+            .then_with(|| self.context.cmp(&other.context))
+            .then_with(|| (self.traffic_type as u8).cmp(&(other.traffic_type as u8)))
+    }
+}
+
+impl<C: Clock + Clone> Registry<C> {
+    /// Returns the complete seconds of all resources that the cursor has not delivered before; see
+    /// [`poll_seconds_into_at`](Self::poll_seconds_into_at).
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, Registry, RegistryConfig, RegistryCursor, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    /// let cursor = RegistryCursor::new();
+    /// assert!(registry.poll_seconds(&cursor).is_empty());
+    /// registry.resource("GET /orders")?.enter().success();
+    /// registry.resource("GET /users")?.in_context("web")?.block();
+    /// // No count is lost.
+    /// registry.evict_idle(Duration::ZERO);
+    ///
+    /// clock.advance(Duration::from_secs(1));
+    /// let seconds = registry.poll_seconds(&cursor);
+    /// let [orders, users] = &seconds[..] else { panic!("two resources were used") };
+    /// assert_eq!((&*orders.name, orders.metrics.pass), ("GET /orders", 1));
+    /// assert_eq!((users.context.as_deref(), users.metrics.block), (Some("web"), 1));
+    /// assert_eq!(users.metrics.second, Timestamp::from_secs(60));
+    /// assert!(registry.poll_seconds(&cursor).is_empty(), "they were delivered");
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    pub fn poll_seconds(&self, cursor: &RegistryCursor) -> Vec<ResourceSecond> {
+        self.poll_seconds_at(self.clock.now(), cursor)
+    }
+
+    /// Like [`poll_seconds`](Self::poll_seconds), at `now`.
+    pub fn poll_seconds_at(&self, now: Timestamp, cursor: &RegistryCursor) -> Vec<ResourceSecond> {
+        let mut seconds = Vec::new();
+        self.poll_seconds_into_at(now, cursor, &mut seconds);
+        seconds
+    }
+
+    /// Like [`poll_seconds`](Self::poll_seconds), but replaces the contents of `seconds`, whose memory is used again. So
+    /// this allocates nothing, unless there are more seconds than `seconds` has had before.
+    pub fn poll_seconds_into(&self, cursor: &RegistryCursor, seconds: &mut Vec<ResourceSecond>) {
+        self.poll_seconds_into_at(self.clock.now(), cursor, seconds);
+    }
+
+    /// Replaces the contents of `seconds` by the seconds that are complete at `now` and that the cursor has not delivered
+    /// before: an item for each second of each resource, and of each of its contexts, in which something was recorded.
+    /// They are sorted by the second, the name and the context.
+    ///
+    /// Each second is delivered once by a cursor, and all its records at once, also of resources that were
+    /// [evicted](Self::evict_idle) or [removed](Self::remove) since the last poll, and of removed resources that still
+    /// have handles. If a resource was listed again within a second, its item is the sum of both. Add the items of a
+    /// resource and its contexts for the metrics of all its requests.
+    ///
+    /// Poll once a second, and before the seconds leave the long window [of the registry](Self::config); those that have
+    /// left it are [missed](RegistryCursor::missed). A resource whose own long window is shorter loses seconds earlier,
+    /// and nothing counts them. A long window of less than two seconds contains a whole second for a moment only. If a
+    /// stalled thread adds to a second that was delivered, the totals include these counts, but no item does.
+    ///
+    /// # Memory
+    ///
+    /// For the resources that are evicted, and for those that are removed and have no more handles, the registry keeps
+    /// the seconds that a cursor has yet to deliver: about 200 bytes for each second of each node in which something was
+    /// recorded. A second that has left the long window is not kept, so at most the seconds of the last long window are,
+    /// up to a factor of two, with a cursor that polls no more. If resources are evicted only after they have been idle
+    /// for the long window, or before the first poll of a cursor, or after the last cursor was dropped, nothing is kept.
+    ///
+    /// # Blocking
+    ///
+    /// This call reads every resource. Threads that poll, evict, remove, reconfigure or read lifetime totals wait for it.
+    /// Threads that look up or record do not wait.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, Registry, RegistryConfig, RegistryCursor, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    /// let orders = registry.resource("GET /orders")?;
+    /// let (cursor, mut seconds) = (RegistryCursor::new(), Vec::new());
+    /// for secs in 60..63 {
+    ///     orders.block();
+    ///     clock.advance(Duration::from_secs(1));
+    ///     registry.poll_seconds_into_at(clock.now(), &cursor, &mut seconds);
+    ///     assert_eq!(seconds.len(), 1);
+    ///     assert_eq!(seconds[0].metrics.second, Timestamp::from_secs(secs));
+    /// }
+    /// # use leaparray::Clock;
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    pub fn poll_seconds_into_at(
+        &self,
+        now: Timestamp,
+        cursor: &RegistryCursor,
+        seconds: &mut Vec<ResourceSecond>,
+    ) {
+        seconds.clear();
+        // Under the lock, no resource moves from one place to another: see the head of this module.
+        let mut delisted = self.delisted();
+        delisted.undelivered().add_cursor(&cursor.position);
+        // Before the cursor advances, so that the seconds that this poll delivers are kept as well.
+        delisted.reclaim_released();
+        let oldest = oldest_second(self.config().long(), now);
+        let numbers = cursor.position.advance(oldest, number_of(now));
+        if !numbers.is_empty() {
+            seconds.extend(delisted.undelivered().of(&numbers).cloned());
+            for listed in delisted.with_holders() {
+                listed.append_seconds(now, &numbers, seconds);
+            }
+            self.names.for_each(|listed| {
+                // A resource that is gone is in one of the other two places.
+                if !listed.holders().is_gone() {
+                    listed.append_seconds(now, &numbers, seconds);
+                }
+            });
+        }
+        delisted.undelivered().forget_before(oldest);
+        drop(delisted);
+        add_up_equal(seconds);
+    }
+}
+
+impl<C: Clock + Clone> Listed<C> {
+    /// Appends the seconds with these numbers that are in the long window at `now`.
+    fn append_seconds(&self, now: Timestamp, numbers: &Range<u64>, to: &mut Vec<ResourceSecond>) {
+        for (context, node) in self.named_nodes() {
+            let seconds = node.seconds_in_window(now, numbers);
+            to.extend(seconds.map(|metrics| self.second(context, metrics)));
+        }
+    }
+}
+
+impl<C> Listed<C> {
+    /// Returns a second of the resource or of one of its contexts.
+    pub(super) fn second(&self, context: Option<&Name>, metrics: SecondMetrics) -> ResourceSecond {
+        ResourceSecond {
+            name: Name::clone(self.name()),
+            context: context.cloned(),
+            traffic_type: self.traffic_type(),
+            metrics,
+        }
+    }
+}
+
+/// Sorts the seconds, and adds up those of resources that had one name in the same second.
+fn add_up_equal(seconds: &mut Vec<ResourceSecond>) {
+    // Unstable: allocates nothing.
+    seconds.sort_unstable_by(ResourceSecond::order);
+    seconds.dedup_by(|later, sum| {
+        let is_equal = later.order(sum).is_eq();
+        if is_equal {
+            sum.metrics += &later.metrics;
+        }
+        is_equal
+    });
+}
