@@ -97,7 +97,7 @@ fn entry_whose_clock_panics_reports_an_exception_to_its_controller() {
     let clock = Fragile::new();
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock.clone());
-    let entry = (&breaker).enter(&node).at_once().unwrap();
+    let entry = breaker.try_enter(&node).unwrap();
     // If the permit read the clock as well, the second panic would abort the process.
     assert!(clock.breaks(|| entry.success()));
     assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [0, 1]);

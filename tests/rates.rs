@@ -152,6 +152,11 @@ fn previous_rate_divides_by_the_part_of_its_bucket_in_which_the_window_existed()
     node.enter_at(t(10_300)).success_at(t(10_300));
     assert_eq!(node.previous_qps_at(t(10_600), PASS), Some(5.0));
     assert_eq!(node.snapshot_at(t(10_600)).previous_pass_qps(), Some(5.0));
+    // Buckets of a second over buckets of half a second: at 10.75 s, the previous one is from 9 s to 10 s.
+    let minute = window_made_at(t(9_600), 120, Duration::from_secs(60));
+    let view = minute.view(WindowConfig::new(1, Duration::from_secs(1)).unwrap()).unwrap();
+    view.add_at(t(9_600), PASS, 4);
+    assert_eq!(view.previous_qps_at(t(10_750), PASS), Some(10.0), "four in 0.4 s");
     // Made a nanosecond before the bucket ends.
     let late = window_made_at(Timestamp::from_nanos(10_099_999_999), 4, millis(400));
     late.add_at(late.clock().now(), PASS, 1);

@@ -2,9 +2,10 @@
 
 use std::any::{Any, TypeId};
 use std::fmt;
+use std::sync::PoisonError;
 
 use super::AppendList;
-use crate::sync::OnceLock;
+use crate::sync::{Mutex, OnceLock};
 
 /// Values of different types, at most one of each type. A map without values is one word.
 ///
@@ -14,8 +15,10 @@ pub(crate) struct TypeMap(AppendList<Slot>);
 
 struct Slot {
     type_id: TypeId,
-    /// A value of that type. Empty until it is made, or if `make` has panicked.
+    /// A value of that type. Empty until `make` has succeeded.
     value: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// Locked while a thread makes the value. `OnceLock` alone has no stable form for a value that may fail.
+    making: Mutex<()>,
 }
 
 impl TypeMap {
@@ -30,13 +33,25 @@ impl TypeMap {
         slot.value.get().map(|value| of_type(&**value))
     }
 
-    /// Returns the value of the type `T`. If there is none, inserts the result of `make`.
-    pub(crate) fn get_or_insert_with<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
+    /// Returns the value of the type `T`. If there is none, inserts the result of `make`, or returns its error.
+    pub(crate) fn get_or_try_insert_with<T: Any + Send + Sync, E>(
+        &self,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<&T, E> {
         let type_id = TypeId::of::<T>();
         let is_it = |slot: &Slot| slot.type_id == type_id;
-        let empty = || Slot { type_id, value: OnceLock::new() };
+        let empty = || Slot { type_id, value: OnceLock::new(), making: Mutex::new(()) };
         let (_, slot) = self.0.find_or_append(is_it, empty, usize::MAX).expect("there is no limit");
-        of_type(&**slot.value.get_or_init(|| Box::new(make())))
+        if let Some(value) = slot.value.get() {
+            return Ok(of_type(&**value));
+        }
+        // A panic in `make` poisons the lock, and leaves the slot empty for the next call.
+        let _making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.value.get().is_none() {
+            let value = Box::new(make()?);
+            slot.value.get_or_init(|| value);
+        }
+        Ok(of_type(&**slot.value.get().expect("it was made")))
     }
 }
 

@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{Decision, Limiter, Quota, Reason, Refusal, Retry};
-use crate::node::{Outcome, Permit};
+use crate::node::{Entry, Outcome, Permit, ResourceNode};
 use crate::sync::{AtomicU64, Ordering};
-use crate::time::Timestamp;
+use crate::time::{Clock, Timestamp};
 
 /// A limiter of the requests in flight. An admitted request holds a permit. Dropping the permit makes room for another
 /// request.
@@ -113,10 +113,34 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Returns the limit and the permits that are left. When the limit is free again is not known.
-    fn quota(&self) -> Quota {
-        let limit = self.limit();
-        Quota::new(limit, limit.saturating_sub(self.in_use()), None)
+    /// Enters a request into a node, or refuses it and counts it there as blocked; see [`Limiter::enter`]. The entry
+    /// borrows this value: enter through an [`Arc`] for one that does not.
+    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, ConcurrencyPermit<&Self>>>
+    where
+        N: Deref<Target = ResourceNode<D>>,
+        D: Clock + Clone,
+    {
+        Limiter::enter(&self, node)
+    }
+
+    /// Enters a request into a node, for a caller that cannot wait; see [`Limiter::try_enter`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, ConcurrencyPermit<&Self>>, Refusal>
+    where
+        N: Deref<Target = ResourceNode<D>>,
+        D: Clock + Clone,
+    {
+        Limiter::try_enter(&self, node)
+    }
+
+    /// Returns the limit and the permits that are left. The time at which the permits in use are free again is not known.
+    #[must_use]
+    pub fn quota_at(&self, now: Timestamp) -> Quota {
+        let (limit, in_use) = (self.limit(), self.in_use());
+        Quota::new(limit, limit.saturating_sub(in_use), (in_use == 0).then_some(now))
     }
 
     /// Takes `permits` permits. If that fails, returns the refusal.
@@ -195,8 +219,8 @@ impl<'a> Limiter for &'a ConcurrencyLimiter {
         ConcurrencyLimiter::try_acquire_many(self, permits)
     }
 
-    fn quota_at(&self, _now: Timestamp) -> Option<Quota> {
-        Some(ConcurrencyLimiter::quota(self))
+    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+        Some(ConcurrencyLimiter::quota_at(self, now))
     }
 }
 
@@ -213,8 +237,8 @@ impl Limiter for Arc<ConcurrencyLimiter> {
         self.try_acquire_many_owned(permits)
     }
 
-    fn quota_at(&self, _now: Timestamp) -> Option<Quota> {
-        Some(ConcurrencyLimiter::quota(self))
+    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+        Some(ConcurrencyLimiter::quota_at(self, now))
     }
 }
 

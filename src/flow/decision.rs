@@ -65,6 +65,17 @@ impl<P> Delayed<P> {
 
 impl<P> Decision<P> {
     /// Creates the decision of a request that may go ahead after `wait`, or at once if `wait` is zero.
+    ///
+    /// ```
+    /// use leaparray::flow::Decision;
+    /// use std::time::Duration;
+    ///
+    /// let wait = Duration::from_millis(5);
+    /// let delayed = Decision::after("permit", wait).into_result()?;
+    /// assert_eq!((delayed.wait(), delayed.into_parts()), (wait, ("permit", wait)));
+    /// assert!(Decision::after("permit", Duration::ZERO).is_admitted());
+    /// # Ok::<_, leaparray::flow::Refusal>(())
+    /// ```
     #[inline]
     pub fn after(permit: P, wait: Duration) -> Self {
         if wait.is_zero() { Self::Admitted(permit) } else { Self::Wait(Delayed { permit, wait }) }
@@ -76,7 +87,8 @@ impl<P> Decision<P> {
         matches!(self, Self::Admitted(_))
     }
 
-    /// Returns whether the request may not go ahead, neither at once nor after a wait.
+    /// Returns whether the request may not go ahead, neither at once nor after a wait. A request that is not refused may
+    /// still have to wait.
     #[inline]
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Refused(_))
@@ -100,7 +112,8 @@ impl<P> Decision<P> {
         }
     }
 
-    /// Returns the same decision, with the permit that `make` returns for its permit.
+    /// Returns the same decision, with the permit that `make` returns for its permit. If the request has to wait, the new
+    /// permit is inside the [`Delayed`] as well, and the wait is still due: `make` should not begin the request.
     #[inline]
     pub fn map<Q>(self, make: impl FnOnce(P) -> Q) -> Decision<Q> {
         match self {
@@ -165,6 +178,9 @@ impl<P> Decision<P> {
 
     /// Returns the permit, for a caller that cannot wait.
     ///
+    /// To enter a node without a wait, use [`Limiter::try_enter`](super::Limiter::try_enter): an entry that has to wait
+    /// has entered its node already.
+    ///
     /// # Errors
     ///
     /// Returns the refusal. A request that would have to wait is refused for the reason [`Reason::WaitTooLong`]; its
@@ -181,7 +197,10 @@ impl<P> Decision<P> {
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
     #[inline]
-    pub fn at_once(self) -> Result<P, Refusal> {
+    pub fn at_once(self) -> Result<P, Refusal>
+    where
+        P: Permit,
+    {
         match self {
             Self::Admitted(permit) => Ok(permit),
             Self::Wait(_) => Err(Refusal::new(Reason::WaitTooLong, Retry::Unknown)),

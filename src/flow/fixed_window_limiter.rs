@@ -95,12 +95,14 @@ impl<C: Clock> Limiter for FixedWindowLimiter<C> {
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
         self.0.try_acquire_at(now, permits)
     }
+
     #[inline]
     fn try_acquire_for(&self, node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
         self.0.try_acquire_for(node, now, permits)
     }
 
-    /// Returns the limit, the permits that are left in the interval of `now`, and the end of that interval.
+    /// Returns the limit, the permits that are left in the interval of `now`, and the end of that interval, or `now` if no
+    /// permit was taken in it.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.0.quota_at(now)
     }

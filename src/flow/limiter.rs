@@ -2,8 +2,8 @@
 
 use std::ops::Deref;
 
-use super::{Decision, Quota};
-use crate::node::{Entry, Permit, ResourceNode};
+use super::{Decision, Quota, Reason, Refusal, Retry};
+use crate::node::{Entry, Outcome, Permit, ResourceNode};
 use crate::time::{Clock, Timestamp};
 
 /// A controller that hands out permits. Code that works with any limiter is generic over this trait.
@@ -38,7 +38,7 @@ pub trait Limiter {
     /// [`Timestamp::MIN`].
     fn now(&self) -> Timestamp;
 
-    /// Asks for `permits` permits at `now`: all of them or none. A request for 0 permits is admitted.
+    /// Asks for `permits` permits at `now`: all of them or none. A limiter of permits admits a request for 0 of them.
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<Self::Permit>;
 
     /// Asks for one permit. Reads the clock once.
@@ -75,8 +75,8 @@ pub trait Limiter {
     ///
     /// let node = ResourceNode::new(NodeConfig::default());
     /// let limiter = ConcurrencyLimiter::new(1);
-    /// let entry = (&limiter).enter(&node).at_once()?;
-    /// assert!((&limiter).enter(&node).is_refused());
+    /// let entry = limiter.try_enter(&node)?;
+    /// assert!(limiter.try_enter(&node).is_err());
     /// entry.success();
     /// assert_eq!((limiter.in_use(), node.long_sum(MetricEvent::Block)), (0, 1));
     /// # Ok::<_, leaparray::flow::Refusal>(())
@@ -119,6 +119,103 @@ pub trait Limiter {
         self.try_acquire_for(&*node, now, permits).enter_many_at(node, now, permits)
     }
 
+    /// Like [`enter`](Self::enter), for a request of `permits` permits.
+    #[inline]
+    fn enter_many<N, C>(&self, node: N, permits: u64) -> Decision<Entry<N, C, Self::Permit>>
+    where
+        Self: Sized,
+        N: Deref<Target = ResourceNode<C>>,
+        C: Clock + Clone,
+    {
+        let now = node.clock().now();
+        self.enter_many_at(node, now, permits)
+    }
+
+    /// Enters a request into a node, for a caller that cannot wait, at the time of the node's clock; see
+    /// [`try_enter_many_at`](Self::try_enter_many_at).
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    ///
+    /// ```
+    /// use leaparray::flow::{LeakyBucket, Limiter, Rate, Reason};
+    /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
+    /// use std::time::Duration;
+    ///
+    /// let node = ResourceNode::new(NodeConfig::default());
+    /// let pace = LeakyBucket::new(Rate::per_minute(1)?, Duration::from_secs(3_600));
+    /// pace.try_enter(&node)?.success();
+    /// let refusal = pace.try_enter(&node).unwrap_err();
+    /// assert_eq!(refusal.reason, Reason::WaitTooLong);
+    /// assert_eq!((node.long_sum(MetricEvent::Pass), node.long_sum(MetricEvent::Block)), (1, 1));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    fn try_enter<N, C>(&self, node: N) -> Result<Entry<N, C, Self::Permit>, Refusal>
+    where
+        Self: Sized,
+        N: Deref<Target = ResourceNode<C>>,
+        C: Clock + Clone,
+    {
+        let now = node.clock().now();
+        self.try_enter_many_at(node, now, 1)
+    }
+
+    /// Like [`try_enter`](Self::try_enter), at `now`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    #[inline]
+    fn try_enter_at<N, C>(
+        &self,
+        node: N,
+        now: Timestamp,
+    ) -> Result<Entry<N, C, Self::Permit>, Refusal>
+    where
+        Self: Sized,
+        N: Deref<Target = ResourceNode<C>>,
+        C: Clock + Clone,
+    {
+        self.try_enter_many_at(node, now, 1)
+    }
+
+    /// Enters a request of `permits` permits into a node at `now`, or counts it there as blocked: it is refused by the
+    /// limiter, or would have to wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal. A request that would have to wait is refused for the reason
+    /// [`WaitTooLong`](super::Reason::WaitTooLong), until its wait is over. Its permits are spent, and its permit is told
+    /// that the request was cancelled.
+    #[inline]
+    fn try_enter_many_at<N, C>(
+        &self,
+        node: N,
+        now: Timestamp,
+        permits: u64,
+    ) -> Result<Entry<N, C, Self::Permit>, Refusal>
+    where
+        Self: Sized,
+        N: Deref<Target = ResourceNode<C>>,
+        C: Clock + Clone,
+    {
+        let refusal = match self.try_acquire_for(&*node, now, permits) {
+            Decision::Admitted(permit) => {
+                return Ok(Entry::with_permit(node, now, permits, permit));
+            }
+            Decision::Wait(delayed) => {
+                let (mut permit, wait) = delayed.into_parts();
+                permit.end_at(now, Outcome::Cancelled);
+                Refusal::new(Reason::WaitTooLong, Retry::At(now.saturating_add(wait)))
+            }
+            Decision::Refused(refusal) => refusal,
+        };
+        node.refuse_many_at(now, permits, refusal.reason);
+        Err(refusal)
+    }
+
     /// Returns the state of the limit now; see [`quota_at`](Self::quota_at).
     fn quota(&self) -> Option<Quota> {
         self.quota_at(self.now())
@@ -145,7 +242,7 @@ pub trait Limiter {
     /// ];
     /// let node = ResourceNode::new(NodeConfig::default());
     /// for limiter in &limiters {
-    ///     limiter.enter(&node).at_once()?.success();
+    ///     limiter.try_enter(&node)?.success();
     /// }
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```

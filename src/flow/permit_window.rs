@@ -243,21 +243,31 @@ impl PermitWindow {
         }
     }
 
-    /// Returns the start of the first window without any of the permits that have been taken, or `now` if the window of
-    /// `now` has none; `None` if it is after the end of time.
-    pub(super) fn empty_from(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.permits(now) == 0 {
-            return Some(now);
+    /// Returns the permits of the window at `now`, and the start of the first window without any of them: `now` if there
+    /// are none, and `None` if it is after the end of time. Closes no bucket. Both are of one moment.
+    pub(super) fn permits_and_end(&self, now: Timestamp) -> (u64, Option<Timestamp>) {
+        let number = self.config.bucket_number(now);
+        let mut word = self.load();
+        loop {
+            let newest = self.layout.read(word);
+            // The window ends with the bucket of `now`, or with the newest bucket if that is later.
+            let covered = run(number.max(newest.number), self.closed.len() as u64);
+            let older = self.notes(*covered.end()).filter(|&(number, _)| number < newest.number);
+            let (mut permits, mut last) = (0, None);
+            for (number, noted) in older.filter(|&(_, noted)| noted > 0) {
+                permits += noted;
+                last = Some(number);
+            }
+            let own = if covered.contains(&newest.number) { self.permits_in(&newest) } else { 0 };
+            if own > 0 {
+                last = Some(newest.number);
+            }
+            let again = self.load();
+            if again == word {
+                return (permits + own, last.map_or(Some(now), |last| self.leaves_at(last)));
+            }
+            word = again;
         }
-        // Another thread may take permits in a later bucket in between. Its permits are then counted as well.
-        let newest = self.layout.read(self.load());
-        let mut latest = self.notes(newest.number).filter(|&(_, permits)| permits > 0);
-        let last = if self.permits_in(&newest) > 0 {
-            newest.number
-        } else {
-            latest.by_ref().last().map_or(newest.number, |(number, _)| number)
-        };
-        self.leaves_at(last)
     }
 
     /// Returns the time at which `permits` permits of the window that ends with bucket `number` will have left it. The

@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quota {
-    /// The greatest number of permits that can be taken at once.
+    /// The number of permits that can be taken at once when all remain.
     pub limit: u64,
     /// The number of permits that can be taken now.
     pub remaining: u64,

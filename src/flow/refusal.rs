@@ -26,7 +26,7 @@ pub enum Retry {
     At(Timestamp),
     /// At a time that is not known.
     Unknown,
-    /// Never: the request asks for more than the limiter can ever admit, or its time is after the end of time.
+    /// Never: the request asks for more than the limiter can ever admit, or it could succeed only after the end of time.
     Never,
 }
 
@@ -122,7 +122,7 @@ impl fmt::Display for Refusal {
         write!(f, "refused: {}", self.reason)?;
         match self.retry {
             Retry::At(time) => write!(f, ", until {time} at least"),
-            Retry::Never => f.write_str(", for ever"),
+            Retry::Never => f.write_str(", and will always be"),
             Retry::Unknown => Ok(()),
         }
     }

@@ -42,7 +42,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
 /// let limiter = SlidingWindowLimiter::with_clock(*node.config().short(), 2, clock)?;
 /// node.enter().success();
-/// limiter.enter(&node).at_once()?.success();
+/// limiter.try_enter(&node)?.success();
 /// assert!(limiter.enter(&node).is_refused());
 /// assert_eq!(node.long_sum(MetricEvent::Pass), 2);
 /// assert_eq!(node.refusals().limit_reached, 1);
@@ -178,8 +178,8 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     #[inline]
     fn try_acquire_for(&self, node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
-        let quota = WithNode { limiter: self, node, read: Cell::new(None) };
-        let decision = self.window.take(now, permits, &quota);
+        let ration = WithNode { limiter: self, node, read: Cell::new(None) };
+        let decision = self.window.take(now, permits, &ration);
         if decision.is_admitted() {
             // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that has
             // read this request's pass from the node then finds its permits taken.
@@ -190,8 +190,8 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     /// Returns the limit, the permits that are left in the window, and the time from which the window has no permits.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        let reset = self.window.empty_from(now);
-        Some(Quota::new(self.limit(), self.available_at(now), reset))
+        let (limit, (permits, reset)) = (self.limit(), self.window.permits_and_end(now));
+        Some(Quota::new(limit, limit.saturating_sub(permits), reset))
     }
 }
 
@@ -213,7 +213,7 @@ impl<C> Ration for SlidingWindowLimiter<C> {
     }
 }
 
-/// The quota of a limiter with a node. Requests that enter the node directly count as well.
+/// The ration of a limiter with a node. Requests that enter the node directly count as well.
 struct WithNode<'a, C> {
     limiter: &'a SlidingWindowLimiter<C>,
     node: &'a dyn Passed,

@@ -79,7 +79,12 @@ impl<C: Clock> TokenBucket<C> {
 
     /// Returns the number of tokens in the bucket at `now`.
     pub fn available_at(&self, now: Timestamp) -> u64 {
-        let (full_at, now) = (self.full_at.load(Ordering::Relaxed), now.as_nanos());
+        self.available_with(self.full_at.load(Ordering::Relaxed), now)
+    }
+
+    /// Returns the number of tokens at `now` of a bucket that is full at `full_at`.
+    fn available_with(&self, full_at: u64, now: Timestamp) -> u64 {
+        let now = now.as_nanos();
         let missing = full_at.saturating_sub(now);
         let rounded = if missing == 0 { 0 } else { self.rate.rounded(full_at) };
         let there = self.rate.permits_in(self.fills_in.saturating_sub(missing), rounded);
@@ -131,9 +136,11 @@ impl<C: Clock> Limiter for TokenBucket<C> {
             }
         }
     }
+
     /// Returns the capacity, the tokens in the bucket, and the time at which it is full.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        let reset = Timestamp::from_nanos(self.full_at.load(Ordering::Relaxed));
-        Some(Quota::new(self.capacity, self.available_at(now), Some(reset)))
+        let full_at = self.full_at.load(Ordering::Relaxed);
+        let reset = Some(Timestamp::from_nanos(full_at));
+        Some(Quota::new(self.capacity, self.available_with(full_at, now), reset))
     }
 }

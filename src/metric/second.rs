@@ -39,7 +39,6 @@ pub struct SecondMetrics {
     /// The number of requests that were let through on a reserved permit.
     pub reserved_pass: u64,
     /// The number of requests that were let through and cancelled.
-    #[cfg_attr(feature = "serde", serde(default))]
     pub cancelled: u64,
     /// The sum of the response times, exact to the nanosecond, at most [`Duration::MAX`].
     #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time::sum"))]

@@ -26,7 +26,6 @@ struct Totals {
     exception: u64,
     success: u64,
     reserved_pass: u64,
-    #[serde(default)]
     cancelled: u64,
     rt_sum: Nanos<u128>,
     rt_count: u64,

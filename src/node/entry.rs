@@ -21,7 +21,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// [`cancel`](Self::cancel), or when the entry is dropped: on an early return, in a panic, or with its future. A drop is
 /// an exception or a cancellation, as the policy says, [`OnDrop`]; by default, it is an exception. At its end, the
 /// outcome and the response time are recorded in the bucket in which the request ends, and the node has one request
-/// fewer in flight. A cancelled request records no response time: it would be the patience of the client.
+/// fewer in flight. A cancelled request records no response time, which would say how long its client has waited.
 ///
 /// If the clock panics when the entry reads it, the request ends as an exception at the time at which it entered,
 /// without a response time. If the entry is dropped during another panic and the clock panics too, the process aborts.
@@ -208,6 +208,17 @@ where
 
     /// Ends the request now with the given outcome: [`success`](Self::success), [`exception`](Self::exception) or
     /// [`cancel`](Self::cancel).
+    ///
+    /// ```
+    /// use leaparray::{MetricEvent, NodeConfig, Outcome, ResourceNode};
+    ///
+    /// let node = ResourceNode::new(NodeConfig::default());
+    /// for status in [200, 500] {
+    ///     let outcome = if status < 500 { Outcome::Success } else { Outcome::Exception };
+    ///     node.enter().end_with(outcome);
+    /// }
+    /// assert_eq!((node.long_sum(MetricEvent::Success), node.long_sum(MetricEvent::Exception)), (1, 1));
+    /// ```
     pub fn end_with(mut self, outcome: Outcome) {
         self.end(C::now, outcome);
     }
@@ -229,11 +240,21 @@ where
         // Set before the clock is read: if the clock panics, `drop` does not end the request again.
         self.drops.end();
         let permit = self.permit.take();
-        Self::end_of(&self.node, self.start, self.permits, self.origin, permit, now, outcome);
+        Self::end_of(
+            &self.node,
+            self.start,
+            self.permits,
+            self.origin,
+            permit,
+            now,
+            outcome,
+            false,
+        );
     }
 
     /// Ends the request. Takes the fields rather than `&self`, because an entry whose address is taken stays in memory.
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "see above")]
     fn end_of(
         node: &ResourceNode<C>,
         start: Timestamp,
@@ -242,6 +263,7 @@ where
         mut permit: Option<P>,
         now: impl FnOnce(&C) -> Timestamp,
         outcome: Outcome,
+        is_drop: bool,
     ) {
         let without_time = EndWithoutTime { node, start, permits, origin, permit: &mut permit };
         let now = now(node.clock());
@@ -249,7 +271,11 @@ where
         let has_rt = !matches!(outcome, Outcome::Cancelled);
         let rt_nanos = has_rt.then(|| nanos_since(start, now));
         node.count_out(now, outcome.event(), permits, rt_nanos, origin);
-        permit.end_at(now, outcome);
+        if is_drop {
+            permit.drop_at(now, outcome);
+        } else {
+            permit.end_at(now, outcome);
+        }
     }
 
     /// Ends a request whose entry was dropped.
@@ -263,7 +289,7 @@ where
         drops: Drops,
     ) {
         let outcome = drops.now(node.on_drop());
-        Self::end_of(node, start, permits, origin, permit, C::now, outcome);
+        Self::end_of(node, start, permits, origin, permit, C::now, outcome, true);
     }
 }
 

@@ -214,6 +214,12 @@ impl<C: Clock + Clone> ResourceNode<C> {
         array.record(now, move |cell, _| cell.writer().add(MetricEvent::Block, permits));
     }
 
+    /// Counts a refused request, as one [block](MetricEvent::Block), and by its reason.
+    #[inline]
+    pub fn refuse(&self, reason: Reason) {
+        self.refuse_many_at(self.clock().now(), 1, reason);
+    }
+
     /// Counts a refused request of `permits` permits at `now`, as one [block](MetricEvent::Block) for each permit, and
     /// the permits by the reason.
     ///

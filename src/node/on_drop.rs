@@ -14,7 +14,11 @@ use crate::sync::{AtomicU32, Ordering};
 /// for [a node](crate::ResourceNode::set_on_drop), for [a breaker](crate::flow::BreakerConfig::on_drop), and for a
 /// single [entry](crate::Entry::on_drop) or [permit](crate::flow::BreakerPermit::on_drop).
 ///
-/// Under either policy, a drop by a panic that began after the request entered is an exception.
+/// Under either policy, a drop by a panic that began after the request entered is an exception. A request that a destructor
+/// enters during a panic follows the policy.
+///
+/// If an entry has the permit of a breaker, the policy of the entry applies to both. A drop is a cancellation for the
+/// breaker also if the policy of the permit or of the breaker says so.
 ///
 /// ```
 /// use leaparray::{MetricEvent, NodeConfig, OnDrop, ResourceNode};
@@ -50,10 +54,8 @@ impl AtomicOnDrop {
 
     pub(crate) fn get(&self) -> OnDrop {
         // Relaxed, as in `set`: the policy orders nothing.
-        match self.0.load(Ordering::Relaxed) {
-            0 => OnDrop::Exception,
-            _ => OnDrop::Cancelled,
-        }
+        let policy = self.0.load(Ordering::Relaxed);
+        if policy == OnDrop::Cancelled as u32 { OnDrop::Cancelled } else { OnDrop::Exception }
     }
 
     pub(crate) fn set(&self, policy: OnDrop) {

@@ -68,13 +68,19 @@ impl Outcome {
 /// }
 ///
 /// let (witness, node) = (Witness::default(), ResourceNode::new(NodeConfig::default()));
-/// (&witness).enter(&node).at_once()?.exception();
+/// (&witness).try_enter(&node)?.exception();
 /// assert_eq!(witness.0.get(), Some(Outcome::Exception));
 /// # Ok::<_, leaparray::flow::Refusal>(())
 /// ```
 pub trait Permit {
     /// Tells the controller how the request ended. Called at most once, before the permit is dropped.
     fn end_at(&mut self, now: Timestamp, outcome: Outcome);
+
+    /// Tells the controller that the entry was dropped, with the outcome that this has for the node. A controller with a
+    /// policy of its own overrides this.
+    fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
+        self.end_at(now, outcome);
+    }
 }
 
 impl Permit for () {
@@ -86,6 +92,10 @@ impl<P: Permit + ?Sized> Permit for Box<P> {
     fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
         (**self).end_at(now, outcome);
     }
+
+    fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
+        (**self).drop_at(now, outcome);
+    }
 }
 
 impl<P: Permit> Permit for Option<P> {
@@ -95,6 +105,12 @@ impl<P: Permit> Permit for Option<P> {
             permit.end_at(now, outcome);
         }
     }
+
+    fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
+        if let Some(permit) = self {
+            permit.drop_at(now, outcome);
+        }
+    }
 }
 
 impl<P: Permit, Q: Permit> Permit for (P, Q) {
@@ -102,5 +118,10 @@ impl<P: Permit, Q: Permit> Permit for (P, Q) {
     fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
         self.0.end_at(now, outcome);
         self.1.end_at(now, outcome);
+    }
+
+    fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
+        self.0.drop_at(now, outcome);
+        self.1.drop_at(now, outcome);
     }
 }

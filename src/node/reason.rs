@@ -58,7 +58,22 @@ const KINDS: usize = 5;
 
 /// The refused permits of a node by reason, since the node was made: plain data.
 ///
-/// Refusals that are counted without a reason, by [`block`](crate::ResourceNode::block), are not among them.
+/// Refusals that are counted without a reason, by [`block`](crate::ResourceNode::block), are not among them. The counts
+/// saturate. They are read one by one, beside threads that refuse, so for a moment they may add up to more or less than
+/// the blocks. They belong to the node: those of a resource that was evicted or removed go with it.
+///
+/// ```
+/// use leaparray::flow::Reason;
+/// use leaparray::{NodeConfig, ResourceNode, Timestamp};
+///
+/// let nodes = [(); 2].map(|()| ResourceNode::new(NodeConfig::default()));
+/// for node in &nodes {
+///     node.refuse_many_at(Timestamp::from_secs(60), 3, Reason::Failing);
+/// }
+/// let mut both = nodes[0].refusals();
+/// both += &nodes[1].refusals();
+/// assert_eq!((both.failing, both.sum()), (6, 6));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -117,8 +132,10 @@ impl RefusalCounters {
         let make =
             || (0..STRIPES).map(|_| CachePadded::new([0; KINDS].map(AtomicU64::new))).collect();
         let stripes = self.0.get_or_init(make);
-        // Relaxed: a count that orders nothing.
-        stripes[stripe()][reason.index()].fetch_add(permits, Ordering::Relaxed);
+        let count = &stripes[stripe()][reason.index()];
+        // Relaxed: a count that orders nothing. A few threads share it, so a compare-exchange rarely fails.
+        let add = |count: u64| Some(count.saturating_add(permits));
+        let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
     pub(crate) fn get(&self) -> Refusals {

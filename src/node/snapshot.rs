@@ -48,7 +48,8 @@ pub struct NodeSnapshot {
     pub previous: Option<WindowSnapshot>,
     /// The refused permits by reason, since the node was made.
     pub refusals: Refusals,
-    /// The highest rate of success in one bucket of the short window, per second.
+    /// The highest rate of success in one bucket of the short window, per second. Each sum is divided by the length of the
+    /// bucket, also that of the newest one.
     pub max_success_qps: f64,
 }
 
@@ -126,10 +127,10 @@ impl NodeSnapshot {
 #[non_exhaustive]
 pub struct WindowSnapshot {
     /// The time that the window covers, by which rates are divided: its complete buckets and the elapsed part of the
-    /// newest bucket, without the time before the node was made. It is at least a tenth of a bucket.
+    /// newest bucket, without the time before the node was made. It is at least a tenth of a bucket of the long window.
     #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time"))]
     pub covered: Duration,
-    /// The interval of the window.
+    /// The interval of the window, or the length of the bucket for [`NodeSnapshot::previous`].
     #[cfg_attr(feature = "serde", serde(with = "crate::time::serde_time"))]
     pub interval: Duration,
     /// The totals of the window.

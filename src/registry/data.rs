@@ -1,6 +1,7 @@
 //! The data that lives with a resource or a context.
 
 use std::any::Any;
+use std::convert::Infallible;
 
 use super::Resource;
 
@@ -38,7 +39,7 @@ impl<C> Resource<C> {
     /// values of the resource itself belong to the handles [without a context](Self::without_context).
     ///
     /// `make` is called once for each type, however many threads race: the other callers wait until the thread that
-    /// makes the value has made it. A call for a value that exists does not wait, and neither does a call for a value
+    /// makes the value has made it. The drop of a value may call the registry, and may panic: the registry holds no lock. A call for a value that exists does not wait, and neither does a call for a value
     /// of another type.
     ///
     /// A value is dropped after the resource was [evicted](crate::Registry::evict_idle) or
@@ -54,7 +55,7 @@ impl<C> Resource<C> {
     /// # Panics
     ///
     /// Panics if `make` panics. There is then no value, and the next call makes one. If `make` calls this for the same
-    /// type of the same resource, it panics or waits for ever.
+    /// type of the same resource, it waits for ever.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, Rate};
@@ -75,6 +76,38 @@ impl<C> Resource<C> {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn data_or_insert_with<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
-        self.type_map().get_or_insert_with(make)
+        let result = self.data_or_try_insert_with(|| Ok::<_, Infallible>(make()));
+        result.unwrap_or_else(|never| match never {})
+    }
+
+    /// Like [`data_or_insert_with`](Self::data_or_insert_with), for a value that cannot always be made. If `make` returns
+    /// an error, there is no value, and the next call makes one.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `make`.
+    ///
+    /// # Panics
+    ///
+    /// As for [`data_or_insert_with`](Self::data_or_insert_with).
+    ///
+    /// ```
+    /// use leaparray::flow::{LimitError, Limiter};
+    /// use leaparray::{RegistryConfig, Timeline};
+    ///
+    /// let timeline = Timeline::new();
+    /// let registry = timeline.registry(RegistryConfig::default());
+    /// let orders = registry.resource("GET /orders")?;
+    /// let second = *orders.config().short();
+    /// let limiter = |limit| orders.data_or_try_insert_with(|| timeline.sliding_window_limiter(second, limit));
+    /// assert!(matches!(limiter(u64::MAX), Err(LimitError::TooHigh { .. })));
+    /// limiter(100)?.try_enter(&*orders)?.success();
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn data_or_try_insert_with<T: Any + Send + Sync, E>(
+        &self,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<&T, E> {
+        self.type_map().get_or_try_insert_with(make)
     }
 }

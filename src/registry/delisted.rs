@@ -1,5 +1,6 @@
 //! Resources that are no longer listed: their totals, and their seconds that are not delivered yet.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 
 use super::Registry;
@@ -10,6 +11,29 @@ use crate::metric::MetricTotals;
 use crate::node::oldest_second;
 use crate::sync::{Arc, MutexGuard};
 use crate::time::{Clock, Timestamp};
+
+/// The locked [`Delisted`]. Its map of names stays pinned until the lock is released, so that the resources that others
+/// have taken out of the map are not dropped under the lock.
+//
+// Fields are dropped in this order.
+pub(crate) struct Locked<'a, C, P> {
+    delisted: MutexGuard<'a, Delisted<C>>,
+    _pin: P,
+}
+
+impl<C, P> Deref for Locked<'_, C, P> {
+    type Target = Delisted<C>;
+
+    fn deref(&self) -> &Delisted<C> {
+        &self.delisted
+    }
+}
+
+impl<C, P> DerefMut for Locked<'_, C, P> {
+    fn deref_mut(&mut self) -> &mut Delisted<C> {
+        &mut self.delisted
+    }
+}
 
 /// The totals of resources that are gone: evicted or removed.
 #[derive(Debug)]
@@ -65,17 +89,17 @@ impl<C: Clock + Clone> Delisted<C> {
         self.undelivered.keep(listed);
     }
 
-    /// Reclaims the removed resources that no longer have handles.
-    pub(crate) fn reclaim_released(&mut self) {
-        let mut with_holders = std::mem::take(&mut self.with_holders);
-        with_holders.retain(|listed| {
-            let is_released = listed.holders().is_released();
-            if is_released {
-                self.reclaim(listed);
-            }
-            !is_released
-        });
-        self.with_holders = with_holders;
+    /// Reclaims the removed resources that no longer have handles, and returns them. The caller drops them after it has
+    /// released the lock: the drop of the data of a resource is code of the user, which may panic, and may call the
+    /// registry.
+    #[must_use]
+    pub(crate) fn reclaim_released(&mut self) -> Vec<Arc<Listed<C>>> {
+        let is_released = |listed: &mut Arc<Listed<C>>| listed.holders().is_released();
+        let released: Vec<_> = self.with_holders.extract_if(.., is_released).collect();
+        for listed in &released {
+            self.reclaim(listed);
+        }
+        released
     }
 }
 
@@ -94,8 +118,10 @@ impl<C: Clock + Clone> Registry<C> {
 
 impl<C> Registry<C> {
     /// Locks the resources that are gone.
-    pub(crate) fn delisted(&self) -> MutexGuard<'_, Delisted<C>> {
-        // A panic under this lock leaves no invariant broken, so a poisoned lock is used as it is.
-        self.delisted.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn delisted(&self) -> Locked<'_, C, impl Sized + use<'_, C>> {
+        let pin = self.names.pin();
+        // No code of the user runs under this lock, so nothing panics under it, and it is never poisoned.
+        let delisted = self.delisted.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { delisted, _pin: pin }
     }
 }

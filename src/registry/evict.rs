@@ -97,11 +97,12 @@ impl<C: Clock + Clone> Registry<C> {
     pub fn remove(&self, name: &str) -> bool {
         loop {
             let Some(listed) = self.names.with(name, Arc::clone) else { return false };
+            let mut _released = Vec::new();
             let mut delisted = self.delisted();
             let is_ours = listed.holders().remove();
             if is_ours {
                 delisted.keep(Arc::clone(&listed));
-                delisted.reclaim_released();
+                _released = delisted.reclaim_released();
                 self.limit_undelivered(&mut delisted, || self.clock.now());
             }
             drop(delisted);

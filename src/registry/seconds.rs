@@ -209,10 +209,11 @@ impl<C: Clock + Clone> Registry<C> {
     ) {
         seconds.clear();
         // Under the lock, no resource moves from one place to another: see the head of this module.
+        let _released;
         let mut delisted = self.delisted();
         delisted.undelivered().add_cursor(&cursor.position);
         // Before the cursor advances, so that the seconds that this poll delivers are kept as well.
-        delisted.reclaim_released();
+        _released = delisted.reclaim_released();
         let oldest = oldest_second(self.config().long(), now);
         let numbers = cursor.position.advance(oldest, number_of(now));
         if !numbers.is_empty() {

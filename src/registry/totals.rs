@@ -34,8 +34,9 @@ impl<C: Clock + Clone> Registry<C> {
     /// Like [`lifetime`](Self::lifetime), for the resources of one direction.
     pub fn lifetime_of(&self, traffic: TrafficType) -> MetricTotals {
         // Under the lock, no listed resource is evicted or removed before it has been added up.
+        let _released;
         let mut delisted = self.delisted();
-        delisted.reclaim_released();
+        _released = delisted.reclaim_released();
         let mut sum = delisted.reclaimed(traffic).clone();
         for listed in delisted.with_holders().filter(|listed| listed.traffic_type() == traffic) {
             sum += &listed.lifetime();

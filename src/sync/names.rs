@@ -19,6 +19,11 @@ impl<V> Names<V> {
         Self(HashMap::new())
     }
 
+    /// Returns a pin of the map. Until it is dropped, no value that was taken out of the map is dropped by this thread.
+    pub(crate) fn pin(&self) -> impl Sized + use<'_, V> {
+        self.0.pin()
+    }
+
     /// Calls `look` with the value of that name, and returns the result; `None` if the name has no value.
     #[inline]
     pub(crate) fn with<R>(&self, name: &str, look: impl FnOnce(&Arc<V>) -> R) -> Option<R> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread_local;
 
 /// The number of stripes.
-pub(crate) const STRIPES: usize = 8;
+pub(crate) const STRIPES: usize = 4;
 
 thread_local! {
     static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };

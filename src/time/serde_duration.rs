@@ -42,7 +42,13 @@ fn parse(text: &str) -> Result<Duration, DurationError> {
     let mut rest = text;
     loop {
         let (part, later) = rest.split_at(end_of_first_part(rest));
-        sum = sum.checked_add(parse_duration(part)?).ok_or(DurationError::NumberOverflow)?;
+        let span = parse_duration(part)?;
+        // `parse_duration` accepts a zero without a unit.
+        if !part.contains(char::is_alphabetic) {
+            let (unit, end) = (String::new(), part.len());
+            return Err(DurationError::UnknownUnit { start: 0, end, unit, value: 0 });
+        }
+        sum = sum.checked_add(span).ok_or(DurationError::NumberOverflow)?;
         if later.is_empty() {
             return Ok(sum);
         }
@@ -102,7 +108,7 @@ mod tests {
     fn other_texts_are_refused() {
         for text in [
             "", " ", "10", "s", "-1s", "+1s", "1,5s", "1s 2", "1s -2s", "1.s", "0.1ns", "1 parsec",
-            "1s;",
+            "1s;", "0", "00", "1s 0", "1s0",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }

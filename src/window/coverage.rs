@@ -99,8 +99,11 @@ impl<C: Clock> SlidingWindow<C> {
 
     /// Returns the divisor of the rate in the last complete bucket of this window at `now`, in nanoseconds.
     pub(crate) fn covered_nanos_of_previous(&self, now: Timestamp) -> u64 {
-        let start = self.array().config().bucket_start(now).as_nanos();
-        self.divisor.before(start, self.config().bucket_nanos())
+        let array = self.array().config();
+        // The current bucket of this window ends with the bucket of `now`, and so begins this number of buckets later.
+        let begins = (array.bucket_number(now) + 1).saturating_sub(self.buckets_per_sample);
+        let end = array.start_of(begins).as_nanos();
+        self.divisor.before(end, self.config().bucket_nanos().min(end))
     }
 }
 

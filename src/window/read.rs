@@ -47,13 +47,13 @@ impl<C: Clock> SlidingWindow<C> {
     ///
     /// The rate is the sum divided by the time that the window covers: from the start of its oldest bucket, or from the
     /// time at which the window was made if that is later, up to `now`. So at a steady rate R, the result is R at every
-    /// `now`: if the divisor is T, the sum differs from R · T by at most 1. A rate that divides by the whole interval,
+    /// `now`: if the time that is covered is T, the sum differs from R · T by at most 1. A rate that divides by the whole interval,
     /// as Sentinel's does, is too low by up to 1/n with n buckets; it is
     /// [`qps_over_interval_at`](Self::qps_over_interval_at).
     ///
-    /// The divisor is at least a tenth of a bucket, so that a few events in a moment are not a high rate. It would be
-    /// shorter just after the window was made and, if the window has one bucket, just after each start of a bucket.
-    /// There, the rate is too low.
+    /// The divisor is at least a tenth of a bucket of the array: one event is at most ten events in each bucket length. It
+    /// would be shorter just after the window was made and, if the array has one bucket, just after each start of a
+    /// bucket. There, the rate is noisy, and lower than R.
     ///
     /// If `now` is before the window was made, as in a replay of recorded times, the divisor starts with the oldest
     /// bucket. The sum includes what was recorded with a later time in the bucket of `now`.
@@ -135,7 +135,8 @@ impl<C: Clock> SlidingWindow<C> {
     /// Returns the rate of `event` per second over the bucket before the bucket of `now`, which is the last complete
     /// bucket; `None` if the array is too short to keep that bucket, as an array of a single bucket is.
     ///
-    /// If the window was made during that bucket, the divisor is the rest of the bucket, at least a tenth of it.
+    /// If the window was made during that bucket, the divisor is the rest of the bucket, at least a tenth of a bucket of
+    /// the array.
     ///
     /// ```
     /// use leaparray::{MetricEvent, SlidingWindow, Timestamp, WindowConfig};

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, Reason, SeededRandom, ThreadRandom,
+    AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, Reason, Retry, SeededRandom,
+    ThreadRandom,
 };
 use leaparray::{ManualClock, OnDrop, Timestamp, WindowConfig};
 
@@ -173,7 +174,7 @@ fn refusal_has_the_retry_time() {
     clock.advance(MILLI);
     let refusal = breaker.try_acquire().refusal().expect("a drop probability of 1 / 3");
     assert_eq!(refusal.reason, Reason::Failing);
-    assert_eq!(refusal.retry_at(), Some(NOON.saturating_add(MILLI)), "the next draw may differ");
+    assert_eq!(refusal.retry, Retry::Unknown, "the next draw may differ");
 
     let breaker = strict().0;
     assert!(ask(&breaker, false) && ask(&breaker, false));
@@ -342,7 +343,9 @@ fn time_that_goes_back() {
 
 #[test]
 fn both_ends_of_time() {
-    for end in [Timestamp::MIN, Timestamp::MAX] {
+    for (end, retry) in
+        [(Timestamp::MIN, Retry::Unknown), (Timestamp::MAX, Retry::At(Timestamp::MAX))]
+    {
         let (breaker, clock) = strict();
         clock.set(end);
         assert!(ask(&breaker, false));
@@ -350,9 +353,9 @@ fn both_ends_of_time() {
         // The time of the last pass is 0 at first, as if a request had got through at the beginning of time.
         assert_eq!(through, usize::from(end == Timestamp::MAX));
         let refusal = breaker.try_acquire().refusal().expect("all requests have failed");
-        // At a probability of one half, the time to ask again is now. Above, it is the next probe, before which time
+        // At a probability of one half, the time to ask again is unknown. Above, it is the next probe, before which time
         // ends.
-        assert_eq!(refusal.retry_at(), Some(end), "now, or the end of time");
+        assert_eq!(refusal.retry, retry);
     }
 }
 

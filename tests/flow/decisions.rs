@@ -1,16 +1,20 @@
 //! Decisions, refusals and quotas of all limiters, and entries through them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Decision, FixedWindowLimiter,
-    LeakyBucket, Limiter, Rate, Reason, Refusal, Retry, SlidingWindowLimiter, TokenBucket, WarmUp,
-    WarmUpConfig,
+    AdaptiveBreaker, BoxLimiter, BreakerConfig, BreakerPermit, ConcurrencyLimiter, Decision,
+    FixedWindowLimiter, LeakyBucket, Limiter, RandomSource, Rate, Reason, Refusal, Retry,
+    SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig, acquire_by,
 };
-use leaparray::{ManualClock, NodeConfig, OnDrop, Refusals, ResourceNode, Timestamp, WindowConfig};
+use leaparray::{
+    ManualClock, NodeConfig, OnDrop, Outcome, Permit, Refusals, ResourceNode, Timestamp,
+    WindowConfig,
+};
 use proptest::prelude::*;
 
 use crate::{at, ms};
@@ -76,7 +80,7 @@ fn refusal_tells_a_known_time_an_unknown_one_and_never_apart() {
     assert!(slow.try_acquire_at(at(60_000), 1).is_admitted());
     let never = slow.try_acquire_at(at(60_000), 1).refusal().unwrap();
     assert_eq!(never.retry, Retry::Never, "the next request would be due after the end of time");
-    assert!(never.to_string().ends_with(", for ever"), "{never}");
+    assert!(never.to_string().ends_with(", and will always be"), "{never}");
 }
 
 #[test]
@@ -86,13 +90,8 @@ fn quota_of_each_limiter() {
     let sliding = SlidingWindowLimiter::new(second(), 5).unwrap();
     let token = TokenBucket::new(Rate::per_second(10).unwrap(), 5);
     let warm_up = WarmUp::new(second(), 6, WarmUpConfig::default()).unwrap();
-    let limiters: [(&dyn Limiter<Permit = ()>, u64, u64); 4] = [
-        (&fixed, 5, 61_000),
-        (&sliding, 5, 61_200),
-        (&token, 5, 60_450),
-        // A cold service admits a third.
-        (&warm_up, 2, 61_200),
-    ];
+    let limiters: [(&dyn Limiter<Permit = ()>, u64, u64); 3] =
+        [(&fixed, 5, 61_000), (&sliding, 5, 61_200), (&token, 5, 60_450)];
     for (limiter, limit, reset) in limiters {
         let fresh = limiter.quota_at(now).unwrap();
         assert_eq!((fresh.limit, fresh.remaining), (limit, limit));
@@ -103,9 +102,14 @@ fn quota_of_each_limiter() {
         assert_eq!(quota.reset, Some(at(reset)));
         assert_eq!(quota.reset_after(now), Some(Duration::from_secs(1)));
     }
+    // A cold service admits a third. The limit changes with the load, so its reset is not known.
+    assert!(warm_up.try_acquire_at(now, 1).is_admitted());
+    let quota = warm_up.quota_at(now).unwrap();
+    assert_eq!((quota.limit, quota.remaining, quota.reset), (2, 1, None));
     let concurrency = ConcurrencyLimiter::new(3);
+    assert_eq!(concurrency.quota_at(now).reset, Some(now), "all permits remain");
     let _permit = concurrency.try_acquire();
-    for quota in [(&concurrency).quota(), Arc::new(ConcurrencyLimiter::new(2)).quota()] {
+    for quota in [Some(concurrency.quota_at(now)), (&concurrency).quota()] {
         let quota = quota.unwrap();
         assert_eq!((quota.remaining, quota.reset), (2, None));
     }
@@ -163,7 +167,7 @@ fn entry_through_a_limiter_counts_passes_and_refusals_by_reason() {
     let mut held = Vec::new();
     for (limiter, reason) in &limiters {
         // The limiter of the window also counts the passes that the node has already.
-        held.extend(limiter.enter(&node).at_once());
+        held.extend(limiter.try_enter(&node));
         let refusal = limiter.enter(&node).refusal().expect("one was taken");
         assert_eq!(refusal.reason, *reason);
     }
@@ -202,7 +206,7 @@ fn end_of_an_entry_ends_the_permit_of_its_controller() {
     let both = |node| {
         let permits = (&concurrency).try_acquire_at(at(60_000), 1).at_once().unwrap();
         let decision = breaker.try_acquire_owned_at(at(60_000)).map(|permit| (permit, permits));
-        decision.enter_many_at(node, at(60_000), 1).at_once().unwrap()
+        decision.enter_many_at(node, at(60_000), 1).sleep().unwrap()
     };
     let reported = || [Success, Exception, Cancelled].map(|event| breaker.window().sum(event));
     let node = node();
@@ -260,7 +264,102 @@ fn refusals_of_many_threads_add_up() {
 }
 
 #[test]
-fn reasons_of_a_users_own_compare_by_their_text() {
-    assert_eq!(Reason::Custom("closed"), Reason::Custom("closed"));
-    assert_ne!(Reason::Custom("closed"), Reason::Custom("open"));
+fn counts_of_refusals_saturate() {
+    let node = node();
+    for _ in 0..2 {
+        node.refuse_many_at(at(60_000), u64::MAX, Reason::Failing);
+    }
+    node.refuse(Reason::Custom("closed"));
+    let refusals = node.refusals();
+    assert_eq!((refusals.failing, refusals.custom, refusals.sum()), (u64::MAX, 1, u64::MAX));
+}
+
+#[test]
+fn request_that_would_have_to_wait_is_blocked_if_its_caller_cannot_wait() {
+    let node = node();
+    let pace = LeakyBucket::new(Rate::per_second(1).unwrap(), ms(5_000));
+    pace.try_enter_at(&node, at(60_000)).unwrap().success_at(at(60_000));
+    let refusal = pace.try_enter_at(&node, at(60_000)).unwrap_err();
+    assert_eq!(refusal, Refusal::new(Reason::WaitTooLong, Retry::At(at(61_000))));
+    assert_eq!(counts(&node), [1, 1, 1, 0, 0]);
+    assert_eq!((node.refusals().wait_too_long, node.concurrency()), (1, 0));
+    // The permit is told that the request was cancelled.
+    let breaker =
+        AdaptiveBreaker::with_clock(BreakerConfig::default(), ManualClock::new(at(60_000)));
+    assert!(Paced(&breaker).try_enter_at(&node, at(60_000)).is_err());
+    let told = [Success, Exception, Cancelled].map(|event| breaker.window().sum(event));
+    assert_eq!((told, counts(&node)), ([0, 0, 1], [1, 2, 1, 0, 0]));
+}
+
+/// Makes each request of a breaker wait.
+struct Paced<'a>(&'a AdaptiveBreaker<ManualClock>);
+
+impl<'a> Limiter for Paced<'a> {
+    type Permit = BreakerPermit<&'a AdaptiveBreaker<ManualClock>, ManualClock>;
+
+    fn now(&self) -> Timestamp {
+        at(60_000)
+    }
+
+    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
+        let permit = self.0.try_acquire_at(now).at_once().unwrap();
+        Decision::after(permit, ms(100))
+    }
+}
+
+#[test]
+fn drop_of_an_entry_is_cancelled_for_the_breaker_if_either_policy_says_so() {
+    for (of_node, of_breaker, expected) in [
+        (OnDrop::Exception, OnDrop::Exception, [1, 0]),
+        (OnDrop::Exception, OnDrop::Cancelled, [0, 1]),
+        (OnDrop::Cancelled, OnDrop::Exception, [0, 1]),
+        (OnDrop::Cancelled, OnDrop::Cancelled, [0, 1]),
+    ] {
+        let node = node();
+        node.set_on_drop(of_node);
+        let config = BreakerConfig::default().on_drop(of_breaker);
+        let breaker = AdaptiveBreaker::with_clock(config, ManualClock::new(at(60_000)));
+        let told = || [Exception, Cancelled].map(|event| breaker.window().sum(event));
+        drop(breaker.try_enter(&node).unwrap());
+        assert_eq!(told(), expected, "{of_node:?}, {of_breaker:?}");
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _entry = breaker.try_enter(&node).unwrap();
+            panic!("in the middle of a request");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(told(), [expected[0] + 1, expected[1]], "a panic is a rejection");
+    }
+}
+
+#[test]
+fn permit_of_a_breaker_reports_once() {
+    let clock = ManualClock::new(at(60_000));
+    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), clock);
+    let mut permit = breaker.try_acquire().at_once().unwrap();
+    permit.end_at(at(60_000), Outcome::Success);
+    permit.end_at(at(60_000), Outcome::Exception);
+    drop(permit);
+    assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [1, 0]);
+}
+
+#[test]
+fn acquire_gives_up_on_a_breaker_whose_next_draw_may_differ() {
+    /// Draws the lowest number, so that each request is dropped that can be dropped.
+    struct Lowest;
+
+    impl RandomSource for Lowest {
+        fn next_u32(&self) -> u32 {
+            0
+        }
+    }
+
+    let (config, clock) = (BreakerConfig::default().min_requests(0), ManualClock::new(at(60_000)));
+    let breaker = AdaptiveBreaker::with_source(config, clock.clone(), Lowest);
+    for event in [Success, Exception, Exception] {
+        breaker.window().add(event, 1);
+    }
+    breaker.try_acquire().at_once().unwrap().reject();
+    let sleep = |_| panic!("the time to ask again is unknown");
+    let refusal = acquire_by(&(&breaker), 1, ms(60_000), sleep).expect_err("one in two is dropped");
+    assert_eq!((refusal.reason, refusal.retry), (Reason::Failing, Retry::Unknown));
 }

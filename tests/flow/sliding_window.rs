@@ -96,7 +96,7 @@ fn direct_entries_of_a_node_count() {
     let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
     let limiter =
         SlidingWindowLimiter::with_clock(*node.config().short(), 10, clock.clone()).unwrap();
-    let enter = || limiter.enter(&node).at_once().map(Entry::success).is_ok();
+    let enter = || limiter.try_enter(&node).map(Entry::success).is_ok();
     node.enter_many(6).success();
     assert_eq!((0..10).filter(|_| enter()).count(), 4);
     let refusal = limiter.enter_many_at(&node, clock.now(), 5).refusal().unwrap();
@@ -120,7 +120,7 @@ fn direct_entries_of_a_later_bucket_do_not_count_yet() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
     let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap();
     node.enter_many_at(at(60_500), 10).success_at(at(60_500));
-    let enter = |now| limiter.enter_at(&node, now).at_once().map(drop);
+    let enter = |now| limiter.try_enter_at(&node, now).map(drop);
     assert!(enter(at(60_499)).is_ok());
     assert!(enter(at(60_500)).is_err());
 }
@@ -130,7 +130,7 @@ fn stale_timestamp_sees_the_entries_since() {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
     let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap();
     node.enter_many_at(at(60_500), 9).success_at(at(60_500));
-    let enter = |now| limiter.enter_at(&node, now).at_once().map(|entry| entry.success_at(now));
+    let enter = |now| limiter.try_enter_at(&node, now).map(|entry| entry.success_at(now));
     assert!(enter(at(60_500)).is_ok());
     assert!((0..10).all(|_| enter(at(60_499)).is_err()));
 }

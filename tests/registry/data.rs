@@ -1,13 +1,13 @@
 //! Values that live with a resource: made once, dropped with the resource.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
 use leaparray::flow::{Limiter, Rate, TokenBucket};
-use leaparray::{ManualClock, NodeConfig, Registry, Resource, WindowConfig};
+use leaparray::{ManualClock, MetricEvent, NodeConfig, Registry, Resource, WindowConfig};
 
 use crate::{SECOND, registry, together};
 
@@ -167,4 +167,52 @@ fn value_of_a_removed_resource_is_dropped_after_its_last_handle() {
     assert_eq!(drops_of_the_new.load(Ordering::Relaxed), 0);
     drop((new, registry));
     assert_eq!([drops, drops_of_the_new].map(|drops| drops.load(Ordering::Relaxed)), [1, 1]);
+}
+
+#[test]
+fn error_of_make_leaves_no_value() {
+    let (registry, _) = registry();
+    let orders = registry.resource("orders").unwrap();
+    assert_eq!(orders.data_or_try_insert_with(|| Err::<u64, _>("not yet")), Err("not yet"));
+    assert_eq!(orders.data::<u64>(), None);
+    assert_eq!(orders.data_or_try_insert_with(|| Ok::<_, ()>(7_u64)), Ok(&7));
+    assert_eq!(orders.data_or_try_insert_with(|| Err::<u64, _>("never called")), Ok(&7));
+}
+
+/// A value whose drop reads the registry, and then panics.
+struct Reader(Weak<Registry<ManualClock>>);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some(registry) = self.0.upgrade() {
+            let recorded = registry.lifetime().sum(MetricEvent::Block);
+            panic!("dropped after {recorded} blocks");
+        }
+    }
+}
+
+#[test]
+fn drop_of_a_value_may_read_the_registry_and_panic() {
+    let (registry, _) = registry();
+    let registry = Arc::new(registry);
+    let mut handles = Vec::new();
+    for name in ["first", "second"] {
+        let resource = registry.resource(name).unwrap();
+        // Two panics at once would abort the process.
+        if name == "first" {
+            resource.data_or_insert_with(|| Reader(Arc::downgrade(&registry)));
+        }
+        resource.block();
+        handles.push(resource);
+        registry.remove(name);
+    }
+    // The map frees what was taken out of it, so that the registry's list of removed resources has the last reference.
+    for turn in 0..1_000 {
+        registry.resource(&turn.to_string()).unwrap();
+        registry.evict_idle(Duration::ZERO);
+    }
+    drop(handles);
+    let read = || registry.lifetime();
+    assert!(catch_unwind(AssertUnwindSafe(read)).is_err(), "no value was dropped");
+    assert_eq!(registry.lifetime().sum(MetricEvent::Block), 2, "a panic loses no count");
 }

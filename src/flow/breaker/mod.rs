@@ -6,6 +6,7 @@ mod config;
 mod permit;
 mod random;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 pub use config::BreakerConfig;
@@ -14,7 +15,7 @@ pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
 use super::{Decision, Limiter, Reason, Refusal, Retry};
 use crate::metric::MetricEvent;
-use crate::node::Outcome;
+use crate::node::{Entry, Outcome, ResourceNode};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
@@ -126,9 +127,9 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
 
     /// Asks for one request now.
     ///
-    /// The time to ask again in a refusal is only advice, because each decision is random. It is the current time while
-    /// at most half of the requests are dropped, and otherwise the time of the next probe. Each attempt counts as a
-    /// request, and so raises the probability.
+    /// The time to ask again in a refusal is only advice, because each decision is random. It is the time of the next probe
+    /// while more than half of the requests are dropped, and otherwise unknown. Each attempt counts as a request, and so
+    /// raises the probability.
     #[inline(always)]
     pub fn try_acquire(&self) -> Decision<BreakerPermit<&Self, C, R>> {
         BreakerPermit::try_acquire(self)
@@ -169,6 +170,33 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         }
     }
 
+    /// Enters a request into a node, or refuses it and counts it there as blocked; see [`Limiter::enter`]. The entry
+    /// borrows this value: enter through an [`Arc`] for one that does not.
+    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, BreakerPermit<&Self, C, R>>>
+    where
+        N: Deref<Target = ResourceNode<D>>,
+        D: Clock + Clone,
+    {
+        Limiter::enter(&self, node)
+    }
+
+    /// Enters a request into a node, for a caller that cannot wait; see [`Limiter::try_enter`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    #[expect(clippy::type_complexity, reason = "an entry with the permit of a breaker")]
+    pub fn try_enter<N, D>(
+        &self,
+        node: N,
+    ) -> Result<Entry<N, D, BreakerPermit<&Self, C, R>>, Refusal>
+    where
+        N: Deref<Target = ResourceNode<D>>,
+        D: Clock + Clone,
+    {
+        Limiter::try_enter(&self, node)
+    }
+
     /// Decides whether a request goes ahead at `now`. A dropped request is counted.
     //
     // One place makes the refusal. Two places would write it to memory, and the caller would wait for the store.
@@ -191,8 +219,8 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         }
         let Err(probe_at) = self.probe(now) else { return Ok(()) };
         self.window.add_at(now, MetricEvent::Block, 1);
-        let retry_at = if threshold.drops_most() { probe_at } else { now };
-        Err(Refusal::new(Reason::Failing, Retry::At(retry_at)))
+        let retry = if threshold.drops_most() { Retry::At(probe_at) } else { Retry::Unknown };
+        Err(Refusal::new(Reason::Failing, retry))
     }
 
     /// Lets a request through as a probe, if a probe is due; otherwise returns the time of the next probe.
@@ -301,7 +329,7 @@ impl<'a, C: Clock, R: RandomSource> Limiter for &'a AdaptiveBreaker<C, R> {
         self.clock().now()
     }
 
-    /// Asks for one request. The number of permits does not matter, except that a request for 0 permits is one as well.
+    /// Asks for one request, whatever the number of permits, also if that is 0.
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
         BreakerPermit::try_acquire_at(self, now)
@@ -316,7 +344,7 @@ impl<C: Clock, R: RandomSource> Limiter for Arc<AdaptiveBreaker<C, R>> {
         self.clock().now()
     }
 
-    /// Asks for one request. The number of permits does not matter, except that a request for 0 permits is one as well.
+    /// Asks for one request, whatever the number of permits, also if that is 0.
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
         self.try_acquire_owned_at(now)

@@ -162,7 +162,16 @@ where
     /// Reports a success as an acceptance, and an exception as a rejection.
     #[inline]
     fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
-        self.end(|_| now, outcome);
+        if !self.drops.has_ended() {
+            self.end(|_| now, outcome);
+        }
+    }
+
+    /// Reports a cancellation if the entry was cancelled, or if the policy of the permit or of the breaker says so.
+    fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
+        let own = self.drops.now(self.breaker.config().on_drop);
+        let is_cancelled = [own, outcome].contains(&Outcome::Cancelled);
+        self.end_at(now, if is_cancelled { Outcome::Cancelled } else { outcome });
     }
 }
 

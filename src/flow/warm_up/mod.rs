@@ -115,10 +115,13 @@ impl<C: Clock> Limiter for WarmUp<C> {
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
         self.window.take(now, permits, &self.tokens)
     }
-    /// Returns the current limit, the permits that are left in the window, and the time from which the window has no permits.
+
+    /// Returns the current limit, which rises and falls with the load, and the permits that are left of it in the window. A
+    /// request for more may be admitted, if the window has no permits. The time at which the whole limit remains is not
+    /// known.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let limit = self.current_limit_at(now);
         let remaining = limit.saturating_sub(self.window.permits(now));
-        Some(Quota::new(limit, remaining, self.window.empty_from(now)))
+        Some(Quota::new(limit, remaining, None))
     }
 }

@@ -36,6 +36,9 @@ impl<V> Names<V> {
         Self { places, values: Mutex::new(Vec::new()) }
     }
 
+    #[expect(clippy::unused_self, reason = "as in the map")]
+    pub(crate) fn pin(&self) -> impl Sized + use<'_, V> {}
+
     pub(crate) fn with<R>(&self, name: &str, look: impl FnOnce(&Arc<V>) -> R) -> Option<R> {
         let (_, entry) = self.entries().find(|(_, entry)| &*entry.0 == name)?;
         Some(look(&entry.1))

@@ -122,15 +122,13 @@ impl Oracle {
         self.existed_nanos(oldest * self.geometry.bucket_nanos, now)
     }
 
-    /// The same time for the `buckets` before the bucket of `now`.
+    /// The same time for the `buckets` before the last `buckets`.
     pub(super) fn previous_nanos(&self, now: u64, buckets: u64) -> u64 {
-        let [end, len] =
-            [self.geometry.bucket(now), buckets].map(|it| it * self.geometry.bucket_nanos);
-        match end.checked_sub(len) {
-            Some(start) => self.existed_nanos(start, end),
-            // Before the beginning of time, a window has no events, and any divisor gives the same rate.
-            None => len,
-        }
+        // The bucket after the youngest one that is not among the last `buckets`.
+        let end = (self.geometry.bucket(now) + 1).saturating_sub(buckets);
+        let [start, end] =
+            [end.saturating_sub(buckets), end].map(|number| number * self.geometry.bucket_nanos);
+        self.existed_nanos(start, end)
     }
 
     fn existed_nanos(&self, start: u64, end: u64) -> u64 {

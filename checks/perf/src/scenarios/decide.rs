@@ -138,10 +138,10 @@ impl Cases<'_> {
                 assert!(admitted.is_admitted(), "the first request and the probe are admitted");
             }
         }
-        let ignore = move || healthy.try_acquire().map(mem::forget);
-        self.add(admitted(BREAKER), ignore, Decision::is_admitted);
-        let ignore = move || lucky.try_acquire().map(mem::forget);
-        self.add(admitted(BREAKER_FAILING), ignore, Decision::is_admitted);
+        let forget = move || healthy.try_acquire().map(mem::forget);
+        self.add(admitted(BREAKER), forget, Decision::is_admitted);
+        let forget = move || lucky.try_acquire().map(mem::forget);
+        self.add(admitted(BREAKER_FAILING), forget, Decision::is_admitted);
         let refuse = move || unlucky.try_acquire().map(mem::forget);
         self.add(refused(BREAKER_FAILING), refuse, is_refused);
     }
