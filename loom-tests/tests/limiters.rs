@@ -160,6 +160,33 @@ fn reading_beside_a_lap_is_of_one_moment() {
     });
 }
 
+/// One thread reads the permits of each bucket while another opens buckets 3 and 4. The reading is of one moment: of
+/// before, or of after any one of the steps.
+#[test]
+fn reading_of_each_bucket_is_of_one_moment() {
+    explore(Some(3), || {
+        let limiter = sliding(2, 9);
+        assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 2, 2), 3);
+        let reader = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.permits_by_bucket_at(start(2)))
+        };
+        assert_eq!(ask(&*limiter, 3, 3) + ask(&*limiter, 4, 4), 7);
+        let found: Vec<_> = reader.join().unwrap().iter().map(|b| (b.start, b.permits)).collect();
+        let window = |last, permits: [u64; 2]| {
+            vec![(start(last - 1), permits[0]), (start(last), permits[1])]
+        };
+        let moments = [
+            window(2, [1, 2]),
+            window(3, [2, 0]),
+            window(3, [2, 3]),
+            window(4, [3, 0]),
+            window(4, [3, 4]),
+        ];
+        assert!(moments.contains(&found), "{found:?}");
+    });
+}
+
 /// Another thread opens bucket 4, in which a permit is free again, and stores the oldest bucket with permits of that
 /// window. A refusal in bucket 3 names the start of bucket 4 nevertheless.
 #[test]

@@ -28,6 +28,7 @@
 
 mod acquire;
 mod breaker;
+mod bucket_permits;
 mod concurrency_limiter;
 mod decision;
 mod error;
@@ -48,6 +49,7 @@ pub use acquire::{acquire_blocking, acquire_by, acquire_with};
 pub use breaker::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom, ThreadRandom,
 };
+pub use bucket_permits::BucketPermits;
 pub use concurrency_limiter::{ConcurrencyLimiter, ConcurrencyPermit};
 pub use decision::{Decision, Reason, Refusal};
 pub use error::{BreakerConfigError, LimitError, RateError, WarmUpError};

@@ -1,9 +1,10 @@
 //! The permits of a sliding window, decided by one word.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::time::Duration;
 
 use super::packed_bucket::{Layout, PackedBucket};
-use super::{Decision, LimitError, Refusal};
+use super::{BucketPermits, Decision, LimitError, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Timestamp, WindowConfig, run};
 
@@ -240,6 +241,37 @@ impl PermitWindow {
                 return older + own;
             }
             word = again;
+        }
+    }
+
+    /// Returns the buckets of the window at `now` and their permits, from the oldest to the newest. Closes no bucket.
+    pub(super) fn permits_by_bucket(&self, now: Timestamp) -> Vec<BucketPermits> {
+        let number = self.config.bucket_number(now);
+        let mut word = self.load();
+        loop {
+            let newest = self.layout.read(word);
+            let covered = run(number.max(newest.number), self.closed.len() as u64);
+            let bucket = |number| BucketPermits {
+                start: self.config.start_of(number),
+                permits: self.permits_of(number, &newest),
+            };
+            let buckets = covered.map(bucket).collect();
+            // A thread that has read a note of a later bucket has acquired it, and finds the word changed. If the word
+            // is unchanged, the notes are of the moment of this load.
+            let again = self.load();
+            if again == word {
+                return buckets;
+            }
+            word = again;
+        }
+    }
+
+    /// Returns the permits that were taken in a bucket; 0 for a bucket after the newest one.
+    fn permits_of(&self, number: u64, newest: &PackedBucket) -> u64 {
+        match number.cmp(&newest.number) {
+            Less => self.note_in(&self.closed[self.config.slot_of(number)], number).unwrap_or(0),
+            Equal => self.permits_in(newest),
+            Greater => 0,
         }
     }
 

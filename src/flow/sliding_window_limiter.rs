@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::Deref;
 
 use super::permit_window::{FullWindow, PermitWindow, Quota};
-use super::{Decision, LimitError, Limiter, Reason, Refusal};
+use super::{BucketPermits, Decision, LimitError, Limiter, Reason, Refusal};
 use crate::node::{Entry, ResourceNode};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
@@ -130,6 +130,39 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// limiter are not counted.
     pub fn available_at(&self, now: Timestamp) -> u64 {
         self.limit().saturating_sub(self.window.permits(now))
+    }
+
+    /// Returns the buckets of the current window and their permits; see
+    /// [`permits_by_bucket_at`](Self::permits_by_bucket_at).
+    pub fn permits_by_bucket(&self) -> Vec<BucketPermits> {
+        self.permits_by_bucket_at(self.now())
+    }
+
+    /// Returns the buckets of the window at `now` and the permits that were taken in each, from the oldest bucket to the
+    /// newest, including buckets without permits. Their number is the sample count, and smaller only within the first
+    /// interval after [`Timestamp::MIN`]. This call allocates.
+    ///
+    /// If a request has asked in a bucket after `now`, the window is the one that ends with that bucket. The reading is
+    /// of one moment: if other threads take permits at the same time, it is repeated until none does, so it is lock-free
+    /// and not wait-free. The permits add up to the limit less [`available_at`](Self::available_at), or to more than the
+    /// limit if it was lowered.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let limiter = SlidingWindowLimiter::new(WindowConfig::new(3, Duration::from_secs(3))?, 10)?;
+    /// let t = Timestamp::from_secs;
+    /// assert!(limiter.try_acquire_at(t(60), 4).is_admitted());
+    /// assert!(limiter.try_acquire_at(t(62), 1).is_admitted());
+    /// let buckets = limiter.permits_by_bucket_at(t(62));
+    /// let permits = buckets.iter().map(|bucket| (bucket.start, bucket.permits));
+    /// assert!(permits.eq([(t(60), 4), (t(61), 0), (t(62), 1)]));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn permits_by_bucket_at(&self, now: Timestamp) -> Vec<BucketPermits> {
+        self.window.permits_by_bucket(now)
     }
 
     /// Enters a request into a node, or refuses it and counts it there as blocked, at the time of the node's clock.

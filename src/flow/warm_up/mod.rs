@@ -6,7 +6,7 @@ mod tokens;
 pub use config::WarmUpConfig;
 
 use super::permit_window::PermitWindow;
-use super::{Decision, LimitError, Limiter};
+use super::{BucketPermits, Decision, LimitError, Limiter};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 use tokens::Tokens;
 
@@ -100,6 +100,46 @@ impl<C: Clock> WarmUp<C> {
     /// taken in the last bucket are counted when a request asks in a later bucket.
     pub fn current_limit_at(&self, now: Timestamp) -> u64 {
         self.tokens.find_limit(self.window.config().bucket_number(now))
+    }
+
+    /// Returns the number of permits that are left in the current window; see [`available_at`](Self::available_at).
+    pub fn available(&self) -> u64 {
+        self.available_at(self.now())
+    }
+
+    /// Returns the number of permits that are left in the window at `now`: the [limit](Self::current_limit_at) of that
+    /// time, less the permits that were taken. The result is exact if no request asks during the call.
+    ///
+    /// If none was taken, a request for more permits than these is admitted, up to the [limit](Self::limit) of a warm
+    /// service.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let limiter = WarmUp::new(second, 90, WarmUpConfig::default())?;
+    /// let now = Timestamp::from_secs(60);
+    /// assert!(limiter.try_acquire_at(now, 12).is_admitted());
+    /// assert_eq!((limiter.current_limit_at(now), limiter.available_at(now)), (30, 18));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn available_at(&self, now: Timestamp) -> u64 {
+        self.current_limit_at(now).saturating_sub(self.window.permits(now))
+    }
+
+    /// Returns the buckets of the current window and their permits; see
+    /// [`permits_by_bucket_at`](Self::permits_by_bucket_at).
+    pub fn permits_by_bucket(&self) -> Vec<BucketPermits> {
+        self.permits_by_bucket_at(self.now())
+    }
+
+    /// Returns the buckets of the window at `now` and the permits that were taken in each, from the oldest bucket to the
+    /// newest, as [`SlidingWindowLimiter::permits_by_bucket_at`](super::SlidingWindowLimiter::permits_by_bucket_at)
+    /// does.
+    pub fn permits_by_bucket_at(&self, now: Timestamp) -> Vec<BucketPermits> {
+        self.window.permits_by_bucket(now)
     }
 }
 
