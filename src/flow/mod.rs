@@ -33,6 +33,7 @@ mod concurrency_limiter;
 mod decision;
 mod error;
 mod fixed_window_limiter;
+mod horizon;
 mod leaky_bucket;
 mod limiter;
 mod packed_bucket;

@@ -3,10 +3,11 @@
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::time::Duration;
 
+use super::horizon::Horizon;
 use super::packed_bucket::{Layout, PackedBucket};
 use super::{BucketPermits, Decision, LimitError, Refusal};
 use crate::sync::{AtomicU64, Ordering};
-use crate::time::{Timestamp, WindowConfig, run};
+use crate::time::{Clock, Timestamp, WindowConfig, run};
 
 /// The number of permits that were taken in each of the last buckets.
 ///
@@ -23,6 +24,9 @@ use crate::time::{Timestamp, WindowConfig, run};
 ///
 /// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a stalled one. The word
 /// only grows, and so does each slot, so a second attempt at a step fails.
+///
+/// No bucket after that of the horizon is opened, so a time that is too far ahead does not use up the permits until
+/// then.
 ///
 /// # Orderings
 ///
@@ -44,6 +48,7 @@ pub(super) struct PermitWindow {
     /// The oldest bucket with permits in the window that ends with the newest bucket, as found when the newest bucket
     /// was opened; or an older bucket.
     oldest: AtomicU64,
+    horizon: Horizon,
 }
 
 impl PermitWindow {
@@ -51,7 +56,16 @@ impl PermitWindow {
         let layout = Layout::of(&config);
         let closed = (0..config.sample_count()).map(|_| AtomicU64::new(0)).collect();
         let [newest, oldest] = [(); 2].map(|()| AtomicU64::new(0));
-        Self { config, layout, newest, closed, oldest }
+        Self { config, layout, newest, closed, oldest, horizon: Horizon::new() }
+    }
+
+    /// Sets the horizon, before the first request.
+    pub(super) fn with_max_lead(self, lead: Duration) -> Self {
+        Self { horizon: Horizon::with_lead(lead), ..self }
+    }
+
+    pub(super) const fn max_lead(&self) -> Duration {
+        self.horizon.lead()
     }
 
     pub(super) const fn config(&self) -> &WindowConfig {
@@ -73,19 +87,28 @@ impl PermitWindow {
         Ok(())
     }
 
-    /// Takes `permits` permits, if `quota` has as many left.
+    /// Takes `permits` permits, if `quota` has as many left. `clock` bounds `now`; it is not read for a request in the
+    /// newest bucket.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    pub(super) fn take(&self, now: Timestamp, permits: u64, quota: &impl Quota) -> Decision {
+    pub(super) fn take(
+        &self,
+        now: Timestamp,
+        permits: u64,
+        quota: &impl Quota,
+        clock: &impl Clock,
+    ) -> Decision {
         if permits == 0 {
             return Decision::Admitted(());
         }
-        let number = self.config.bucket_number(now);
+        let mut number = self.config.bucket_number(now);
         let mut word = self.load();
         loop {
             let newest = self.layout.read(word);
             if newest.number < number || newest.flag {
-                word = self.roll(word, number, quota);
+                word = self.roll_to(word, number, quota, clock);
+                // From now on, the newest bucket is late enough.
+                number = 0;
                 continue;
             }
             let Some(remaining) = quota.remaining(newest.number, newest.count) else {
@@ -136,10 +159,24 @@ impl PermitWindow {
         if self.layout.is_same_bucket(word, found) { Ok(refusal) } else { Err(found) }
     }
 
-    /// Makes one step towards a bucket that is not older than `number`, and returns the word after that step.
+    /// Opens a bucket that is not older than `number`, or than the bucket of the horizon if that is older. Returns the
+    /// word of the open bucket.
     #[cold]
-    fn roll(&self, word: u64, number: u64, quota: &impl Quota) -> u64 {
-        let newest = self.layout.read(word);
+    fn roll_to(&self, mut word: u64, number: u64, quota: &impl Quota, clock: &impl Clock) -> u64 {
+        let start = self.config.start_of(number);
+        let bounded = self.horizon.bound(start.as_nanos(), clock);
+        let number = self.config.bucket_number(Timestamp::from_nanos(bounded));
+        loop {
+            let newest = self.layout.read(word);
+            if newest.number >= number && !newest.flag {
+                return word;
+            }
+            word = self.roll(word, &newest, number, quota);
+        }
+    }
+
+    /// Makes one step towards a bucket that is not older than `number`, and returns the word after that step.
+    fn roll(&self, word: u64, newest: &PackedBucket, number: u64, quota: &impl Quota) -> u64 {
         if !newest.flag {
             let closed = self.layout.flagged(word);
             // Relaxed, as in `take`.
@@ -149,7 +186,7 @@ impl PermitWindow {
                 Err(_) => self.load(),
             };
         }
-        let permits = self.permits_in(&newest);
+        let permits = self.permits_in(newest);
         self.note(newest.number, permits);
         quota.close(newest.number, newest.count, permits);
         // The thread that closed the bucket had a `now` in a later bucket.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ops::Deref;
+use std::time::Duration;
 
 use super::permit_window::{FullWindow, PermitWindow, Quota};
 use super::{BucketPermits, Decision, LimitError, Limiter, Reason, Refusal};
@@ -81,6 +82,41 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     pub fn with_clock(config: WindowConfig, limit: u64, clock: C) -> Result<Self, LimitError> {
         PermitWindow::check(&config, limit)?;
         Ok(Self { limit: AtomicU64::new(limit), window: PermitWindow::new(config), clock })
+    }
+
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    ///
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
+    /// for at most the lead longer. If the clock goes back, its highest reading counts. A
+    /// request for a [node](Self::enter_at) is bounded by the clock of the node.
+    ///
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
+    /// simulation whose times are ahead of a clock that stands still.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    /// use leaparray::{ManualClock, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let second = WindowConfig::new(2, Duration::from_secs(1))?;
+    /// let limiter = SlidingWindowLimiter::with_clock(second, 5, clock.clone())?
+    ///     .with_max_lead(Duration::from_millis(500));
+    /// // An hour ahead: the permits are taken at 60.5 s.
+    /// assert!(limiter.try_acquire_at(Timestamp::from_secs(3_660), 5).is_admitted());
+    /// clock.advance(Duration::from_millis(1_500));
+    /// assert!(limiter.try_acquire().is_admitted());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_max_lead(self, lead: Duration) -> Self {
+        Self { window: self.window.with_max_lead(lead), ..self }
+    }
+
+    /// Returns the [lead](Self::with_max_lead).
+    #[must_use]
+    pub const fn max_lead(&self) -> Duration {
+        self.window.max_lead()
     }
 
     /// Returns the number of permits in any window.
@@ -227,7 +263,7 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         D: Clock + Clone,
     {
         let quota = WithNode { limiter: self, node: &*node, read: Cell::new(None) };
-        match self.window.take(now, permits, &quota).refusal() {
+        match self.window.take(now, permits, &quota, node.clock()).refusal() {
             None => {
                 // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that
                 // has read this pass from the node then finds its permits taken.
@@ -250,7 +286,7 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.window.take(now, permits, self)
+        self.window.take(now, permits, self, &self.clock)
     }
 }
 

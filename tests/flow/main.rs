@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod breaker;
+mod clock_steps;
 mod limiters;
 mod rates;
 mod rolling_window;

@@ -5,6 +5,8 @@ mod tokens;
 
 pub use config::WarmUpConfig;
 
+use std::time::Duration;
+
 use super::permit_window::PermitWindow;
 use super::{BucketPermits, Decision, LimitError, Limiter};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
@@ -85,6 +87,39 @@ impl<C: Clock> WarmUp<C> {
         Ok(Self { window: PermitWindow::new(window), tokens, clock })
     }
 
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    ///
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
+    /// for at most the lead longer. If the clock goes back, its highest reading counts.
+    ///
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
+    /// simulation whose times are ahead of a clock that stands still.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
+    /// use leaparray::{ManualClock, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let (t, second) = (Timestamp::from_secs, Duration::from_secs(1));
+    /// let window = WindowConfig::new(10, second)?;
+    /// let clock = ManualClock::new(t(60));
+    /// let limiter = WarmUp::with_clock(window, 90, WarmUpConfig::default(), clock)?.with_max_lead(second);
+    /// // An hour ahead: the permits are taken at 61 s.
+    /// assert!(limiter.try_acquire_at(t(3_660), 30).is_admitted());
+    /// assert_eq!([t(61), t(62)].map(|now| limiter.available_at(now)), [0, 30]);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_max_lead(self, lead: Duration) -> Self {
+        Self { window: self.window.with_max_lead(lead), ..self }
+    }
+
+    /// Returns the [lead](Self::with_max_lead).
+    #[must_use]
+    pub const fn max_lead(&self) -> Duration {
+        self.window.max_lead()
+    }
+
     /// Returns the number of permits in any window when the service is warm.
     #[must_use]
     pub const fn limit(&self) -> u64 {
@@ -151,6 +186,6 @@ impl<C: Clock> Limiter for WarmUp<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.window.take(now, permits, &self.tokens)
+        self.window.take(now, permits, &self.tokens, &self.clock)
     }
 }
