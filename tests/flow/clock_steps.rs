@@ -7,7 +7,9 @@ use leaparray::flow::{
     Decision, FixedWindowLimiter, LeakyBucket, Limiter, SlidingWindowLimiter, TokenBucket, WarmUp,
     WarmUpConfig,
 };
-use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp, WindowConfig};
+use leaparray::{
+    Clock, ForwardClock, ManualClock, NodeConfig, ResourceNode, Timestamp, WindowConfig,
+};
 
 use crate::{at, ms, rate};
 
@@ -20,7 +22,10 @@ const HOUR: u64 = 3_600_000;
 type Case = (&'static str, Arc<dyn Limiter + Send + Sync>, u64, u64);
 
 /// Each limiter with a bound on given times, under a clock that shows [`BEGIN`].
-fn limiters(clock: &ManualClock, lead: Duration) -> Vec<Case> {
+fn limiters<C>(clock: &C, lead: Duration) -> Vec<Case>
+where
+    C: Clock + Clone + Send + Sync + 'static,
+{
     let window = WindowConfig::new(10, ms(1_000)).unwrap();
     let clock = || clock.clone();
     let sliding = SlidingWindowLimiter::with_clock(window, 10, clock()).unwrap();
@@ -115,6 +120,20 @@ fn clock_that_goes_back_by_five_seconds_gives_no_permit_twice() {
         assert!((BEGIN..=BEGIN + refills_in).contains(&retry), "{name}: {retry}");
         clock.set(at(BEGIN + refills_in));
         assert!(limiter.try_acquire_many(burst).is_admitted(), "{name}");
+    }
+}
+
+#[test]
+fn step_back_of_the_source_of_a_forward_clock_delays_no_limiter() {
+    let source = ManualClock::new(at(BEGIN));
+    let clock = ForwardClock::new(source.clone());
+    for (name, limiter, burst, refills_in) in limiters(&clock, ms(LEAD)) {
+        assert!(limiter.try_acquire_many(burst).is_admitted(), "{name}");
+        source.set(source.now().saturating_sub(ms(5_000)));
+        assert!(!limiter.try_acquire().is_admitted(), "{name}");
+        source.advance(ms(refills_in));
+        assert!(limiter.try_acquire_many(burst).is_admitted(), "{name}");
+        source.advance(ms(refills_in));
     }
 }
 
