@@ -24,7 +24,7 @@
 //! | count events and response times | [`SlidingWindow`], with a [`WindowConfig`] |
 //! | read the same counts over a shorter interval | [`SlidingWindow::view`] |
 //! | find every count: in the window, expired or late | [`SlidingWindow::ledger`] |
-//! | choose the clock | [`MonotonicClock`], [`CachedClock`], [`ManualClock`] |
+//! | choose the clock | [`MonotonicClock`], [`CachedClock`], [`ForwardClock`], [`ManualClock`] |
 //! | give all parts one clock | [`Timeline`] |
 //! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
@@ -110,8 +110,8 @@ pub use registry::{
 #[doc(hidden)]
 pub use sync::{shadow_all_words, show_all_words};
 pub use time::{
-    CachedClock, Clock, ConfigError, ManualClock, MonotonicClock, ParseTimestampError, Timestamp,
-    ViewError, WindowConfig,
+    CachedClock, Clock, ConfigError, ForwardClock, ManualClock, MonotonicClock,
+    ParseTimestampError, Timestamp, ViewError, WindowConfig,
 };
 #[cfg(loom)]
 #[doc(hidden)]

@@ -72,6 +72,8 @@ fn five_buckets_of_200_keep_the_last_second() {
     assert_eq!(array.config().bucket_start(t(1_188)), t(1_000));
     assert_eq!(array.config().bucket_start(t(1_199)), t(1_000));
     assert_eq!(array.config().bucket_start(t(1_200)), t(1_200));
+    assert_eq!([1_000, 1_199].map(|millis| array.config().bucket_end(t(millis))), [t(1_200); 2]);
+    assert_eq!(array.config().bucket_end(Timestamp::MAX), Timestamp::MAX);
     for now in (200..=1_188).step_by(200) {
         array.current_bucket(t(now)).add(PASS, 1);
     }

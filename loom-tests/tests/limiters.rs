@@ -21,7 +21,9 @@ fn window(samples: u32) -> WindowConfig {
 
 fn sliding(samples: u32, limit: u64) -> Arc<Sliding> {
     let clock = ManualClock::new(Timestamp::MIN);
-    Arc::new(SlidingWindowLimiter::with_clock(window(samples), limit, clock).unwrap())
+    let limiter = SlidingWindowLimiter::with_clock(window(samples), limit, clock).unwrap();
+    // The models give the times, and the clock stands still.
+    Arc::new(limiter.with_max_lead(Duration::MAX))
 }
 
 /// Asks for permits in bucket `number`. Returns the number of admitted permits: all or none.
@@ -160,6 +162,33 @@ fn reading_beside_a_lap_is_of_one_moment() {
     });
 }
 
+/// One thread reads the permits of each bucket while another opens buckets 3 and 4. The reading is of one moment: of
+/// before, or of after any one of the steps.
+#[test]
+fn reading_of_each_bucket_is_of_one_moment() {
+    explore(Some(3), || {
+        let limiter = sliding(2, 9);
+        assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 2, 2), 3);
+        let reader = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.permits_by_bucket_at(start(2)))
+        };
+        assert_eq!(ask(&*limiter, 3, 3) + ask(&*limiter, 4, 4), 7);
+        let found: Vec<_> = reader.join().unwrap().iter().map(|b| (b.start, b.permits)).collect();
+        let window = |last, permits: [u64; 2]| {
+            vec![(start(last - 1), permits[0]), (start(last), permits[1])]
+        };
+        let moments = [
+            window(2, [1, 2]),
+            window(3, [2, 0]),
+            window(3, [2, 3]),
+            window(4, [3, 0]),
+            window(4, [3, 4]),
+        ];
+        assert!(moments.contains(&found), "{found:?}");
+    });
+}
+
 /// Another thread opens bucket 4, in which a permit is free again, and stores the oldest bucket with permits of that
 /// window. A refusal in bucket 3 names the start of bucket 4 nevertheless.
 #[test]
@@ -243,7 +272,7 @@ fn two_enter(limit: u64) -> u64 {
     let limiter = sliding(2, limit);
     let enter = |limiter: &Sliding, node: &Node| {
         let decision = limiter.enter_at(node, start(1));
-        u64::from(decision.at_once().map(|entry| entry.success_at(start(1))).is_ok())
+        u64::from(decision.into_result().map(|it| it.into_parts().0.success_at(start(1))).is_ok())
     };
     assert_eq!(enter(&limiter, &node), 1);
     let other = {
@@ -264,13 +293,44 @@ fn no_entry_is_refused_while_a_permit_is_left() {
     explore(Some(2), || assert_eq!(two_enter(3), 2));
 }
 
+/// One thread asks with a time that is an hour ahead of the clock, and another with the time of the clock. Together, they
+/// take no more than the limit, and no bucket after that of the clock and the lead is opened.
+#[test]
+fn wrong_time_of_another_thread_moves_a_window_by_the_lead() {
+    explore(Some(2), || {
+        let clock = ManualClock::new(start(1));
+        let limiter = SlidingWindowLimiter::with_clock(window(2), 2, clock).unwrap();
+        let limiter = Arc::new(limiter.with_max_lead(LEN));
+        let other = asks(&limiter, 7_200, 1);
+        let admitted = ask(&*limiter, 1, 2) + other.join().unwrap();
+        assert!((1..=2).contains(&admitted), "{admitted}");
+        // The newest bucket is the one of the clock, or the next one.
+        assert_eq!(limiter.available_at(start(4)), 2);
+    });
+}
+
+/// As above: a token bucket is ahead of the clock by the lead and one token at most.
+#[test]
+fn wrong_time_of_another_thread_moves_a_bucket_by_the_lead() {
+    explore(None, || {
+        let clock = ManualClock::new(start(1));
+        let bucket = TokenBucket::with_clock(Rate::new(1, LEN).unwrap(), 1, clock);
+        let bucket = Arc::new(bucket.with_max_lead(LEN));
+        let other = asks(&bucket, 7_200, 1);
+        let admitted = ask(&*bucket, 1, 1) + other.join().unwrap();
+        assert!((1..=2).contains(&admitted), "{admitted}");
+        assert_eq!(bucket.available_at(start(3)), 1);
+    });
+}
+
 /// Three requests ask a leaky bucket, two of them at the same time. One goes ahead, one waits, and the last is refused.
 #[test]
 fn each_request_waits_for_the_one_before() {
     explore(None, || {
         let clock = ManualClock::new(Timestamp::MIN);
         let rate = Rate::new(1, LEN).unwrap();
-        let bucket = Arc::new(LeakyBucket::with_clock(rate, LEN, clock));
+        let bucket = LeakyBucket::with_clock(rate, LEN, clock).with_max_lead(Duration::MAX);
+        let bucket = Arc::new(bucket);
         let others = [(); 2].map(|()| {
             let bucket = bucket.clone();
             thread::spawn(move || bucket.try_acquire_at(start(7), 1))
@@ -288,7 +348,8 @@ fn each_request_waits_for_the_one_before() {
 fn last_token_is_taken_once() {
     explore(None, || {
         let clock = ManualClock::new(Timestamp::MIN);
-        let bucket = Arc::new(TokenBucket::with_clock(Rate::new(1, LEN).unwrap(), 2, clock));
+        let bucket = TokenBucket::with_clock(Rate::new(1, LEN).unwrap(), 2, clock);
+        let bucket = Arc::new(bucket.with_max_lead(Duration::MAX));
         assert_eq!(ask(&*bucket, 7, 1), 1);
         let others = [asks(&bucket, 7, 1), asks(&bucket, 7, 1)];
         let admitted: u64 = others.map(|other| other.join().unwrap()).iter().sum();
@@ -300,6 +361,7 @@ fn cold(asked: u64) -> Arc<WarmUp<ManualClock>> {
     let config = WarmUpConfig::new(Duration::from_secs(2), 3.0).unwrap();
     let clock = ManualClock::new(Timestamp::MIN);
     let limiter = WarmUp::with_clock(window(2), 90, config, clock).unwrap();
+    let limiter = limiter.with_max_lead(Duration::MAX);
     assert_eq!(ask(&limiter, 7, asked), asked);
     Arc::new(limiter)
 }

@@ -41,7 +41,8 @@ pub struct BucketWrap<B> {
 pub(crate) const UNUSED: u64 = 1;
 
 impl<B> BucketWrap<B> {
-    /// Returns the start of the span: a multiple of the bucket length.
+    /// Returns the start of the span: a multiple of the bucket length. The end is
+    /// [`bucket_end`](crate::WindowConfig::bucket_end) of the array's geometry.
     #[must_use]
     #[inline]
     pub fn start(&self) -> Timestamp {

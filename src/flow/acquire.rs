@@ -204,12 +204,16 @@ impl<'a, L: Limiter + ?Sized> Attempts<'a, L> {
     fn ask(&mut self) -> Result<Answer<L::Permit>, Refusal> {
         // The clock may stand still while the caller waits, if this thread refreshes it. The wait has passed all the
         // same.
-        let now = self.limiter.now().max(self.now);
+        let clock = self.limiter.now();
+        let now = clock.max(self.now);
         let decision = self.limiter.try_acquire_at(now, self.permits);
         let Some(refusal) = decision.refusal() else { return Ok(Answer::Decided(decision)) };
         let Some(retry_at) = refusal.retry_at() else { return Err(refusal) };
-        // If a limiter returns a time that has passed, a pause prevents a busy loop.
-        let next = retry_at.max(now.saturating_add(Duration::from_nanos(1)));
+        // A limiter whose clock is further behind than its lead returns a time that has passed here, but not by its
+        // clock: the wait is what its clock lacks. A pause in any case prevents a busy loop.
+        let from = if retry_at > now { now } else { clock };
+        let wait = retry_at.saturating_since(from).max(Duration::from_nanos(1));
+        let next = now.saturating_add(wait);
         // At the end of time, the next attempt would be at the time of this one.
         if next > self.until || next == now {
             return Err(refusal);

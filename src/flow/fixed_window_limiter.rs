@@ -50,6 +50,38 @@ impl<C: Clock> FixedWindowLimiter<C> {
         SlidingWindowLimiter::with_clock(config, limit, clock).map(Self)
     }
 
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    ///
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
+    /// for at most the lead longer. If the clock goes back, its highest reading counts.
+    ///
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
+    /// simulation whose times are ahead of a clock that stands still.
+    ///
+    /// ```
+    /// use leaparray::flow::{FixedWindowLimiter, Limiter};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let (t, second) = (Timestamp::from_secs, Duration::from_secs(1));
+    /// let clock = ManualClock::new(t(60));
+    /// let limiter = FixedWindowLimiter::with_clock(second, 5, clock.clone())?.with_max_lead(second);
+    /// // An hour ahead: the permits of the next second are taken.
+    /// assert!(limiter.try_acquire_at(t(3_660), 5).is_admitted());
+    /// assert_eq!([t(60), t(61), t(62)].map(|now| limiter.available_at(now)), [0, 0, 5]);
+    /// # Ok::<_, leaparray::flow::LimitError>(())
+    /// ```
+    #[must_use]
+    pub fn with_max_lead(self, lead: Duration) -> Self {
+        Self(self.0.with_max_lead(lead))
+    }
+
+    /// Returns the [lead](Self::with_max_lead).
+    #[must_use]
+    pub const fn max_lead(&self) -> Duration {
+        self.0.max_lead()
+    }
+
     /// Returns the number of permits in each interval.
     #[must_use]
     pub fn limit(&self) -> u64 {

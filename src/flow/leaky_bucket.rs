@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::horizon::Horizon;
 use super::{Decision, Limiter, Rate, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
@@ -36,6 +37,7 @@ pub struct LeakyBucket<C = MonotonicClock> {
     max_wait: u64,
     /// The due time of the last admitted request, in nanoseconds, or [`NEVER`].
     latest: AtomicU64,
+    horizon: Horizon,
     clock: C,
 }
 
@@ -55,7 +57,41 @@ impl<C: Clock> LeakyBucket<C> {
     /// Creates a bucket that reads `clock`.
     #[must_use]
     pub fn with_clock(rate: Rate, max_wait: Duration, clock: C) -> Self {
-        Self { rate, max_wait: saturating_nanos(max_wait), latest: AtomicU64::new(NEVER), clock }
+        let (max_wait, latest) = (saturating_nanos(max_wait), AtomicU64::new(NEVER));
+        Self { rate, max_wait, latest, horizon: Horizon::new(), clock }
+    }
+
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    ///
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
+    /// for at most the lead longer. If the clock goes back, its highest reading counts.
+    ///
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
+    /// simulation whose times are ahead of a clock that stands still.
+    ///
+    /// ```
+    /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = LeakyBucket::with_clock(Rate::per_second(10)?, Duration::ZERO, clock)
+    ///     .with_max_lead(Duration::from_millis(500));
+    /// // An hour ahead: the request goes ahead at 60.5 s.
+    /// assert!(bucket.try_acquire_at(Timestamp::from_secs(3_660), 1).is_admitted());
+    /// let refusal = bucket.try_acquire().refusal().expect("it would have to wait");
+    /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_millis(60_600)));
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    #[must_use]
+    pub fn with_max_lead(self, lead: Duration) -> Self {
+        Self { horizon: Horizon::with_lead(lead), ..self }
+    }
+
+    /// Returns the [lead](Self::with_max_lead).
+    #[must_use]
+    pub const fn max_lead(&self) -> Duration {
+        self.horizon.lead()
     }
 
     /// Returns the rate.
@@ -87,7 +123,7 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        let now = now.as_nanos();
+        let mut now = now.as_nanos();
         if permits == 0 {
             return Decision::Admitted(());
         }
@@ -102,6 +138,11 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
             if wait > self.max_wait {
                 let retry_at = Timestamp::from_nanos(due - self.max_wait);
                 return Decision::Refused(Refusal::until(Reason::WaitTooLong, Some(retry_at)));
+            }
+            // Only before a request is admitted: one that is refused here is refused at the horizon as well.
+            if !self.horizon.covers(now) {
+                now = self.horizon.advance(now, &self.clock);
+                continue;
             }
             // A due time of zero would mean that no request has been admitted.
             let goes = due.max(now).max(NEVER + 1);

@@ -261,14 +261,21 @@ pub type BoxLimiter = Box<dyn Limiter<Permit = BoxPermit> + Send + Sync>;
 /// The permit of a [`BoxLimiter`].
 pub type BoxPermit = Box<dyn Permit + Send>;
 
-/// The passes of a node, for a limiter that also counts the requests that entered the node directly: see
+/// The passes and the clock of a node, for a limiter that also counts the requests that entered the node directly: see
 /// [`Limiter::try_acquire_for`].
 pub trait Passed {
+    /// Returns the time of the node's clock.
+    fn now(&self) -> Timestamp;
+
     /// Returns the number of passes from `start`, the start of a bucket, up to the end of the bucket of `now`.
     fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64;
 }
 
 impl<C: Clock + Clone> Passed for ResourceNode<C> {
+    fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+
     fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64 {
         Self::passed_since(self, start, now)
     }

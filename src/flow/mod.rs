@@ -28,10 +28,12 @@
 
 mod acquire;
 mod breaker;
+mod bucket_permits;
 mod concurrency_limiter;
 mod decision;
 mod error;
 mod fixed_window_limiter;
+mod horizon;
 mod leaky_bucket;
 mod limiter;
 mod packed_bucket;
@@ -51,6 +53,7 @@ pub use acquire::{acquire_blocking, acquire_by, acquire_with};
 pub use breaker::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom, ThreadRandom,
 };
+pub use bucket_permits::BucketPermits;
 pub use concurrency_limiter::{ConcurrencyLimiter, ConcurrencyPermit};
 pub use decision::{Decision, Delayed};
 pub use error::{BreakerConfigError, LimitError, RateError, WarmUpError};

@@ -1,11 +1,13 @@
 //! The permits of a sliding window, decided by one word.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::time::Duration;
 
+use super::horizon::Horizon;
 use super::packed_bucket::{Layout, PackedBucket};
-use super::{Decision, LimitError, Refusal};
+use super::{BucketPermits, Decision, LimitError, Refusal};
 use crate::sync::{AtomicU64, Ordering};
-use crate::time::{Timestamp, WindowConfig, run};
+use crate::time::{Clock, Timestamp, WindowConfig, run};
 
 /// The number of permits that were taken in each of the last buckets.
 ///
@@ -22,6 +24,9 @@ use crate::time::{Timestamp, WindowConfig, run};
 ///
 /// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a stalled one. The word
 /// only grows, and so does each slot, so a second attempt at a step fails.
+///
+/// No bucket after that of the horizon is opened, so a time that is too far ahead does not use up the permits until
+/// then.
 ///
 /// # Orderings
 ///
@@ -43,6 +48,7 @@ pub(super) struct PermitWindow {
     /// The oldest bucket with permits in the window that ends with the newest bucket, as found when the newest bucket
     /// was opened; or an older bucket.
     oldest: AtomicU64,
+    horizon: Horizon,
 }
 
 impl PermitWindow {
@@ -50,7 +56,16 @@ impl PermitWindow {
         let layout = Layout::of(&config);
         let closed = (0..config.sample_count()).map(|_| AtomicU64::new(0)).collect();
         let [newest, oldest] = [(); 2].map(|()| AtomicU64::new(0));
-        Self { config, layout, newest, closed, oldest }
+        Self { config, layout, newest, closed, oldest, horizon: Horizon::new() }
+    }
+
+    /// Sets the horizon, before the first request.
+    pub(super) fn with_max_lead(self, lead: Duration) -> Self {
+        Self { horizon: Horizon::with_lead(lead), ..self }
+    }
+
+    pub(super) const fn max_lead(&self) -> Duration {
+        self.horizon.lead()
     }
 
     pub(super) const fn config(&self) -> &WindowConfig {
@@ -72,19 +87,28 @@ impl PermitWindow {
         Ok(())
     }
 
-    /// Takes `permits` permits, if `ration` has as many left.
+    /// Takes `permits` permits, if `ration` has as many left. `clock` bounds `now`; it is not read for a request in the
+    /// newest bucket.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
-    pub(super) fn take(&self, now: Timestamp, permits: u64, ration: &impl Ration) -> Decision {
+    pub(super) fn take(
+        &self,
+        now: Timestamp,
+        permits: u64,
+        ration: &impl Ration,
+        clock: &impl Clock,
+    ) -> Decision {
         if permits == 0 {
             return Decision::Admitted(());
         }
-        let number = self.config.bucket_number(now);
+        let mut number = self.config.bucket_number(now);
         let mut word = self.load();
         loop {
             let newest = self.layout.read(word);
             if newest.number < number || newest.flag {
-                word = self.roll(word, number, ration);
+                word = self.roll_to(word, number, ration, clock);
+                // From now on, the newest bucket is late enough.
+                number = 0;
                 continue;
             }
             let Some(remaining) = ration.remaining(newest.number, newest.count) else {
@@ -135,10 +159,24 @@ impl PermitWindow {
         if self.layout.is_same_bucket(word, found) { Ok(refusal) } else { Err(found) }
     }
 
-    /// Makes one step towards a bucket that is not older than `number`, and returns the word after that step.
+    /// Opens a bucket that is not older than `number`, or than the bucket of the horizon if that is older. Returns the
+    /// word of the open bucket.
     #[cold]
-    fn roll(&self, word: u64, number: u64, ration: &impl Ration) -> u64 {
-        let newest = self.layout.read(word);
+    fn roll_to(&self, mut word: u64, number: u64, ration: &impl Ration, clock: &impl Clock) -> u64 {
+        let start = self.config.start_of(number);
+        let bounded = self.horizon.bound(start.as_nanos(), clock);
+        let number = self.config.bucket_number(Timestamp::from_nanos(bounded));
+        loop {
+            let newest = self.layout.read(word);
+            if newest.number >= number && !newest.flag {
+                return word;
+            }
+            word = self.roll(word, &newest, number, ration);
+        }
+    }
+
+    /// Makes one step towards a bucket that is not older than `number`, and returns the word after that step.
+    fn roll(&self, word: u64, newest: &PackedBucket, number: u64, ration: &impl Ration) -> u64 {
         if !newest.flag {
             let closed = self.layout.flagged(word);
             // Relaxed, as in `take`.
@@ -148,7 +186,7 @@ impl PermitWindow {
                 Err(_) => self.load(),
             };
         }
-        let permits = self.permits_in(&newest);
+        let permits = self.permits_in(newest);
         self.note(newest.number, permits);
         ration.close(newest.number, newest.count, permits);
         // The thread that closed the bucket had a `now` in a later bucket.
@@ -267,6 +305,37 @@ impl PermitWindow {
                 return (permits + own, last.map_or(Some(now), |last| self.leaves_at(last)));
             }
             word = again;
+        }
+    }
+
+    /// Returns the buckets of the window at `now` and their permits, from the oldest to the newest. Closes no bucket.
+    pub(super) fn permits_by_bucket(&self, now: Timestamp) -> Vec<BucketPermits> {
+        let number = self.config.bucket_number(now);
+        let mut word = self.load();
+        loop {
+            let newest = self.layout.read(word);
+            let covered = run(number.max(newest.number), self.closed.len() as u64);
+            let bucket = |number| BucketPermits {
+                start: self.config.start_of(number),
+                permits: self.permits_of(number, &newest),
+            };
+            let buckets = covered.map(bucket).collect();
+            // A thread that has read a note of a later bucket has acquired it, and finds the word changed. If the word
+            // is unchanged, the notes are of the moment of this load.
+            let again = self.load();
+            if again == word {
+                return buckets;
+            }
+            word = again;
+        }
+    }
+
+    /// Returns the permits that were taken in a bucket; 0 for a bucket after the newest one.
+    fn permits_of(&self, number: u64, newest: &PackedBucket) -> u64 {
+        match number.cmp(&newest.number) {
+            Less => self.note_in(&self.closed[self.config.slot_of(number)], number).unwrap_or(0),
+            Equal => self.permits_in(newest),
+            Greater => 0,
         }
     }
 

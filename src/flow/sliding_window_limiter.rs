@@ -1,9 +1,10 @@
 //! A limiter of the permits of any window.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use super::permit_window::{FullWindow, PermitWindow, Ration};
-use super::{Decision, LimitError, Limiter, Passed, Quota, Reason, Refusal};
+use super::{BucketPermits, Decision, LimitError, Limiter, Passed, Quota, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 
@@ -113,6 +114,41 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         Ok(Self { limit: AtomicU64::new(limit), window: PermitWindow::new(config), clock })
     }
 
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    ///
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
+    /// for at most the lead longer. If the clock goes back, its highest reading counts. A
+    /// request for a [node](Self::enter_at) is bounded by the clock of the node.
+    ///
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
+    /// simulation whose times are ahead of a clock that stands still.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    /// use leaparray::{ManualClock, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let second = WindowConfig::new(2, Duration::from_secs(1))?;
+    /// let limiter = SlidingWindowLimiter::with_clock(second, 5, clock.clone())?
+    ///     .with_max_lead(Duration::from_millis(500));
+    /// // An hour ahead: the permits are taken at 60.5 s.
+    /// assert!(limiter.try_acquire_at(Timestamp::from_secs(3_660), 5).is_admitted());
+    /// clock.advance(Duration::from_millis(1_500));
+    /// assert!(limiter.try_acquire().is_admitted());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_max_lead(self, lead: Duration) -> Self {
+        Self { window: self.window.with_max_lead(lead), ..self }
+    }
+
+    /// Returns the [lead](Self::with_max_lead).
+    #[must_use]
+    pub const fn max_lead(&self) -> Duration {
+        self.window.max_lead()
+    }
+
     /// Returns the number of permits in any window.
     #[must_use]
     pub fn limit(&self) -> u64 {
@@ -161,6 +197,39 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     pub fn available_at(&self, now: Timestamp) -> u64 {
         self.limit().saturating_sub(self.window.permits(now))
     }
+
+    /// Returns the buckets of the current window and their permits; see
+    /// [`permits_by_bucket_at`](Self::permits_by_bucket_at).
+    pub fn permits_by_bucket(&self) -> Vec<BucketPermits> {
+        self.permits_by_bucket_at(self.now())
+    }
+
+    /// Returns the buckets of the window at `now` and the permits that were taken in each, from the oldest bucket to the
+    /// newest, including buckets without permits. Their number is the sample count, and smaller only within the first
+    /// interval after [`Timestamp::MIN`]. This call allocates.
+    ///
+    /// If a request has asked in a bucket after `now`, the window is the one that ends with that bucket. The reading is
+    /// of one moment: if other threads take permits at the same time, it is repeated until none does, so it is lock-free
+    /// and not wait-free. The permits add up to the limit less [`available_at`](Self::available_at), or to more than the
+    /// limit if it was lowered.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let limiter = SlidingWindowLimiter::new(WindowConfig::new(3, Duration::from_secs(3))?, 10)?;
+    /// let t = Timestamp::from_secs;
+    /// assert!(limiter.try_acquire_at(t(60), 4).is_admitted());
+    /// assert!(limiter.try_acquire_at(t(62), 1).is_admitted());
+    /// let buckets = limiter.permits_by_bucket_at(t(62));
+    /// let permits = buckets.iter().map(|bucket| (bucket.start, bucket.permits));
+    /// assert!(permits.eq([(t(60), 4), (t(61), 0), (t(62), 1)]));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn permits_by_bucket_at(&self, now: Timestamp) -> Vec<BucketPermits> {
+        self.window.permits_by_bucket(now)
+    }
 }
 
 impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
@@ -173,13 +242,13 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.window.take(now, permits, self)
+        self.window.take(now, permits, self, &self.clock)
     }
 
     #[inline]
     fn try_acquire_for(&self, node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
         let ration = WithNode { limiter: self, node, read: Cell::new(None) };
-        let decision = self.window.take(now, permits, &ration);
+        let decision = self.window.take(now, permits, &ration, &NodeClock(node));
         if decision.is_admitted() {
             // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that has
             // read this request's pass from the node then finds its permits taken.
@@ -218,6 +287,15 @@ struct WithNode<'a, C> {
     limiter: &'a SlidingWindowLimiter<C>,
     node: &'a dyn Passed,
     read: Cell<Option<NodeRead>>,
+}
+
+/// The clock of a node.
+struct NodeClock<'a>(&'a dyn Passed);
+
+impl Clock for NodeClock<'_> {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
 }
 
 /// A read of the node.

@@ -1,5 +1,8 @@
 //! A limiter that admits requests at a rate, with bursts.
 
+use std::time::Duration;
+
+use super::horizon::Horizon;
 use super::{Decision, Limiter, Quota, Rate, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
@@ -37,6 +40,7 @@ pub struct TokenBucket<C = MonotonicClock> {
     fills_in: u64,
     /// The time at which the bucket is full, in nanoseconds.
     full_at: AtomicU64,
+    horizon: Horizon,
     clock: C,
 }
 
@@ -57,7 +61,41 @@ impl<C: Clock> TokenBucket<C> {
         // two are added, unless that would make room for a further token.
         let slack = if rate.is_whole() { 0 } else { rate.whole_nanos().saturating_sub(2).min(2) };
         let fills_in = rate.duration(capacity).unwrap_or(u64::MAX).saturating_add(slack);
-        Self { rate, capacity, fills_in, full_at: AtomicU64::new(0), clock }
+        let full_at = AtomicU64::new(0);
+        Self { rate, capacity, fills_in, full_at, horizon: Horizon::new(), clock }
+    }
+
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    ///
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
+    /// for at most the lead longer. If the clock goes back, its highest reading counts.
+    ///
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
+    /// simulation whose times are ahead of a clock that stands still.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 1, clock.clone())
+    ///     .with_max_lead(Duration::from_millis(500));
+    /// // An hour ahead: the token is taken at 60.5 s.
+    /// assert!(bucket.try_acquire_at(Timestamp::from_secs(3_660), 1).is_admitted());
+    /// let refusal = bucket.try_acquire().refusal().expect("the bucket is empty");
+    /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_millis(60_600)));
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    #[must_use]
+    pub fn with_max_lead(self, lead: Duration) -> Self {
+        Self { horizon: Horizon::with_lead(lead), ..self }
+    }
+
+    /// Returns the [lead](Self::with_max_lead).
+    #[must_use]
+    pub const fn max_lead(&self) -> Duration {
+        self.horizon.lead()
     }
 
     /// Returns the rate at which tokens are added.
@@ -101,7 +139,7 @@ impl<C: Clock> Limiter for TokenBucket<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        let now = now.as_nanos();
+        let now = self.horizon.bound(now.as_nanos(), &self.clock);
         if permits == 0 {
             return Decision::Admitted(());
         }
@@ -112,7 +150,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         let mut full_at = self.full_at.load(Ordering::Relaxed);
         loop {
             // For a full bucket, `now` is used as an exact time, so that no division has to wait for the clock.
-            let then = if full_at <= now {
+            let is_full = full_at <= now;
+            let then = if is_full {
                 self.rate.duration(permits).and_then(|nanos| now.checked_add(nanos))
             } else {
                 self.rate.after(full_at, permits)
@@ -121,7 +160,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
                 // The bucket would be full after the end of time.
                 return Decision::Refused(Refusal::until(Reason::LimitReached, None));
             };
-            if then - now > self.fills_in {
+            // A full bucket has enough tokens: the request asks for no more than the capacity.
+            if !is_full && then - now > self.fills_in {
                 let retry_at = Timestamp::from_nanos(then - self.fills_in);
                 return Decision::Refused(Refusal::until(Reason::LimitReached, Some(retry_at)));
             }

@@ -122,6 +122,42 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.sum_of(&self.current().long, now, event)
     }
 
+    /// Returns the sum of the response times over the short window, by default the last second.
+    pub fn short_rt_sum(&self) -> Duration {
+        self.short_rt_sum_at(self.clock().now())
+    }
+
+    /// Returns the sum of the response times over the short window at `now`; zero if no request ended in it.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, NodeConfig, ResourceNode, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    /// let requests = [node.enter(), node.enter()];
+    /// clock.advance(Duration::from_millis(3));
+    /// requests.map(|request| request.success());
+    /// assert_eq!(node.short_rt_sum(), Duration::from_millis(6));
+    /// clock.advance(Duration::from_secs(2));
+    /// assert_eq!(node.short_rt_sum(), Duration::ZERO);
+    /// assert_eq!(node.long_rt_sum(), Duration::from_millis(6));
+    /// ```
+    pub fn short_rt_sum_at(&self, now: Timestamp) -> Duration {
+        self.short_totals(now).rt_sum()
+    }
+
+    /// Returns the sum of the response times over the long window, by default the last minute.
+    pub fn long_rt_sum(&self) -> Duration {
+        self.long_rt_sum_at(self.clock().now())
+    }
+
+    /// Returns the sum of the response times over the long window at `now`; zero if no request ended in it. See
+    /// [`short_rt_sum_at`](Self::short_rt_sum_at) for an example.
+    pub fn long_rt_sum_at(&self, now: Timestamp) -> Duration {
+        self.totals_between(&self.current().long.span(now)).rt_sum()
+    }
+
     /// Returns the mean response time over the short window, by default the last second; `None` if no request ended in
     /// it.
     pub fn avg_rt(&self) -> Option<Duration> {

@@ -14,7 +14,7 @@ mod span;
 mod timestamp;
 mod window_config;
 
-pub use clock::{CachedClock, Clock, ManualClock, MonotonicClock};
+pub use clock::{CachedClock, Clock, ForwardClock, ManualClock, MonotonicClock};
 #[cfg(loom)]
 pub use clock::{Source, Steering};
 pub(crate) use divisor::Divisor;

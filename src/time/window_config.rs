@@ -122,6 +122,28 @@ impl WindowConfig {
         self.start_of(self.bucket_number(now))
     }
 
+    /// Returns the end of the bucket that `now` falls into, which is the start of the next bucket and not in this one. For
+    /// the last bucket of time, this is [`Timestamp::MAX`], which is in the bucket.
+    ///
+    /// A bucket that was read has only its start: this is the end that belongs to it. The length is
+    /// [`bucket_len`](Self::bucket_len), which Sentinel calls `windowLengthInMs`.
+    ///
+    /// ```
+    /// use leaparray::{LeapArray, MetricBucket, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let t = Timestamp::from_millis;
+    /// let array = LeapArray::<MetricBucket>::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// let bucket = array.current_bucket(t(700));
+    /// let start = bucket.in_time().expect("not late").start();
+    /// assert_eq!((start, array.config().bucket_end(start)), (t(500), t(1_000)));
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub const fn bucket_end(&self, now: Timestamp) -> Timestamp {
+        self.bucket_start(now).saturating_add(self.bucket_len())
+    }
+
     /// Returns the ring's slot for the bucket that `now` falls into, `k(now) mod N`.
     #[must_use]
     pub const fn slot(&self, now: Timestamp) -> usize {

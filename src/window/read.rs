@@ -169,6 +169,30 @@ impl<C: Clock> SlidingWindow<C> {
         self.samples(now).map(|numbers| self.sum_of(numbers, event)).max().unwrap_or(0)
     }
 
+    /// Returns the sum of the response times over the window now; see [`rt_sum_at`](Self::rt_sum_at).
+    pub fn rt_sum(&self) -> Duration {
+        self.rt_sum_at(self.clock.now())
+    }
+
+    /// Returns the sum of the response times over the window at `now`; zero if there was none. The sum of
+    /// [`MetricEvent::Rt`] is the same in nanoseconds, cut at `u64::MAX`.
+    ///
+    /// ```
+    /// use leaparray::{SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = SlidingWindow::new(WindowConfig::new(2, Duration::from_secs(1))?);
+    /// let now = Timestamp::from_secs(60);
+    /// for millis in [2, 5] {
+    ///     window.record_success_at(now, Duration::from_millis(millis));
+    /// }
+    /// assert_eq!(window.rt_sum_at(now), Duration::from_millis(7));
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn rt_sum_at(&self, now: Timestamp) -> Duration {
+        self.totals(now).rt_sum()
+    }
+
     /// Returns the mean response time over the window now; `None` if there was none.
     #[inline]
     pub fn avg_rt(&self) -> Option<Duration> {

@@ -4,6 +4,7 @@ use std::future::ready;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use leaparray::flow::{
     ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, Reason,
@@ -46,10 +47,11 @@ fn request_for_more_than_the_limit_has_no_retry_time() {
 fn at_the_end_of_time() {
     let config = WindowConfig::new(3, ms(3)).unwrap();
     let limit = SlidingWindowLimiter::max_limit(&config);
-    let limiter = SlidingWindowLimiter::new(config, limit).unwrap();
-    let warm_up = WarmUp::new(config, 9, WarmUpConfig::default()).unwrap();
-    let leaky = LeakyBucket::new(rate(3, 10), ms(5));
-    let token = TokenBucket::new(rate(3, 10), 2);
+    let lead = Duration::MAX;
+    let limiter = SlidingWindowLimiter::new(config, limit).unwrap().with_max_lead(lead);
+    let warm_up = WarmUp::new(config, 9, WarmUpConfig::default()).unwrap().with_max_lead(lead);
+    let leaky = LeakyBucket::new(rate(3, 10), ms(5)).with_max_lead(lead);
+    let token = TokenBucket::new(rate(3, 10), 2).with_max_lead(lead);
     let last = Timestamp::MAX;
     assert!(limiter.try_acquire_at(last, limit).is_admitted());
     let refusal = limiter.try_acquire_at(last, 1).refusal().unwrap();

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod breaker;
+mod clock_steps;
 mod decisions;
 mod limiters;
 mod rates;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{RollingWindow, Sum};
+use leaparray::flow::{RollingBucket, RollingWindow, Sum};
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 use proptest::prelude::*;
 
@@ -50,6 +50,23 @@ fn worked_example() {
     clock.advance(LEN * 3);
     assert_eq!(sums(&window), [0, 0, 0], "after an idle lap");
     assert_eq!(complete(&window), [0, 0]);
+}
+
+#[test]
+fn buckets_are_those_of_a_reduction() {
+    let (window, clock) = window(3);
+    for value in [1, 5, 15] {
+        window.add(value);
+        clock.advance(LEN);
+    }
+    let starts_and_sums = |bucket: RollingBucket<Sum<u64>>| (bucket.start, bucket.total.sum);
+    let start = |age| NOON.saturating_add(LEN * age);
+    let expected = [(start(1), 5), (start(2), 15), (start(3), 0)];
+    assert!(window.buckets().map(starts_and_sums).eq(expected));
+    clock.advance(LEN * 3);
+    assert!(window.buckets().all(|bucket| bucket.total.count == 0), "after an idle lap");
+    let first = window.buckets_at(Timestamp::MIN.saturating_add(LEN));
+    assert_eq!(first.count(), 2, "time begins within the window");
 }
 
 #[test]

@@ -19,6 +19,14 @@ impl Model {
         self.taken.iter().filter(|(bucket, _)| bucket + self.samples > newest).map(|t| t.1).sum()
     }
 
+    /// Returns the start of each bucket of the window at bucket `bucket`, and its permits.
+    fn by_bucket(&self, bucket: u64, len: u64) -> Vec<(u64, u64)> {
+        let last = self.newest.max(bucket);
+        let permits = |number| self.taken.iter().filter(|t| t.0 == number).map(|t| t.1).sum();
+        let first = (last + 1).saturating_sub(self.samples);
+        (first..=last).map(|number| (number * len, permits(number))).collect()
+    }
+
     /// Asks for `permits` in a bucket. If they are refused, returns the first bucket in which they might be admitted;
     /// `None` if there is none.
     fn ask(&mut self, bucket: u64, permits: u64) -> Result<(), Option<u64>> {
@@ -62,6 +70,9 @@ proptest! {
             prop_assert_eq!(found, expected.map_err(|bucket| bucket.map(|bucket| at(bucket * LEN))));
             let free = limit - reckoning.of_window(reckoning.newest.max(time / LEN));
             prop_assert_eq!(limiter.available_at(at(time)), free);
+            let by_bucket = limiter.permits_by_bucket_at(at(time));
+            let found: Vec<_> = by_bucket.iter().map(|b| (b.start.as_millis(), b.permits)).collect();
+            prop_assert_eq!(found, reckoning.by_bucket(time / LEN, LEN));
         }
         // The permits that are free later, without further requests.
         for later in 0..samples as u64 + 2 {

@@ -101,6 +101,21 @@ fn request_for_more_than_a_cold_service_has_goes_alone() {
 }
 
 #[test]
+fn permits_that_are_left_are_those_of_the_present_limit() {
+    let warm_up = cold(90);
+    assert!(warm_up.try_acquire_at(at(BEGIN), 12).is_admitted());
+    assert!(warm_up.try_acquire_at(at(BEGIN + 900), 7).is_admitted());
+    let left = [900, 1_000].map(|millis| warm_up.available_at(at(BEGIN + millis)));
+    let limits = [900, 1_000].map(|millis| warm_up.current_limit_at(at(BEGIN + millis)));
+    assert_eq!(left, [limits[0] - 19, limits[1] - 7]);
+    let by_bucket = warm_up.permits_by_bucket_at(at(BEGIN + 1_000));
+    let permits: Vec<_> = by_bucket.iter().map(|bucket| bucket.permits).collect();
+    assert_eq!(permits, [0, 0, 0, 0, 0, 0, 0, 0, 7, 0]);
+    assert!(warm_up.try_acquire_at(at(BEGIN + 1_000), 40).refusal().is_some());
+    assert!(warm_up.available() > 0, "the clock shows a later time");
+}
+
+#[test]
 fn request_that_can_never_succeed_is_no_demand() {
     let warm_up = cold(10);
     for bucket in 0..400 {

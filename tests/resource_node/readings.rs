@@ -70,9 +70,13 @@ fn sums() {
 fn short_sum_leaves_out_counts_that_only_the_long_window_has() {
     let (node, clock) = node();
     node.block_many(4);
+    let request = node.enter();
+    clock.advance(millis(2));
+    request.success();
     clock.advance(Duration::from_secs(1));
     node.block();
     assert_eq!((node.short_sum(Block), node.long_sum(Block)), (1, 5));
+    assert_eq!((node.short_rt_sum(), node.long_rt_sum()), (Duration::ZERO, millis(2)));
 }
 
 #[test]
@@ -81,6 +85,10 @@ fn response_times() {
         ((Node::avg_rt, Node::avg_rt_at), Some(millis(5))),
         ((Node::min_rt, Node::min_rt_at), Some(millis(3))),
         ((Node::max_rt, Node::max_rt_at), Some(millis(7))),
+    ]);
+    check(&[
+        ((Node::short_rt_sum, Node::short_rt_sum_at), millis(7 + 3)),
+        ((Node::long_rt_sum, Node::long_rt_sum_at), millis(7 + 3)),
     ]);
 }
 

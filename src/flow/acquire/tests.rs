@@ -169,6 +169,22 @@ fn time_that_passes_beyond_the_wait_counts_for_the_timeout() {
     assert_eq!(result, Err(Refusal::new(Reason::LimitReached, retry)));
 }
 
+/// The clock stands still for longer than the lead of the limiter. The attempts go on at the pace of the limiter's waits.
+#[test]
+fn acquire_under_a_clock_that_stands_still_for_longer_than_the_lead_ends_at_the_timeout() {
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let rate = Rate::new(1, ms(10_000)).unwrap();
+    let bucket = TokenBucket::with_clock(rate, 1, clock.clone());
+    assert!(bucket.try_acquire_many(1).is_admitted());
+    let mut slept = Vec::new();
+    let sleep = |wait| {
+        assert!(slept.len() < 100, "endless");
+        slept.push(wait);
+    };
+    assert!(acquire_by(&bucket, 1, ms(35_000), sleep).is_err());
+    assert_eq!(slept, [ms(10_000); 3]);
+}
+
 #[test]
 fn acquire_under_a_clock_that_stands_still_is_admitted_after_its_wait() {
     let source = ManualClock::new(Timestamp::from_secs(60));

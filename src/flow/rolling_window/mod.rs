@@ -159,7 +159,7 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         init: A,
         f: impl FnMut(A, RollingBucket<Total<T>>) -> A,
     ) -> A {
-        self.fold(self.config().covered(now), init, f)
+        self.buckets_at(now).fold(init, f)
     }
 
     /// Folds the complete buckets of the window now, from the oldest to the newest.
@@ -177,9 +177,37 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
     ) -> A {
         let covered = self.config().covered(now);
         match covered.end().checked_sub(1) {
-            Some(last) => self.fold(*covered.start()..=last, init, f),
+            Some(last) => self.totals(*covered.start()..=last).fold(init, f),
             None => init,
         }
+    }
+
+    /// Returns the buckets of the window now, from the oldest to the newest; see [`buckets_at`](Self::buckets_at).
+    pub fn buckets(&self) -> impl Iterator<Item = RollingBucket<Total<T>>> {
+        self.buckets_at(self.clock.now())
+    }
+
+    /// Returns the buckets of the window at `now`, from the oldest to the newest, including empty buckets. Their number
+    /// is the sample count, and smaller only within the first interval after [`Timestamp::MIN`].
+    ///
+    /// A bucket is read when the iterator reaches it. For values that other threads add in the meantime,
+    /// [`reduce_at`](Self::reduce_at) applies.
+    ///
+    /// ```
+    /// use leaparray::flow::RollingWindow;
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let window = RollingWindow::<u64>::new(WindowConfig::new(3, Duration::from_secs(3))?);
+    /// let t = Timestamp::from_secs;
+    /// window.add_at(t(60), 5);
+    /// window.add_at(t(62), 7);
+    /// let sums = window.buckets_at(t(62)).map(|bucket| (bucket.start, bucket.total.sum));
+    /// assert!(sums.eq([(t(60), 5), (t(61), 0), (t(62), 7)]));
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
+    pub fn buckets_at(&self, now: Timestamp) -> impl Iterator<Item = RollingBucket<Total<T>>> {
+        self.totals(self.config().covered(now))
     }
 
     /// Returns the total of the window now.
@@ -209,18 +237,17 @@ impl<T: Rolling, C: Clock> RollingWindow<T, C> {
         self.array.fold(now, Total::<T>::default(), Bucket::total, add)
     }
 
-    fn fold<A>(
+    /// Returns the totals of the buckets with these numbers.
+    fn totals(
         &self,
         numbers: RangeInclusive<u64>,
-        init: A,
-        mut f: impl FnMut(A, RollingBucket<Total<T>>) -> A,
-    ) -> A {
-        numbers.fold(init, |folded, number| {
+    ) -> impl Iterator<Item = RollingBucket<Total<T>>> {
+        numbers.map(|number| {
             let mut total = Total::<T>::default();
             // Totals are added up rather than assigned: the fold may also visit empty buckets that another thread is
             // preparing.
             self.array.fold_over(number..=number, (), Bucket::total, |(), found| total += &found);
-            f(folded, RollingBucket { start: self.config().start_of(number), total })
+            RollingBucket { start: self.config().start_of(number), total }
         })
     }
 

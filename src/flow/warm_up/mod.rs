@@ -5,8 +5,10 @@ mod tokens;
 
 pub use config::WarmUpConfig;
 
+use std::time::Duration;
+
 use super::permit_window::PermitWindow;
-use super::{Decision, LimitError, Limiter, Quota};
+use super::{BucketPermits, Decision, LimitError, Limiter, Quota};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 use tokens::Tokens;
 
@@ -85,6 +87,39 @@ impl<C: Clock> WarmUp<C> {
         Ok(Self { window: PermitWindow::new(window), tokens, clock })
     }
 
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
+    ///
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the limiter from admitting
+    /// for at most the lead longer. If the clock goes back, its highest reading counts.
+    ///
+    /// The clock is read once in each lead. With [`Duration::MAX`], there is no bound and the clock is not read, as for a
+    /// simulation whose times are ahead of a clock that stands still.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
+    /// use leaparray::{ManualClock, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let (t, second) = (Timestamp::from_secs, Duration::from_secs(1));
+    /// let window = WindowConfig::new(10, second)?;
+    /// let clock = ManualClock::new(t(60));
+    /// let limiter = WarmUp::with_clock(window, 90, WarmUpConfig::default(), clock)?.with_max_lead(second);
+    /// // An hour ahead: the permits are taken at 61 s.
+    /// assert!(limiter.try_acquire_at(t(3_660), 30).is_admitted());
+    /// assert_eq!([t(61), t(62)].map(|now| limiter.available_at(now)), [0, 30]);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_max_lead(self, lead: Duration) -> Self {
+        Self { window: self.window.with_max_lead(lead), ..self }
+    }
+
+    /// Returns the [lead](Self::with_max_lead).
+    #[must_use]
+    pub const fn max_lead(&self) -> Duration {
+        self.window.max_lead()
+    }
+
     /// Returns the number of permits in any window when the service is warm.
     #[must_use]
     pub const fn limit(&self) -> u64 {
@@ -101,6 +136,46 @@ impl<C: Clock> WarmUp<C> {
     pub fn current_limit_at(&self, now: Timestamp) -> u64 {
         self.tokens.find_limit(self.window.config().bucket_number(now))
     }
+
+    /// Returns the number of permits that are left in the current window; see [`available_at`](Self::available_at).
+    pub fn available(&self) -> u64 {
+        self.available_at(self.now())
+    }
+
+    /// Returns the number of permits that are left in the window at `now`: the [limit](Self::current_limit_at) of that
+    /// time, less the permits that were taken. The result is exact if no request asks during the call.
+    ///
+    /// If none was taken, a request for more permits than these is admitted, up to the [limit](Self::limit) of a warm
+    /// service.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let limiter = WarmUp::new(second, 90, WarmUpConfig::default())?;
+    /// let now = Timestamp::from_secs(60);
+    /// assert!(limiter.try_acquire_at(now, 12).is_admitted());
+    /// assert_eq!((limiter.current_limit_at(now), limiter.available_at(now)), (30, 18));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn available_at(&self, now: Timestamp) -> u64 {
+        self.current_limit_at(now).saturating_sub(self.window.permits(now))
+    }
+
+    /// Returns the buckets of the current window and their permits; see
+    /// [`permits_by_bucket_at`](Self::permits_by_bucket_at).
+    pub fn permits_by_bucket(&self) -> Vec<BucketPermits> {
+        self.permits_by_bucket_at(self.now())
+    }
+
+    /// Returns the buckets of the window at `now` and the permits that were taken in each, from the oldest bucket to the
+    /// newest, as [`SlidingWindowLimiter::permits_by_bucket_at`](super::SlidingWindowLimiter::permits_by_bucket_at)
+    /// does.
+    pub fn permits_by_bucket_at(&self, now: Timestamp) -> Vec<BucketPermits> {
+        self.window.permits_by_bucket(now)
+    }
 }
 
 impl<C: Clock> Limiter for WarmUp<C> {
@@ -113,7 +188,7 @@ impl<C: Clock> Limiter for WarmUp<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.window.take(now, permits, &self.tokens)
+        self.window.take(now, permits, &self.tokens, &self.clock)
     }
 
     /// Returns the current limit, which rises and falls with the load, and the permits that are left of it in the window. A

@@ -1,11 +1,13 @@
-//! Sources of `now`: a trait and three clocks.
+//! Sources of `now`: a trait and four clocks.
 
 mod cached;
+mod forward;
 mod manual;
 mod monotonic;
 mod steering;
 
 pub use cached::CachedClock;
+pub use forward::ForwardClock;
 pub use manual::ManualClock;
 pub use monotonic::MonotonicClock;
 #[cfg(loom)]
@@ -16,7 +18,8 @@ use crate::time::timestamp::Timestamp;
 /// A source of timestamps. Each window has a clock of its own; there is no global clock.
 ///
 /// A clock should not go back. If it does, no count is lost: records in a bucket whose slot has a newer bucket count as
-/// late.
+/// late. A [`ForwardClock`] keeps a source of your own from going back; see
+/// [When a clock steps](crate::guide#when-a-clock-steps).
 ///
 /// ```
 /// use leaparray::{Clock, Timestamp};

@@ -1,0 +1,98 @@
+//! A bound on how far ahead of the clock of a limiter a given time may be.
+
+use std::time::Duration;
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::{Clock, saturating_nanos};
+
+/// The latest time that a limiter uses: the highest reading of its clock so far, plus the *lead*.
+///
+/// A time that the horizon *covers* is used as it is. For a later time, the clock is read and the horizon advances. If
+/// the time is still later, the limiter uses the horizon in its place. So one wrong time moves a limiter ahead of its clock by at
+/// most the lead, and the clock is read about once in each lead.
+///
+/// # Orderings
+///
+/// Relaxed: the horizon orders nothing, and only grows. A stale value causes one needless read of the clock.
+#[derive(Debug)]
+pub(super) struct Horizon {
+    /// In nanoseconds.
+    latest: AtomicU64,
+    /// In nanoseconds. `u64::MAX` stands for no bound.
+    lead: u64,
+}
+
+impl Horizon {
+    /// The lead of a limiter for which no other one was set.
+    const DEFAULT_LEAD: Duration = Duration::from_secs(1);
+
+    pub(super) fn new() -> Self {
+        Self::with_lead(Self::DEFAULT_LEAD)
+    }
+
+    /// Creates the horizon of a limiter that has not read its clock. Without a bound, it never reads it.
+    pub(super) fn with_lead(lead: Duration) -> Self {
+        let lead = saturating_nanos(lead);
+        let latest = if lead == u64::MAX { u64::MAX } else { 0 };
+        Self { latest: AtomicU64::new(latest), lead }
+    }
+
+    pub(super) const fn lead(&self) -> Duration {
+        Duration::from_nanos(self.lead)
+    }
+
+    /// Returns the time, in nanoseconds, or the horizon if that is earlier. Reads the clock for a time that the horizon
+    /// does not cover.
+    #[inline]
+    pub(super) fn bound(&self, nanos: u64, clock: &impl Clock) -> u64 {
+        if self.covers(nanos) { nanos } else { self.advance(nanos, clock) }
+    }
+
+    /// Returns whether a time, in nanoseconds, can be used without a read of the clock.
+    #[inline]
+    pub(super) fn covers(&self, nanos: u64) -> bool {
+        nanos <= self.latest.load(Ordering::Relaxed)
+    }
+
+    /// Reads the clock, and returns the time, or the horizon if that is earlier. The horizon then covers the result.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn advance(&self, nanos: u64, clock: &impl Clock) -> u64 {
+        let reached = clock.now().as_nanos().saturating_add(self.lead);
+        let before = self.latest.fetch_max(reached, Ordering::Relaxed);
+        nanos.min(reached.max(before))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::time::{ManualClock, Timestamp};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn advance(horizon: &Horizon, clock: &ManualClock, secs: u64) -> u64 {
+        horizon.advance(secs * SECOND, clock) / SECOND
+    }
+
+    #[test]
+    fn horizon_follows_its_clock_and_does_not_go_back() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let horizon = Horizon::with_lead(Duration::from_secs(2));
+        assert!(!horizon.covers(1), "the clock was not read");
+        assert_eq!([61, 62, 63, 3_660].map(|now| advance(&horizon, &clock, now)), [61, 62, 62, 62]);
+        assert!(horizon.covers(62 * SECOND) && !horizon.covers(62 * SECOND + 1));
+        clock.set(Timestamp::from_secs(70));
+        assert_eq!([63, 80].map(|now| advance(&horizon, &clock, now)), [63, 72]);
+        clock.set(Timestamp::from_secs(60));
+        assert_eq!([72, 73].map(|now| advance(&horizon, &clock, now)), [72, 72]);
+        clock.set(Timestamp::MAX);
+        assert_eq!(horizon.advance(u64::MAX, &clock), u64::MAX);
+    }
+
+    #[test]
+    fn without_a_bound_every_time_is_covered() {
+        assert!(Horizon::with_lead(Duration::MAX).covers(u64::MAX));
+        assert_eq!(Horizon::new().lead(), Duration::from_secs(1));
+    }
+}
