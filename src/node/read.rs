@@ -78,8 +78,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// Returns the highest rate of `event` per second in any one bucket of the short window at `now`. For successes,
     /// Sentinel calls this `maxSuccessQps`.
     ///
-    /// Each sum is divided by the length of a bucket, also that of the newest bucket, which is still filling: divided by
-    /// the elapsed part, the first events of a bucket would be the maximum.
+    /// Each sum is divided by the length of a bucket. The newest bucket is still filling, and its sum is divided by the whole
+    /// length as well. Divided by the elapsed part, the first events of a bucket would be the maximum.
     pub fn max_qps_at(&self, now: Timestamp, event: MetricEvent) -> f64 {
         self.max_qps_of(&self.current().short, now, event)
     }

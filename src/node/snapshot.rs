@@ -49,7 +49,7 @@ pub struct NodeSnapshot {
     /// The refused permits by reason, since the node was made.
     pub refusals: Refusals,
     /// The highest rate of success in one bucket of the short window, per second. Each sum is divided by the length of the
-    /// bucket, also that of the newest one.
+    /// bucket, although the newest bucket is still filling.
     pub max_success_qps: f64,
 }
 

@@ -16,7 +16,7 @@ use crate::time::Clock;
 pub(crate) struct Undelivered {
     cursors: Vec<Arc<SecondsCursor>>,
     kept: Vec<ResourceSecond>,
-    /// The number of kept seconds from which on those that are not needed are forgotten.
+    /// The number of kept seconds at which the seconds that are not needed are forgotten.
     limit: usize,
 }
 
@@ -52,12 +52,12 @@ impl Undelivered {
         self.kept.iter().filter(|second| seconds.contains(&number_of(second.metrics.second)))
     }
 
-    /// Returns whether the number of kept seconds has doubled since those that were not needed were forgotten.
+    /// Returns whether the number of kept seconds has doubled since the seconds that were not needed were forgotten.
     pub(crate) fn has_doubled(&self) -> bool {
         self.kept.len() > self.limit
     }
 
-    /// Forgets the seconds before the number `oldest`, and those that all cursors have delivered.
+    /// Forgets the seconds before the number `oldest`, and the seconds that all cursors have delivered.
     pub(crate) fn forget_before(&mut self, oldest: u64) {
         let first = self.first().max(oldest);
         self.kept.retain(|second| number_of(second.metrics.second) >= first);
