@@ -184,6 +184,8 @@ struct Attempts<'a, L: ?Sized> {
     /// The earliest time of the next attempt: the caller has waited until then.
     now: Timestamp,
     /// The latest time of an attempt.
+    /// The last reading of the clock.
+    clock: Timestamp,
     until: Timestamp,
 }
 
@@ -197,7 +199,7 @@ enum Answer<P> {
 impl<'a, L: Limiter + ?Sized> Attempts<'a, L> {
     fn begin(limiter: &'a L, permits: u64, timeout: Duration) -> Self {
         let now = limiter.now();
-        Self { limiter, permits, now, until: now.saturating_add(timeout) }
+        Self { limiter, permits, now, clock: now, until: now.saturating_add(timeout) }
     }
 
     /// Makes an attempt, after the caller has waited as the last answer says.
@@ -212,6 +214,11 @@ impl<'a, L: Limiter + ?Sized> Attempts<'a, L> {
         // A limiter whose clock is further behind than its lead returns a time that has passed here, but not by its
         // clock: the wait is what its clock lacks. A pause in any case prevents a busy loop.
         let from = if retry_at > now { now } else { clock };
+        let stands_still = clock == std::mem::replace(&mut self.clock, clock);
+        if retry_at <= now && stands_still && retry_at > clock {
+            // The wait was longer than the lead, and the clock has not moved: no wait would be long enough.
+            return Err(refusal);
+        }
         let wait = retry_at.saturating_since(from).max(Duration::from_nanos(1));
         let next = now.saturating_add(wait);
         // At the end of time, the next attempt would be at the time of this one.

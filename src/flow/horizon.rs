@@ -9,7 +9,7 @@ use crate::time::{Clock, saturating_nanos};
 ///
 /// A time that the horizon *covers* is used as it is. For a later time, the clock is read and the horizon advances. If
 /// the time is still later, the limiter uses the horizon in its place. So one wrong time moves a limiter ahead of its clock by at
-/// most the lead, and the clock is read about once in each lead.
+/// most the lead. While no time is further ahead, the clock is read once in each lead, and otherwise for each request.
 ///
 /// # Orderings
 ///
@@ -38,7 +38,7 @@ impl Horizon {
     }
 
     pub(super) const fn lead(&self) -> Duration {
-        Duration::from_nanos(self.lead)
+        if self.lead == u64::MAX { Duration::MAX } else { Duration::from_nanos(self.lead) }
     }
 
     /// Returns the time, in nanoseconds, or the horizon if that is earlier. Reads the clock for a time that the horizon

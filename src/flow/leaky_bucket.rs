@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::horizon::Horizon;
-use super::{Decision, Limiter, Rate, Reason, Refusal};
+use super::{Decision, Limiter, Passed, Rate, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 
@@ -114,15 +114,10 @@ impl<C: Clock> LeakyBucket<C> {
     }
 }
 
-impl<C: Clock> Limiter for LeakyBucket<C> {
-    type Permit = ();
-
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
+impl<C: Clock> LeakyBucket<C> {
+    /// Admits a request that has to wait no longer than `max_wait` nanoseconds.
     #[inline]
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
+    fn acquire(&self, now: Timestamp, permits: u64, max_wait: u64) -> Decision {
         let mut now = now.as_nanos();
         if permits == 0 {
             return Decision::Admitted(());
@@ -135,8 +130,8 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
                 return Decision::Refused(Refusal::until(Reason::WaitTooLong, None));
             };
             let wait = due.saturating_sub(now);
-            if wait > self.max_wait {
-                let retry_at = Timestamp::from_nanos(due - self.max_wait);
+            if wait > max_wait {
+                let retry_at = Timestamp::from_nanos(due - max_wait);
                 return Decision::Refused(Refusal::until(Reason::WaitTooLong, Some(retry_at)));
             }
             // Only before a request is admitted: one that is refused here is refused at the horizon as well.
@@ -156,5 +151,24 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
                 Err(found) => latest = found,
             }
         }
+    }
+}
+
+impl<C: Clock> Limiter for LeakyBucket<C> {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    #[inline]
+    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
+        self.acquire(now, permits, self.max_wait)
+    }
+
+    /// Admits a request only if it is due at `now`. A request that would have to wait takes no permits, and is refused
+    /// until it is due.
+    fn try_acquire_at_once(&self, _node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
+        self.acquire(now, permits, 0)
     }
 }

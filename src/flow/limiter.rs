@@ -65,6 +65,25 @@ pub trait Limiter {
         self.try_acquire_at(now, permits)
     }
 
+    /// Like [`try_acquire_for`](Self::try_acquire_for), for a request that cannot wait. A limiter that paces overrides this
+    /// with a decision that takes no permits for a request that would have to wait. By default, they are spent, the permit
+    /// is told that the request was cancelled, and the time to ask again is unknown.
+    #[inline]
+    fn try_acquire_at_once(
+        &self,
+        node: &dyn Passed,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision<Self::Permit> {
+        match self.try_acquire_for(node, now, permits) {
+            Decision::Wait(delayed) => {
+                delayed.into_parts().0.end_at(now, Outcome::Cancelled);
+                Decision::Refused(Refusal::new(Reason::WaitTooLong, Retry::Unknown))
+            }
+            decision => decision,
+        }
+    }
+
     /// Enters a request into a node, or refuses it and counts it there as blocked, at the time of the node's clock. The
     /// entry ends the permit: a breaker is told whether the request succeeded, and a concurrency limiter gets its permit
     /// back.
@@ -187,8 +206,8 @@ pub trait Limiter {
     /// # Errors
     ///
     /// Returns the refusal. A request that would have to wait is refused for the reason
-    /// [`WaitTooLong`](super::Reason::WaitTooLong), until its wait is over. Its permits are spent, and its permit is told
-    /// that the request was cancelled.
+    /// [`WaitTooLong`](super::Reason::WaitTooLong). A [`LeakyBucket`](super::LeakyBucket) takes no permits for it, and
+    /// refuses it until it would be due.
     #[inline]
     fn try_enter_many_at<N, C>(
         &self,
@@ -201,19 +220,13 @@ pub trait Limiter {
         N: Deref<Target = ResourceNode<C>>,
         C: Clock + Clone,
     {
-        let refusal = match self.try_acquire_for(&*node, now, permits) {
-            Decision::Admitted(permit) => {
-                return Ok(Entry::with_permit(node, now, permits, permit));
+        match self.try_acquire_at_once(&*node, now, permits).at_once() {
+            Ok(permit) => Ok(Entry::with_permit(node, now, permits, permit)),
+            Err(refusal) => {
+                node.refuse_many_at(now, permits, refusal.reason);
+                Err(refusal)
             }
-            Decision::Wait(delayed) => {
-                let (mut permit, wait) = delayed.into_parts();
-                permit.end_at(now, Outcome::Cancelled);
-                Refusal::new(Reason::WaitTooLong, Retry::At(now.saturating_add(wait)))
-            }
-            Decision::Refused(refusal) => refusal,
-        };
-        node.refuse_many_at(now, permits, refusal.reason);
-        Err(refusal)
+        }
     }
 
     /// Returns the state of the limit now; see [`quota_at`](Self::quota_at).
@@ -307,6 +320,15 @@ where
         self.0.try_acquire_for(node, now, permits).map(|permit| Box::new(permit) as BoxPermit)
     }
 
+    fn try_acquire_at_once(
+        &self,
+        node: &dyn Passed,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision<BoxPermit> {
+        self.0.try_acquire_at_once(node, now, permits).map(|permit| Box::new(permit) as BoxPermit)
+    }
+
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.0.quota_at(now)
     }
@@ -335,6 +357,16 @@ macro_rules! forward {
                 permits: u64,
             ) -> Decision<L::Permit> {
                 (**self).try_acquire_for(node, now, permits)
+            }
+
+            #[inline]
+            fn try_acquire_at_once(
+                &self,
+                node: &dyn Passed,
+                now: Timestamp,
+                permits: u64,
+            ) -> Decision<L::Permit> {
+                (**self).try_acquire_at_once(node, now, permits)
             }
 
             #[inline]

@@ -39,7 +39,8 @@ impl<C> Resource<C> {
     /// values of the resource itself belong to the handles [without a context](Self::without_context).
     ///
     /// `make` is called once for each type, however many threads race: the other callers wait until the thread that
-    /// makes the value has made it. The drop of a value may call the registry, and may panic: the registry holds no lock. A call for a value that exists does not wait, and neither does a call for a value
+    /// makes the value has made it. The drop of a value may call the registry, which holds no lock then. It should
+    /// not panic: the panic would reach an unrelated call, and values that are freed with it would leak. A call for a value that exists does not wait, and neither does a call for a value
     /// of another type.
     ///
     /// A value is dropped after the resource was [evicted](crate::Registry::evict_idle) or
@@ -55,7 +56,7 @@ impl<C> Resource<C> {
     /// # Panics
     ///
     /// Panics if `make` panics. There is then no value, and the next call makes one. If `make` calls this for the same
-    /// type of the same resource, it waits for ever.
+    /// type of the same resource, it waits for ever, and so do two threads whose `make`s ask for each other's values.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, Rate};

@@ -105,13 +105,9 @@ impl<C: Clock + Clone> Delisted<C> {
 
 impl<C: Clock + Clone> Registry<C> {
     /// Forgets the seconds that left the long window without a poll, if so many were added that it is worth while.
-    pub(crate) fn limit_undelivered(
-        &self,
-        delisted: &mut Delisted<C>,
-        now: impl FnOnce() -> Timestamp,
-    ) {
+    pub(crate) fn limit_undelivered(&self, delisted: &mut Delisted<C>, now: Timestamp) {
         if delisted.undelivered.has_doubled() {
-            delisted.undelivered.forget_before(oldest_second(self.config().long(), now()));
+            delisted.undelivered.forget_before(oldest_second(self.config().long(), now));
         }
     }
 }
@@ -120,7 +116,8 @@ impl<C> Registry<C> {
     /// Locks the resources that are gone.
     pub(crate) fn delisted(&self) -> Locked<'_, C, impl Sized + use<'_, C>> {
         let pin = self.names.pin();
-        // No code of the user runs under this lock, so nothing panics under it, and it is never poisoned.
+        // Under this lock, no code of the user runs but the clone of a clock, in `reconfigure`. A panic there leaves no
+        // invariant broken, so a poisoned lock is used as it is.
         let delisted = self.delisted.lock().unwrap_or_else(PoisonError::into_inner);
         Locked { delisted, _pin: pin }
     }

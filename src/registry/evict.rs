@@ -47,15 +47,22 @@ impl<C: Clock + Clone> Registry<C> {
     /// ```
     pub fn evict_idle_at(&self, now: Timestamp, idle: Duration) -> usize {
         let mut evicted = 0;
+        let clock = self.clock.now();
         self.names.for_each(|listed| {
-            if listed.is_idle(now, idle) && self.evict(listed, now, idle) {
+            if listed.is_idle(now, idle) && self.evict(listed, now, idle, clock) {
                 evicted += 1;
             }
         });
         evicted
     }
 
-    fn evict(&self, listed: &Arc<Listed<C>>, now: Timestamp, idle: Duration) -> bool {
+    fn evict(
+        &self,
+        listed: &Arc<Listed<C>>,
+        now: Timestamp,
+        idle: Duration,
+        clock: Timestamp,
+    ) -> bool {
         // Under the lock, one thread at a time watches a resource, and no thread adds up totals until the totals of
         // this resource are reclaimed.
         let mut delisted = self.delisted();
@@ -66,7 +73,8 @@ impl<C: Clock + Clone> Registry<C> {
             return false;
         }
         delisted.reclaim(listed);
-        self.limit_undelivered(&mut delisted, || now);
+        // By the earlier of the two times: seconds that are in the window at the right time are kept.
+        self.limit_undelivered(&mut delisted, now.min(clock));
         drop(delisted);
         self.delist(listed);
         true
@@ -95,6 +103,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn remove(&self, name: &str) -> bool {
+        // Before the lock is taken: a clock is code of the user.
+        let now = self.clock.now();
         loop {
             let Some(listed) = self.names.with(name, Arc::clone) else { return false };
             let mut _released = Vec::new();
@@ -103,7 +113,7 @@ impl<C: Clock + Clone> Registry<C> {
             if is_ours {
                 delisted.keep(Arc::clone(&listed));
                 _released = delisted.reclaim_released();
-                self.limit_undelivered(&mut delisted, || self.clock.now());
+                self.limit_undelivered(&mut delisted, now);
             }
             drop(delisted);
             self.delist(&listed);

@@ -156,13 +156,14 @@ impl<C: Clock + Clone> Registry<C> {
         self.poll_seconds_into_at(self.clock.now(), cursor, seconds);
     }
 
-    /// Replaces the contents of `seconds` by the seconds that are complete at `now` and that the cursor has not delivered
-    /// before: an item for each second of each resource, and of each of its contexts, in which something was recorded.
+    /// Replaces the contents of `seconds` by the seconds that are complete at `now`, or at the time of the clock if that is
+    /// earlier, and that the cursor has not delivered before: an item for each second of each resource, and of each of its contexts, in which something was recorded.
     /// They are sorted by the second, the name and the context.
     ///
     /// Each second is delivered once by a cursor, and all its records at once, also of resources that were
     /// [evicted](Self::evict_idle) or [removed](Self::remove) since the last poll, and of removed resources that still
-    /// have handles. If a resource was listed again within a second, its item is the sum of both. Add the items of a
+    /// have handles. If a resource was listed again within a second, its item is the sum of both; if it was
+    /// listed with another direction, each direction has an item. Add the items of a
     /// resource and its contexts for the metrics of all its requests.
     ///
     /// Poll once a second, and before the seconds leave the long window [of the registry](Self::config); those that have
@@ -207,6 +208,8 @@ impl<C: Clock + Clone> Registry<C> {
         cursor: &RegistryCursor,
         seconds: &mut Vec<ResourceSecond>,
     ) {
+        // No second after the time of the clock is complete. A time that is ahead would skip the seconds up to it.
+        let now = now.min(self.clock.now());
         seconds.clear();
         // Under the lock, no resource moves from one place to another: see the head of this module.
         let _released;
@@ -257,7 +260,7 @@ impl<C> Listed<C> {
 }
 
 /// Sorts the seconds, and adds up those of resources that had one name in the same second.
-fn add_up_equal(seconds: &mut Vec<ResourceSecond>) {
+pub(super) fn add_up_equal(seconds: &mut Vec<ResourceSecond>) {
     // Unstable: allocates nothing.
     seconds.sort_unstable_by(ResourceSecond::order);
     seconds.dedup_by(|later, sum| {

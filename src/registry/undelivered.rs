@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::listed::Listed;
-use super::seconds::ResourceSecond;
+use super::seconds::{ResourceSecond, add_up_equal};
 use crate::node::{SecondsCursor, number_of};
 use crate::sync::Arc;
 use crate::time::Clock;
@@ -61,6 +61,8 @@ impl Undelivered {
     pub(crate) fn forget_before(&mut self, oldest: u64) {
         let first = self.first().max(oldest);
         self.kept.retain(|second| number_of(second.metrics.second) >= first);
+        // A resource that is evicted and listed again within a second does not take more memory each time.
+        add_up_equal(&mut self.kept);
         self.limit = (2 * self.kept.len()).max(64);
         // After many evictions, the memory is returned.
         self.kept.shrink_to(self.limit);

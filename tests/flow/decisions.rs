@@ -283,6 +283,10 @@ fn request_that_would_have_to_wait_is_blocked_if_its_caller_cannot_wait() {
     assert_eq!(refusal, Refusal::new(Reason::WaitTooLong, Retry::At(at(61_000))));
     assert_eq!(counts(&node), [1, 1, 1, 0, 0]);
     assert_eq!((node.refusals().wait_too_long, node.concurrency()), (1, 0));
+    // The refused request has taken no permits: it is admitted when it is due, also through a box.
+    let boxed = pace.boxed();
+    assert!(boxed.try_enter_at(&node, at(60_999)).is_err());
+    boxed.try_enter_at(&node, at(61_000)).unwrap().success_at(at(61_000));
     // The permit is told that the request was cancelled.
     let breaker =
         AdaptiveBreaker::with_clock(BreakerConfig::default(), ManualClock::new(at(60_000)));

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::{
-    ManualClock, NodeConfig, Registry, RegistryConfig, RegistryCursor, ResourceSecond, Timestamp,
-    TrafficType, WindowConfig,
+    Clock, ManualClock, NodeConfig, Registry, RegistryConfig, RegistryCursor, ResourceSecond,
+    Timestamp, TrafficType, WindowConfig,
 };
 
 use crate::{NOON, SECOND, registry, registry_of, together};
@@ -327,4 +327,31 @@ fn seconds_that_threads_poll_together_add_up_to_the_lifetime_totals() {
     );
     let rt_sum = delivered.values().map(|it| it.rt_sum).sum::<Duration>();
     assert_eq!((rt_sum, cursor.missed()), (lifetime.rt_sum(), 0));
+}
+
+#[test]
+fn time_that_is_ahead_of_the_clock_skips_no_second() {
+    let (registry, clock) = registry();
+    let cursor = RegistryCursor::new();
+    registry.poll_seconds(&cursor);
+    registry.resource("orders").unwrap().block();
+    let an_hour_ahead = clock.now().saturating_add(SECOND * 3_600);
+    assert!(registry.poll_seconds_at(an_hour_ahead, &cursor).is_empty());
+    clock.advance(SECOND);
+    assert_eq!(registry.poll_seconds(&cursor).len(), 1);
+    assert_eq!(cursor.missed(), 0);
+}
+
+#[test]
+fn eviction_at_a_time_that_is_ahead_keeps_the_undelivered_seconds() {
+    let (registry, clock) = registry();
+    let cursor = RegistryCursor::new();
+    registry.poll_seconds(&cursor);
+    for number in 0..200 {
+        registry.resource(&number.to_string()).unwrap().block();
+    }
+    let an_hour_ahead = clock.now().saturating_add(SECOND * 3_600);
+    assert_eq!(registry.evict_idle_at(an_hour_ahead, Duration::ZERO), 200);
+    clock.advance(SECOND);
+    assert_eq!(registry.poll_seconds(&cursor).len(), 200);
 }
