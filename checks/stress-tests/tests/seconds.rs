@@ -139,7 +139,7 @@ impl Stress {
 }
 
 #[test]
-fn polled_seconds_add_up_to_the_lifetime_totals() {
+fn seconds_of_a_registry_add_up_to_the_lifetime_totals() {
     for round in rounds() {
         Stress::new(round).run();
     }
