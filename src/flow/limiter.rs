@@ -1,6 +1,7 @@
 //! The trait of limiters.
 
 use std::ops::Deref;
+use std::time::Duration;
 
 use super::{Decision, Quota, Reason, Refusal, Retry};
 use crate::node::{Entry, Outcome, Permit, ResourceNode};
@@ -82,6 +83,22 @@ pub trait Limiter {
             }
             decision => decision,
         }
+    }
+
+    /// Returns the decision that a request for `permits` permits would get at `now`, and takes no permits. `None` if the
+    /// limiter cannot tell, as a limiter that decides at random.
+    ///
+    /// If another request takes permits in between, the decision of [`try_acquire_at`](Self::try_acquire_at) may differ.
+    fn peek_at(&self, _now: Timestamp, _permits: u64) -> Option<Decision> {
+        None
+    }
+
+    /// Gives back the permits of a request that [`try_acquire_at`](Self::try_acquire_at) has admitted at `now`, or
+    /// admitted after `wait`, and that will not go ahead. Returns whether they were given back. By default, they are not.
+    ///
+    /// For limiters whose permit is `()`. Other permits are given back when they are dropped.
+    fn refund_at(&self, _now: Timestamp, _permits: u64, _wait: Duration) -> bool {
+        false
     }
 
     /// Enters a request into a node, or refuses it and counts it there as blocked, at the time of the node's clock. The
@@ -329,6 +346,14 @@ where
         self.0.try_acquire_at_once(node, now, permits).map(|permit| Box::new(permit) as BoxPermit)
     }
 
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        self.0.peek_at(now, permits)
+    }
+
+    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
+        self.0.refund_at(now, permits, wait)
+    }
+
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.0.quota_at(now)
     }
@@ -367,6 +392,16 @@ macro_rules! forward {
                 permits: u64,
             ) -> Decision<L::Permit> {
                 (**self).try_acquire_at_once(node, now, permits)
+            }
+
+            #[inline]
+            fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+                (**self).peek_at(now, permits)
+            }
+
+            #[inline]
+            fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
+                (**self).refund_at(now, permits, wait)
             }
 
             #[inline]
