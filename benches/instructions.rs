@@ -37,7 +37,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// An operation's name in the baseline, and a function that repeats it.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 18] = [
+const OPERATIONS: [Operation; 19] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -55,6 +55,7 @@ const OPERATIONS: [Operation; 18] = [
     ("leaky_refused_at", leaky_refused_at),
     ("sliding_admitted_at", sliding_admitted_at),
     ("sliding_refused_at", sliding_refused_at),
+    ("enter_through_limiter_at", enter_through_limiter_at),
     ("breaker_refused_at", breaker_refused_at),
 ];
 
@@ -182,6 +183,17 @@ fn sliding_refused_at(times: u64) {
     assert!(limiter.try_acquire_at(NOW, 1).is_admitted());
     let limiter = black_box(&limiter);
     repeat(times, |_| limiter.try_acquire_at(black_box(NOW), 1));
+}
+
+/// A request that enters its node through a limiter, and succeeds: `sliding_admitted_at` and `enter_and_succeed_at`.
+fn enter_through_limiter_at(times: u64) {
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW));
+    let limiter = sliding(times);
+    let limiter = black_box(&limiter);
+    repeat(times, |_| {
+        let entry = limiter.try_enter_at(&node, black_box(NOW)).expect("all are admitted");
+        entry.success_at(black_box(NOW));
+    });
 }
 
 fn breaker_refused_at(times: u64) {

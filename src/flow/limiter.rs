@@ -299,6 +299,10 @@ pub trait Passed {
 
     /// Returns the number of passes from `start`, the start of a bucket, up to the end of the bucket of `now`.
     fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64;
+
+    /// Returns the end of the bucket of `now`, from which the passes may be read again. The result is after `now`, except
+    /// at the end of time.
+    fn bucket_end(&self, now: Timestamp) -> Timestamp;
 }
 
 impl<C: Clock + Clone> Passed for ResourceNode<C> {
@@ -308,6 +312,10 @@ impl<C: Clock + Clone> Passed for ResourceNode<C> {
 
     fn passed_since(&self, start: Timestamp, now: Timestamp) -> u64 {
         Self::passed_since(self, start, now)
+    }
+
+    fn bucket_end(&self, now: Timestamp) -> Timestamp {
+        self.config().short().bucket_end(now)
     }
 }
 

@@ -31,6 +31,7 @@ mod breaker;
 mod bucket_permits;
 mod concurrency_limiter;
 mod decision;
+mod direct_passes;
 mod error;
 mod fixed_window_limiter;
 mod horizon;

@@ -260,6 +260,12 @@ impl PermitWindow {
         newest.count.saturating_sub(before.map(|(_, permits)| permits).sum())
     }
 
+    /// Returns the permits of the window that ends with bucket `number`; `None` if that is not the newest bucket.
+    pub(super) fn taken_in(&self, number: u64) -> Option<u64> {
+        let newest = self.layout.read(self.load());
+        (newest.number == number).then_some(newest.count)
+    }
+
     /// Returns the permits of the window at `now`. Closes no bucket.
     pub(super) fn permits(&self, now: Timestamp) -> u64 {
         let number = self.config.bucket_number(now);

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use super::direct_passes::DirectPasses;
 use super::permit_window::{FullWindow, PermitWindow, Ration};
 use super::{BucketPermits, Decision, LimitError, Limiter, Passed, Quota, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -25,11 +26,15 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// [`enter`](Limiter::enter) also counts the requests that enter the node without this limiter. Sentinel's default
 /// controller corresponds to it.
 ///
-/// The limit is exact if every request enters through this limiter. Requests that enter the node directly count once
-/// they are recorded, with two exceptions. First, for each request that this limiter has admitted and that is not
-/// recorded yet, one direct request may not count, so one request too many may pass. Second, if the limiter has admitted
-/// a late request, the node has recorded it in an older bucket. Once that bucket has left the window, one direct request
-/// does not count for each late request.
+/// The limit is exact if every request enters through this limiter. Requests that enter the node directly are counted when
+/// the first request asks in a bucket, of the limiter or of the node, whichever is shorter. So a direct request counts
+/// from the next bucket on, or at once if it was recorded before that first request. There are two exceptions. First, for
+/// each request that this limiter has admitted and that is not recorded at the time of the count, one direct request may not
+/// count in that bucket. Second, if the limiter has admitted a late request, the node has recorded it in an older bucket. Once
+/// that bucket has left the window, one direct request does not count for each late request.
+///
+/// A limiter is meant for one node. If it is used with several, the direct requests of the node for which it was asked
+/// first in a bucket count for all of them.
 ///
 /// Buckets of the node that begin before the limiter's window are not counted. So the bucket length of the limiter
 /// should be a multiple of the bucket length of the node, as in the node's [short
@@ -72,6 +77,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 pub struct SlidingWindowLimiter<C = MonotonicClock> {
     limit: AtomicU64,
     window: PermitWindow,
+    /// Of the node that this limiter is used with.
+    direct: DirectPasses,
     clock: C,
 }
 
@@ -111,7 +118,8 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// As for [`new`](SlidingWindowLimiter::new).
     pub fn with_clock(config: WindowConfig, limit: u64, clock: C) -> Result<Self, LimitError> {
         PermitWindow::check(&config, limit)?;
-        Ok(Self { limit: AtomicU64::new(limit), window: PermitWindow::new(config), clock })
+        let (window, direct) = (PermitWindow::new(config), DirectPasses::new(&config));
+        Ok(Self { limit: AtomicU64::new(limit), window, direct, clock })
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
@@ -247,7 +255,7 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
     #[inline]
     fn try_acquire_for(&self, node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
-        let ration = WithNode { limiter: self, node, read: Cell::new(None) };
+        let ration = WithNode { limiter: self, node, now, counted: Cell::new(None) };
         let decision = self.window.take(now, permits, &ration, &NodeClock(node));
         if decision.is_admitted() {
             // Release: pairs with the acquire fence with which a read of the node validates its head. A thread that has
@@ -286,7 +294,10 @@ impl<C> Ration for SlidingWindowLimiter<C> {
 struct WithNode<'a, C> {
     limiter: &'a SlidingWindowLimiter<C>,
     node: &'a dyn Passed,
-    read: Cell<Option<NodeRead>>,
+    now: Timestamp,
+    /// The direct passes that this thread has counted, and the bucket. They decide this request, whatever other threads
+    /// count meanwhile.
+    counted: Cell<Option<(u64, u64)>>,
 }
 
 /// The clock of a node.
@@ -298,37 +309,25 @@ impl Clock for NodeClock<'_> {
     }
 }
 
-/// A read of the node.
-#[derive(Clone, Copy)]
-struct NodeRead {
-    /// The bucket with which the window ends.
-    number: u64,
-    passed: u64,
-    /// The permits of the limiter's window that were taken at the first decision after the read.
-    taken: Option<u64>,
+impl<C> WithNode<'_, C> {
+    #[cold]
+    fn count(&self, number: u64) {
+        let SlidingWindowLimiter { direct, window, .. } = self.limiter;
+        let passes = direct.count(window, self.node, number, self.now);
+        self.counted.set(passes.map(|passes| (number, passes)));
+    }
 }
 
 impl<C: Clock> Ration for WithNode<'_, C> {
-    /// Reads the node once for each window, and only if the read can decide: each read takes cache lines from recording
-    /// threads, and makes this thread more likely to lose the race. The node is read before the permits: each pass of a
-    /// request of this limiter that the read finds is then among the permits that were taken, so no request counts
-    /// twice.
+    #[inline]
     fn remaining(&self, number: u64, taken: u64) -> Option<u64> {
-        if taken >= self.limiter.limit() {
-            return Some(0);
-        }
-        let Some(read) = self.read.get().filter(|read| read.number == number) else {
-            let window = &self.limiter.window;
-            // Up to the end of the newest bucket, also for a thread with a stale `now`.
-            let until = window.last_moment(number);
-            let passed = self.node.passed_since(window.oldest(number), until);
-            self.read.set(Some(NodeRead { number, passed, taken: None }));
+        let own = self.counted.get().filter(|&(counted, _)| counted == number);
+        let known = own.map(|(_, passes)| passes);
+        let Some(direct) = known.or_else(|| self.limiter.direct.get(number, self.now)) else {
+            self.count(number);
             return None;
         };
-        let first = read.taken.unwrap_or(taken);
-        self.read.set(Some(NodeRead { taken: Some(first), ..read }));
-        let beside = read.passed.saturating_sub(first);
-        Some(self.limiter.limit().saturating_sub(taken.saturating_add(beside)))
+        Some(self.limiter.limit().saturating_sub(taken.saturating_add(direct)))
     }
 
     fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal {

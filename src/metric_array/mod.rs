@@ -99,10 +99,18 @@ impl MetricArray {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, each add asks which event it is")]
     pub(crate) fn record<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
-        match thread_cache::get(self.id, self.config.bucket_nanos(), now) {
+        match self.own_cell(now) {
             Some(cell) => op(cell, cell.origin()),
             None => self.record_slowly(now, op),
         }
+    }
+
+    /// Returns the calling thread's cell, if it is bound to the bucket of `now`. If there is none, the caller records by
+    /// [`record_slowly`](Self::record_slowly).
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of every record")]
+    pub(crate) fn own_cell(&self, now: Timestamp) -> Option<OwnedCell<'static>> {
+        thread_cache::get(self.id, self.config.bucket_nanos(), now)
     }
 
     /// Notes that a request that entered in another cell ends on the calling thread.
@@ -116,7 +124,11 @@ impl MetricArray {
     /// Does what [`record`](Self::record) does, if the thread's cell is not bound to the bucket of `now`.
     #[cold]
     #[inline(never)]
-    fn record_slowly<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
+    pub(crate) fn record_slowly<R>(
+        &self,
+        now: Timestamp,
+        op: impl Fn(OwnedCell<'_>, Origin) -> R,
+    ) -> R {
         match self.bound_cell(now) {
             Some(cell) => op(cell, cell.origin()),
             None => self.record_directly(now, op),

@@ -246,20 +246,39 @@ impl<C: Clock + Clone> ResourceNode<C> {
     }
 
     /// Counts passes, and one more request in flight.
+    //
+    // Not by a closure that `record` calls: the compiler inlines such a closure only while there is a single caller.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
     pub(crate) fn count_in(&self, now: Timestamp, passes: u64) -> Origin {
         let array = self.current().long.array();
-        let look_after = array.look_after();
-        array.record(now, move |cell, here| {
-            cell.writer().add(MetricEvent::Pass, passes);
-            if cell.gauge().may_be_due(cell.cell.enter(), now, look_after) {
-                self.look_at_gauge(cell, here, now, look_after);
-            }
-            here
-        })
+        match array.own_cell(now) {
+            Some(cell) => self.count_in_cell(array, cell, cell.origin(), now, passes),
+            None => array.record_slowly(now, move |cell, here| {
+                self.count_in_cell(array, cell, here, now, passes)
+            }),
+        }
     }
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
+    fn count_in_cell(
+        &self,
+        array: &MetricArray,
+        cell: OwnedCell<'_>,
+        here: Origin,
+        now: Timestamp,
+        passes: u64,
+    ) -> Origin {
+        cell.writer().add(MetricEvent::Pass, passes);
+        let look_after = array.look_after();
+        if cell.gauge().may_be_due(cell.cell.enter(), now, look_after) {
+            self.look_at_gauge(cell, here, now, look_after);
+        }
+        here
+    }
+
+    /// Counts the end of a request, and one request in flight less.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
     fn count_out(
@@ -271,18 +290,13 @@ impl<C: Clock + Clone> ResourceNode<C> {
         origin: Origin,
     ) {
         let array = self.current().long.array();
-        array.record(now, move |cell, here| {
-            cell.writer().add(event, permits);
-            if let Some(rt_nanos) = rt_nanos {
-                cell.writer().record_rt(rt_nanos);
+        let end = End { event, permits, rt_nanos, origin };
+        match array.own_cell(now) {
+            Some(cell) => end.count_in_cell(array, cell, cell.origin()),
+            None => {
+                array.record_slowly(now, move |cell, here| end.count_in_cell(array, cell, here))
             }
-            // The note precedes the count: a thread that reads the gauge and counts this end also finds the note.
-            if here != origin {
-                array.note_end_elsewhere(origin);
-            }
-            stall::at(Point::EndNoted);
-            cell.cell.end();
-        });
+        }
     }
 
     #[inline(never)]
@@ -298,6 +312,34 @@ impl<C: Clock + Clone> ResourceNode<C> {
         owned.writer().record_concurrency(reached);
         let slack = cell.max_concurrency().saturating_sub(gauge.upper_bound);
         owned.gauge().note_look(due, cell, origin, now, slack);
+    }
+}
+
+/// The end of a request.
+#[derive(Clone, Copy)]
+struct End {
+    event: MetricEvent,
+    permits: u64,
+    /// `None` for a request without a response time.
+    rt_nanos: Option<u64>,
+    /// The cell in which the request entered.
+    origin: Origin,
+}
+
+impl End {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
+    fn count_in_cell(self, array: &MetricArray, cell: OwnedCell<'_>, here: Origin) {
+        cell.writer().add(self.event, self.permits);
+        if let Some(rt_nanos) = self.rt_nanos {
+            cell.writer().record_rt(rt_nanos);
+        }
+        // The note precedes the count: a thread that reads the gauge and counts this end also finds the note.
+        if here != self.origin {
+            array.note_end_elsewhere(self.origin);
+        }
+        stall::at(Point::EndNoted);
+        cell.cell.end();
     }
 }
 

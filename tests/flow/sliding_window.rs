@@ -1,7 +1,12 @@
 //! The sliding-window limiter, compared with a sequential model, and in front of a node.
 
-use leaparray::flow::{Limiter, SlidingWindowLimiter};
-use leaparray::{Clock, Entry, ManualClock, MetricEvent, NodeConfig, ResourceNode, WindowConfig};
+use std::cell::Cell;
+use std::time::Duration;
+
+use leaparray::flow::{Limiter, Passed, SlidingWindowLimiter};
+use leaparray::{
+    Clock, Entry, ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp, WindowConfig,
+};
 use proptest::prelude::*;
 
 use crate::{at, ms};
@@ -144,4 +149,56 @@ fn stale_timestamp_sees_the_entries_since() {
     let enter = |now| limiter.try_enter_at(&node, now).map(|entry| entry.success_at(now));
     assert!(enter(at(60_500)).is_ok());
     assert!((0..10).all(|_| enter(at(60_499)).is_err()));
+}
+
+#[test]
+fn direct_entries_count_from_the_next_bucket_on() {
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(at(60_000)));
+    let limiter = SlidingWindowLimiter::new(*node.config().short(), 10).unwrap();
+    let limiter = limiter.with_max_lead(Duration::MAX);
+    let admitted = |now| (0..20).filter(|_| limiter.try_enter_at(&node, now).is_ok()).count();
+    assert!(limiter.try_enter_at(&node, at(60_000)).is_ok());
+    node.enter_many_at(at(60_000), 4).success_at(at(60_000));
+    assert_eq!([60_499, 60_500].map(|now| admitted(at(now))), [9, 0], "14 in the window");
+    assert_eq!(admitted(at(61_000)), 10, "all have left");
+    node.enter_many_at(at(61_000), 3).success_at(at(61_000));
+    assert_eq!([61_999, 62_000].map(|now| admitted(at(now))), [0, 10]);
+}
+
+/// A node with buckets of 100 ms that counts how often it is read.
+struct Reads(Cell<u32>);
+
+impl Passed for Reads {
+    fn now(&self) -> Timestamp {
+        at(60_000)
+    }
+
+    fn passed_since(&self, _start: Timestamp, _now: Timestamp) -> u64 {
+        self.0.set(self.0.get() + 1);
+        1
+    }
+
+    fn bucket_end(&self, now: Timestamp) -> Timestamp {
+        at(now.as_millis() / 100 * 100 + 100)
+    }
+}
+
+#[test]
+fn node_is_read_once_in_each_bucket() {
+    let reads = |bucket_ms: u64, time: &[u64]| {
+        let node = Reads(Cell::new(0));
+        let window = WindowConfig::new(4, ms(4 * bucket_ms)).unwrap();
+        let limiter = SlidingWindowLimiter::new(window, 100).unwrap();
+        let limiter = limiter.with_max_lead(Duration::MAX);
+        for now in time {
+            let ask = || limiter.try_acquire_for(&node, at(*now), 1);
+            assert!((0..5).all(|_| ask().is_admitted()));
+        }
+        node.0.get()
+    };
+    let time = [60_000, 60_010, 60_060, 60_099, 60_100, 60_199, 60_200];
+    // In buckets of the limiter that are as long, longer and shorter than those of the node.
+    assert_eq!([100, 1_000, 50].map(|len| reads(len, &time)), [3, 3, 5]);
+    // A stale time is decided in the newest bucket, with what was counted there.
+    assert_eq!(reads(100, &[60_100, 60_099, 60_000, 60_199]), 1);
 }
