@@ -189,25 +189,55 @@ fn reading_of_each_bucket_is_of_one_moment() {
     });
 }
 
-/// Another thread opens bucket 4, in which a permit is free again, and stores the oldest bucket with permits of that
-/// window. A refusal in bucket 3 names the start of bucket 4 nevertheless.
+/// Another thread opens buckets 4 and 5, and so recycles the slot of the permit that leaves first. A refusal in bucket 3
+/// names the start of bucket 4 nevertheless.
 #[test]
 fn retry_time_is_of_the_window_that_was_full() {
-    explore(None, || {
+    explore(Some(3), || {
         let limiter = sliding(3, 2);
         assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 3, 1), 2);
-        // More permits than the limit: the request only opens the bucket.
-        let other = asks(&limiter, 4, 3);
-        if let Some(refusal) = limiter.try_acquire_at(start(3), 1).refusal() {
-            assert_eq!(refusal.retry_at(), Some(start(4)));
-        }
+        // On the thread that loom runs second: it does not try a load of another thread before its own load and
+        // read-modify-write.
+        let other = {
+            let limiter = limiter.clone();
+            thread::spawn(move || {
+                if let Some(refusal) = limiter.try_acquire_at(start(3), 1).refusal() {
+                    assert_eq!(refusal.retry_at(), Some(start(4)));
+                }
+            })
+        };
+        // More permits than the limit: the requests only open the buckets.
+        assert_eq!(ask(&*limiter, 4, 3) + ask(&*limiter, 5, 3), 0);
         other.join().unwrap();
     });
 }
 
+/// Two threads are refused in bucket 3, and one of them finds the time that the other has stored. A third thread opens
+/// buckets 4 and 5, and so recycles the slot of the permit that leaves first. A refusal in bucket 3 names the start of
+/// bucket 4 nevertheless.
+#[test]
+fn stored_retry_time_is_of_the_window_that_was_full() {
+    explore(Some(2), || {
+        let limiter = sliding(3, 3);
+        assert_eq!(ask(&*limiter, 1, 2) + ask(&*limiter, 3, 1), 3);
+        let refused = |limiter: &Sliding| {
+            // It is admitted in a later bucket, if the third thread has opened one.
+            let decision = limiter.try_acquire_at(start(3), 1);
+            let retry_at = decision.refusal().and_then(|refusal| refusal.retry_at());
+            assert!(retry_at.is_none_or(|retry_at| retry_at == start(4)), "{retry_at:?}");
+        };
+        let others = [(); 2].map(|()| {
+            let limiter = limiter.clone();
+            thread::spawn(move || refused(&limiter))
+        });
+        // More permits than the limit: the requests only open the buckets.
+        assert_eq!(ask(&*limiter, 4, 4) + ask(&*limiter, 5, 4), 0);
+        others.into_iter().for_each(|other| other.join().unwrap());
+    });
+}
+
 /// One thread takes the only permit, in bucket `taken`. Another opens bucket `opened` and takes nothing in it, before
-/// or after that, or it stalls before it stores the oldest bucket with permits. A refusal names the time at which the
-/// permit is free again.
+/// or after that. A refusal names the time at which the permit is free again.
 fn permit_is_taken_beside_a_thread_that_opens_a_bucket(taken: u32, opened: u32) {
     explore(Some(3), move || {
         let limiter = sliding(3, 1);
@@ -233,8 +263,8 @@ fn bucket_with_permits_is_waited_for() {
     permit_is_taken_beside_a_thread_that_opens_a_bucket(2, 3);
 }
 
-/// Another thread opens bucket 4, in which the permit of bucket 1 is free again, and may stall before it stores the
-/// oldest bucket with permits. A refusal names the time at which the permit of bucket 4 is free again.
+/// Another thread opens bucket 4, in which the permit of bucket 1 is free again. A refusal names the time at which the
+/// permit of bucket 4 is free again.
 #[test]
 fn permit_that_has_left_is_not_waited_for() {
     explore(None, || {
@@ -255,13 +285,16 @@ fn retry_time_for_two_permits_is_of_the_window_that_was_full() {
     explore(Some(3), || {
         let limiter = sliding(2, 4);
         assert_eq!(ask(&*limiter, 1, 2) + ask(&*limiter, 2, 2), 4);
+        // On the thread that loom runs second, as above.
         let other = {
             let limiter = limiter.clone();
-            thread::spawn(move || ask(&*limiter, 3, 5) + ask(&*limiter, 4, 5))
+            thread::spawn(move || {
+                if let Some(refusal) = limiter.try_acquire_at(start(2), 2).refusal() {
+                    assert_eq!(refusal.retry_at(), Some(start(3)));
+                }
+            })
         };
-        if let Some(refusal) = limiter.try_acquire_at(start(2), 2).refusal() {
-            assert_eq!(refusal.retry_at(), Some(start(3)));
-        }
+        assert_eq!(ask(&*limiter, 3, 5) + ask(&*limiter, 4, 5), 0);
         other.join().unwrap();
     });
 }

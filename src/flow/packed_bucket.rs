@@ -17,7 +17,10 @@ pub(super) struct PackedBucket {
 /// time needs, and the count has the rest. So words are ordered by bucket, and the words of one bucket by flag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    count_bits: u32,
+    /// The number of bits of the flag and the count.
+    shift: u32,
+    flag: u64,
+    max_count: u64,
 }
 
 impl Layout {
@@ -25,36 +28,37 @@ impl Layout {
         // At least one bit is left for the flag, because a bucket is at least two nanoseconds long. The count may have
         // no bit.
         let last = config.bucket_number(Timestamp::MAX);
-        Self { count_bits: last.leading_zeros() - 1 }
+        let shift = last.leading_zeros();
+        let flag = 1 << (shift - 1);
+        Self { shift, flag, max_count: flag - 1 }
     }
 
     #[inline]
     pub(super) const fn max_count(self) -> u64 {
-        (1 << self.count_bits) - 1
+        self.max_count
     }
 
     /// Returns the word without the flag.
     #[inline]
     pub(super) const fn word(self, number: u64, count: u64) -> u64 {
-        number << (self.count_bits + 1) | count
+        number << self.shift | count
     }
 
     /// Returns the word with the flag.
     pub(super) const fn flagged(self, word: u64) -> u64 {
-        word | 1 << self.count_bits
+        word | self.flag
     }
 
     /// Returns whether two words are of one bucket, both with the flag or both without it.
     #[inline]
     pub(super) const fn is_same_bucket(self, one: u64, other: u64) -> bool {
-        (one ^ other) >> self.count_bits == 0
+        one ^ other <= self.max_count
     }
 
     #[inline]
     pub(super) const fn read(self, word: u64) -> PackedBucket {
-        let number = word >> (self.count_bits + 1);
-        let flag = word >> self.count_bits & 1 == 1;
-        PackedBucket { number, flag, count: word & self.max_count() }
+        let number = word >> self.shift;
+        PackedBucket { number, flag: word & self.flag != 0, count: word & self.max_count }
     }
 }
 

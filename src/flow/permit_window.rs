@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::horizon::Horizon;
 use super::packed_bucket::{Layout, PackedBucket};
-use super::{BucketPermits, Decision, LimitError, Refusal};
+use super::{BucketPermits, Decision, LimitError, Reason, Refusal, Retry};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Timestamp, WindowConfig, run};
 
@@ -34,8 +34,8 @@ use crate::time::{Clock, Timestamp, WindowConfig, run};
 ///   ones. Taking and closing are relaxed read-modify-writes, which continue that release sequence.
 /// - `closed`: a note releases, and reading it acquires. A thread that finds a note of a later bucket finds `newest`
 ///   changed.
-/// - `oldest`: the store after opening releases, and a refusal acquires it. A value of a later window shows that `newest`
-///   has changed. A value of an older window is used only if that bucket still has permits in this window.
+/// - `leaves`: relaxed. The word is complete in itself: it follows from its bucket and from the notes of the buckets before,
+///   which do not change while that bucket is the newest.
 #[derive(Debug)]
 pub(super) struct PermitWindow {
     config: WindowConfig,
@@ -45,9 +45,9 @@ pub(super) struct PermitWindow {
     newest: AtomicU64,
     /// For each slot, a closed bucket and the permits that were taken in it.
     closed: Box<[AtomicU64]>,
-    /// The oldest bucket with permits in the window that ends with the newest bucket, as found when the newest bucket
-    /// was opened; or an older bucket.
-    oldest: AtomicU64,
+    /// With the flag: a bucket that was the newest, and the number of buckets after which the first permit of its window
+    /// leaves.
+    leaves: AtomicU64,
     horizon: Horizon,
 }
 
@@ -55,8 +55,8 @@ impl PermitWindow {
     pub(super) fn new(config: WindowConfig) -> Self {
         let layout = Layout::of(&config);
         let closed = (0..config.sample_count()).map(|_| AtomicU64::new(0)).collect();
-        let [newest, oldest] = [(); 2].map(|()| AtomicU64::new(0));
-        Self { config, layout, newest, closed, oldest, horizon: Horizon::new() }
+        let [newest, leaves] = [(); 2].map(|()| AtomicU64::new(0));
+        Self { config, layout, newest, closed, leaves, horizon: Horizon::new() }
     }
 
     /// Sets the horizon, before the first request.
@@ -219,13 +219,7 @@ impl PermitWindow {
         // against the word that was found closed: while that word is unchanged, the notes that were added up are
         // current.
         match self.newest.compare_exchange(word, opened, Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => {
-                let oldest = self.notes(number).find(|&(_, permits)| permits > 0);
-                // Release: pairs with the Acquire in `leave_at`. A thread that finds it also finds this bucket open, or
-                // a later one. A thread that stalls before this store may store the oldest bucket of an older window.
-                self.oldest.store(oldest.map_or(number, |(oldest, _)| oldest), Ordering::Release);
-                opened
-            }
+            Ok(_) => opened,
             Err(_) => self.load(),
         }
     }
@@ -345,34 +339,24 @@ impl PermitWindow {
         }
     }
 
+    /// Returns the refusal of a request that finds the window that ends with bucket `number` full: `excess` permits, at least
+    /// one, have to leave first. The result is valid if that bucket is still the newest one afterwards.
+    #[inline]
+    pub(super) fn refuse_until(&self, number: u64, excess: u64) -> Refusal {
+        let known = self.layout.read(self.leaves.load(Ordering::Relaxed));
+        if excess == 1 && known.flag && known.number == number {
+            // Not after the end of time: such a time is not stored.
+            let leaves_at = self.config.start_of(number + known.count);
+            return Refusal::new(Reason::LimitReached, Retry::At(leaves_at));
+        }
+        Refusal::until(Reason::LimitReached, self.leave_at(number, excess))
+    }
+
     /// Returns the time at which `permits` permits of the window that ends with bucket `number` will have left it. The
     /// result is valid if that bucket is still the newest one afterwards. `None` if the time is after the end of time.
-    //
-    // Out of line, so that a decision that admits has more registers. The whole refusal is not out of line: it is too
-    // large to be returned in registers, and a caller that reads it from memory waits for the stores that have just
-    // been made.
-    #[inline(never)]
-    pub(super) fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
-        // Acquire: pairs with the Release in `open`.
-        let oldest = self.oldest.load(Ordering::Acquire);
-        // If it is newer than the bucket, the word has changed since. If it was the oldest bucket of an older window,
-        // and is in this window with permits, it is the oldest bucket of this window as well.
-        let is_within = number.wrapping_sub(oldest) < self.closed.len() as u64;
-        if is_within && (oldest == number || self.has_noted(oldest, permits)) {
-            return self.leaves_at(oldest);
-        }
-        self.search_leave_time(number, permits)
-    }
-
-    /// Returns whether at least `permits` permits were noted for a bucket.
-    #[inline]
-    fn has_noted(&self, number: u64, permits: u64) -> bool {
-        let slot = &self.closed[self.config.slot_of(number)];
-        self.note_in(slot, number).is_some_and(|noted| noted >= permits)
-    }
-
     #[cold]
-    fn search_leave_time(&self, number: u64, permits: u64) -> Option<Timestamp> {
+    #[inline(never)]
+    fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
         let mut left = 0;
         let mut before = self.notes(number).take_while(|&(noted, _)| noted < number);
         let last = before.find(|(_, noted)| {
@@ -380,7 +364,15 @@ impl PermitWindow {
             left >= permits
         });
         // If the buckets before the newest one have too few permits, some permits of the newest one have to leave.
-        self.leaves_at(last.map_or(number, |(last, _)| last))
+        let last = last.map_or(number, |(last, _)| last);
+        let leaves_at = self.leaves_at(last)?;
+        let after = self.closed.len() as u64 - (number - last);
+        // If the bucket is still the newest, the notes of its window were not overwritten before they were read.
+        if permits == 1 && after <= self.layout.max_count() && self.taken_in(number).is_some() {
+            let known = self.layout.flagged(self.layout.word(number, after));
+            self.leaves.store(known, Ordering::Relaxed);
+        }
+        Some(leaves_at)
     }
 
     /// Returns the start of the newest bucket of the first window that does not have the bucket; `None` if that is after

@@ -284,9 +284,10 @@ impl<C> Ration for SlidingWindowLimiter<C> {
         if full.permits > limit {
             return Refusal::never();
         }
+        let needed = full.taken + full.permits;
         // At least one: the limit may have been raised since.
-        let excess = full.excess(limit).max(1);
-        Refusal::until(Reason::LimitReached, window.leave_at(full.number, excess))
+        let excess = if needed <= limit + 1 { 1 } else { needed - limit };
+        window.refuse_until(full.number, excess)
     }
 }
 

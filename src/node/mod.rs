@@ -294,7 +294,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
         match array.own_cell(now) {
             Some(cell) => end.count_in_cell(array, cell, cell.origin()),
             None => {
-                array.record_slowly(now, move |cell, here| end.count_in_cell(array, cell, here))
+                array.record_slowly(now, move |cell, here| end.count_in_cell(array, cell, here));
             }
         }
     }

@@ -158,13 +158,12 @@ impl Ration for Tokens {
         if self.refused.load(Ordering::Relaxed) <= full.number {
             self.refused.fetch_max(full.number + 1, Ordering::Relaxed);
         }
-        let retry_at = match full.excess(self.limit) {
+        match full.excess(self.limit) {
             // The limit may have risen by then.
-            0 => window.begins(full.number + 1),
+            0 => Refusal::until(Reason::LimitReached, window.begins(full.number + 1)),
             // However high the limit rises, this number of permits has to leave.
-            excess => window.leave_at(full.number, excess),
-        };
-        Refusal::until(Reason::LimitReached, retry_at)
+            excess => window.refuse_until(full.number, excess),
+        }
     }
 
     /// Counts the tokens at the end of a bucket, unless another thread has done so: a thread that opens a later bucket
