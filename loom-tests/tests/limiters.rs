@@ -232,7 +232,9 @@ fn stored_retry_time_is_of_the_window_that_was_full() {
         });
         // More permits than the limit: the requests only open the buckets.
         assert_eq!(ask(&*limiter, 4, 4) + ask(&*limiter, 5, 4), 0);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        for other in others {
+            other.join().unwrap();
+        }
     });
 }
 
@@ -330,7 +332,7 @@ fn no_entry_is_refused_while_a_permit_is_left() {
 }
 
 /// One thread asks with a time that is an hour ahead of the clock, and another with the time of the clock. Together, they
-/// take no more than the limit, and no bucket after that of the clock and the lead is opened.
+/// take no more than the limit. The last bucket that is opened is the bucket of the clock plus the lead.
 #[test]
 fn wrong_time_of_another_thread_moves_a_window_by_the_lead() {
     explore(Some(2), || {

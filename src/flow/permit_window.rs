@@ -25,8 +25,8 @@ use crate::time::{Clock, Timestamp, WindowConfig, run};
 /// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a stalled one. The word
 /// only grows, and so does each slot, so a second attempt at a step fails.
 ///
-/// No bucket after that of the horizon is opened, so a time that is too far ahead does not use up the permits until
-/// then.
+/// The bucket of the horizon is the last one that is opened, so a time that is too far ahead does not use up the permits
+/// until then.
 ///
 /// # Orderings
 ///

@@ -104,7 +104,8 @@ impl<C: Clock + Clone> Delisted<C> {
 }
 
 impl<C: Clock + Clone> Registry<C> {
-    /// Forgets the seconds that left the long window without a poll, if so many were added that it is worth while.
+    /// Forgets the seconds that left the long window without a poll, if their number has doubled since the last call that
+    /// did so.
     pub(crate) fn limit_undelivered(&self, delisted: &mut Delisted<C>, now: Timestamp) {
         if delisted.undelivered.has_doubled() {
             delisted.undelivered.forget_before(oldest_second(self.config().long(), now));

@@ -166,14 +166,14 @@ impl<C: Clock + Clone> Registry<C> {
     /// listed with another direction, each direction has an item. Add the items of a
     /// resource and its contexts for the metrics of all its requests.
     ///
-    /// Poll once a second, and before the seconds leave the long window [of the registry](Self::config); those that have
-    /// left it are [missed](RegistryCursor::missed). A resource whose own long window is shorter loses seconds earlier,
+    /// Poll once a second, and before the seconds leave the long window [of the registry](Self::config): a second that has
+    /// left it is [missed](RegistryCursor::missed). A resource whose own long window is shorter loses seconds earlier,
     /// and nothing counts them. A long window of less than two seconds contains a whole second for a moment only. If a
     /// stalled thread adds to a second that was delivered, the totals include these counts, but no item does.
     ///
     /// # Memory
     ///
-    /// For the resources that are evicted, and for those that are removed and have no more handles, the registry keeps
+    /// For evicted resources, and for removed resources without handles, the registry keeps
     /// the seconds that a cursor has yet to deliver: about 200 bytes for each second of each node in which something was
     /// recorded. A second that has left the long window is not kept, so at most the seconds of the last long window are,
     /// up to a factor of two, with a cursor that polls no more. If resources are evicted only after they have been idle

@@ -199,7 +199,7 @@ fn seconds_are_delivered_under_any_change_of_the_geometry() {
     // Five seconds are in the window, and the oldest of them is not whole.
     assert_eq!((rows(&registry.poll_seconds(&cursor)), cursor.missed()), (vec![], 5));
 
-    // The window of a resource can be longer or shorter than that of the registry.
+    // A resource can have a longer or a shorter window than the registry.
     let short = registry.resource_with("short", geometry(2)).unwrap();
     let long = registry.resource_with("long", geometry(60)).unwrap();
     short.block();

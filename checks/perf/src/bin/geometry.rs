@@ -128,7 +128,7 @@ impl Error {
         self.sum / self.readings
     }
 
-    /// The root mean square error, relative to that of a window that covers exactly the last second.
+    /// The root mean square error, as a multiple of the error of a window of exactly the last second.
     fn relative(&self) -> f64 {
         (self.squares / self.readings / PER_SECOND).sqrt()
     }

@@ -5,12 +5,12 @@ use std::mem;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
-use leaparray::MonotonicClock;
 use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, ConcurrencyLimiter, Decision,
     FixedWindowLimiter, LeakyBucket, Limiter, RandomSource, Rate, SlidingWindowLimiter,
     TokenBucket, WarmUp, WarmUpConfig,
 };
+use leaparray::{Entry, MonotonicClock, NodeConfig, ResourceNode};
 
 use super::config;
 use crate::goals::Row;
@@ -30,6 +30,10 @@ const BREAKER_FAILING: &str = "`AdaptiveBreaker`, failing backend";
 /// A case in which each due time is rounded.
 const TOKEN_UNEVEN: &str = "`TokenBucket`, 3 permits per millisecond";
 
+/// The baseline of the next case.
+const CHECK_AND_ENTER: &str = "`governor`'s `check`, and enter a `ResourceNode` and succeed";
+const ENTER: &str = "enter a `ResourceNode` through its `SlidingWindowLimiter` and succeed";
+
 fn admitted(limiter: &str) -> String {
     format!("{limiter}, admitted")
 }
@@ -44,11 +48,14 @@ pub(crate) fn rows() -> Vec<Row> {
         rows.extend([admitted, refused].map(|case| Row::baseline(case(GOVERNOR), threads)));
         for limiter in [FIXED, SLIDING, LEAKY, TOKEN, WARM_UP, CONCURRENCY, BREAKER_FAILING] {
             for case in [admitted, refused] {
-                rows.push(Row::ratio(case(limiter), threads, case(GOVERNOR), 1.2));
+                let goal = if limiter == BREAKER_FAILING { 1.2 } else { 1.05 };
+                rows.push(Row::ratio(case(limiter), threads, case(GOVERNOR), goal));
             }
         }
         rows.push(Row::ratio(admitted(BREAKER), threads, admitted(GOVERNOR), 1.2));
         rows.push(Row::ratio(admitted(TOKEN_UNEVEN), threads, admitted(GOVERNOR), None));
+        rows.push(Row::baseline(CHECK_AND_ENTER, threads));
+        rows.push(Row::ratio(ENTER, threads, CHECK_AND_ENTER, 1.1));
     }
     rows
 }
@@ -68,6 +75,7 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
         cases.rates();
         cases.concurrency();
         cases.breaker();
+        cases.nodes();
     }
 }
 
@@ -144,6 +152,24 @@ impl Cases<'_> {
         self.add(admitted(BREAKER_FAILING), forget, Decision::is_admitted);
         let refuse = move || unlucky.try_acquire().map(mem::forget);
         self.add(refused(BREAKER_FAILING), refuse, is_refused);
+    }
+
+    /// A request that enters its node through a limiter, and one that asks governor first.
+    fn nodes(&mut self) {
+        let node = || {
+            let node = ResourceNode::with_clock(NodeConfig::default(), self.clock.clone());
+            CachePadded::new(node)
+        };
+        let (node, beside) = (node(), node());
+        let window = *node.config().short();
+        let limit = SlidingWindowLimiter::max_limit(&window);
+        let limiter = SlidingWindowLimiter::with_clock(window, limit, self.clock.clone());
+        let limiter = CachePadded::new(limiter.expect(AT_MOST));
+        let plenty = CachePadded::new(peers::governor_plenty());
+        let check = move || plenty.check().map(|()| beside.enter().success());
+        self.add(CHECK_AND_ENTER.to_owned(), check, Result::is_ok);
+        let enter = move || limiter.try_enter(&*node).map(Entry::success);
+        self.add(ENTER.to_owned(), enter, Result::is_ok);
     }
 
     /// Adds two cases. The first limiter has enough permits for all requests. The second has one permit, which this
