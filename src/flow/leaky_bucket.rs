@@ -31,6 +31,34 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 /// assert_eq!(bucket.try_acquire(), Decision::after((), Duration::from_millis(250)));
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
+///
+/// # Edges
+///
+/// - The bucket saves nothing up. After an idle time of any length, one request goes ahead at once, and the next one is due
+///   an interval later. For bursts, use a [`TokenBucket`](super::TokenBucket).
+/// - The first request goes ahead at once, whatever number of permits it asks for. A later request for n permits is due
+///   n intervals after the one before. No number of permits is too many, if that time is not longer than the longest wait,
+///   or has passed.
+/// - There is no [`Rate`] of 0. At the fastest rate, one permit per nanosecond, requests at one time are due a nanosecond
+///   apart.
+/// - A request that would be due after the end of time, 584 years after the epoch of the clock, is refused for ever
+///   ([`Retry::Never`](super::Retry::Never)). With one permit in 584 years, one request goes ahead.
+///
+/// ```
+/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, Retry};
+/// use leaparray::Timestamp;
+/// use std::time::Duration;
+///
+/// let t = Timestamp::from_secs;
+/// let bucket = LeakyBucket::new(Rate::per_second(1)?, Duration::ZERO);
+/// assert!(bucket.try_acquire_at(t(60), 100).is_admitted(), "the first request");
+/// assert!(bucket.try_acquire_at(t(90), 1).is_admitted());
+/// assert!(bucket.try_acquire_at(t(90), 1).is_refused(), "30 idle seconds are not saved up");
+/// let slowest = LeakyBucket::new(Rate::new(1, Duration::from_nanos(u64::MAX))?, Duration::MAX);
+/// assert!(slowest.try_acquire_at(t(60), 1).is_admitted());
+/// assert_eq!(slowest.try_acquire_at(t(60), 1).refusal().unwrap().retry, Retry::Never);
+/// # Ok::<_, leaparray::flow::RateError>(())
+/// ```
 #[derive(Debug)]
 pub struct LeakyBucket<C = MonotonicClock> {
     rate: Rate,

@@ -1,11 +1,14 @@
 //! A limiter that admits requests at a rate, with bursts.
 
+mod fill;
+
 use std::time::Duration;
 
 use super::horizon::Horizon;
-use super::{Decision, Limiter, Quota, Rate, Reason, Refusal};
+use super::{Decision, Limiter, Quota, Rate};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
+use fill::{Fill, SATURATED};
 
 /// A limiter that admits requests at a rate, with bursts. Tokens are added to a bucket at the rate until it is full. A
 /// request takes one token for each permit, or is refused. The bucket is full at the beginning.
@@ -14,9 +17,6 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// rate algorithm (ITU-T I.371). So it is one atomic, and there is no refill. An admitted request writes it once, and a
 /// refused request does not write it. Times are exact to a few nanoseconds, and rounding errors do not accumulate. At a
 /// rate above a quarter of a permit per nanosecond, these nanoseconds may add or remove one token in a burst.
-///
-/// If the bucket would take longer to fill than the span of a [`Timestamp`], it has only the tokens that are added in
-/// that span. It does not give out a token that would be added again after the end of time.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -32,12 +32,36 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// assert!(bucket.try_acquire_many(3).is_admitted());
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
+///
+/// # Edges
+///
+/// - A capacity of 0 refuses every request for at least one permit, with the reason
+///   [`MoreThanLimit`](super::Reason::MoreThanLimit). So does any capacity for a request for more than the capacity: it can
+///   never be admitted ([`Retry::Never`](super::Retry::Never)).
+/// - There is no [`Rate`] of 0. The fastest rate is one permit per nanosecond, at which a burst is exact.
+/// - At a slow rate, the bucket may not be full again before the end of time, 584 years after the epoch of the clock. It
+///   then has only the tokens that are added again before the end of time, and one more. Once that one is taken, it is
+///   empty for ever, and its refusals say so ([`Retry::Never`](super::Retry::Never)). With one permit in 584 years, it gives
+///   out one token.
+/// - If [`available_at`](Self::available_at) is n, a request for n permits is admitted, and one for n + 1 is refused, at
+///   every rate and time. If the tokens are taken one by one and a token does not take a whole number of nanoseconds, the
+///   last one may be there a nanosecond later.
+///
+/// ```
+/// use leaparray::flow::{Limiter, Rate, Reason, Retry, TokenBucket};
+/// use std::time::Duration;
+///
+/// let slowest = TokenBucket::new(Rate::new(1, Duration::from_nanos(u64::MAX))?, 5);
+/// assert_eq!(slowest.available(), 1);
+/// assert!(slowest.try_acquire().is_admitted());
+/// assert_eq!(slowest.try_acquire().refusal().unwrap().retry, Retry::Never);
+/// let closed = TokenBucket::new(Rate::per_second(10)?, 0);
+/// assert_eq!(closed.try_acquire().refusal().unwrap().reason, Reason::MoreThanLimit);
+/// # Ok::<_, leaparray::flow::RateError>(())
+/// ```
 #[derive(Debug)]
 pub struct TokenBucket<C = MonotonicClock> {
-    rate: Rate,
-    capacity: u64,
-    /// The time in which an empty bucket becomes full, in nanoseconds.
-    fills_in: u64,
+    fill: Fill,
     /// The time at which the bucket is full, in nanoseconds.
     full_at: AtomicU64,
     horizon: Horizon,
@@ -56,13 +80,8 @@ impl<C: Clock> TokenBucket<C> {
     /// Creates a bucket of `capacity` tokens that reads `clock`.
     #[must_use]
     pub fn with_clock(rate: Rate, capacity: u64, clock: C) -> Self {
-        // If the tokens of a full bucket are taken one by one, they may take two nanoseconds longer than all at once:
-        // one nanosecond by which the first time is rounded up, and one by which the time is rounded to the grid. These
-        // two are added, unless that would make room for a further token.
-        let slack = if rate.is_whole() { 0 } else { rate.whole_nanos().saturating_sub(2).min(2) };
-        let fills_in = rate.duration(capacity).unwrap_or(u64::MAX).saturating_add(slack);
-        let full_at = AtomicU64::new(0);
-        Self { rate, capacity, fills_in, full_at, horizon: Horizon::new(), clock }
+        let (fill, full_at) = (Fill::new(rate, capacity), AtomicU64::new(0));
+        Self { fill, full_at, horizon: Horizon::new(), clock }
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
@@ -101,13 +120,13 @@ impl<C: Clock> TokenBucket<C> {
     /// Returns the rate at which tokens are added.
     #[must_use]
     pub const fn rate(&self) -> Rate {
-        self.rate
+        self.fill.rate
     }
 
     /// Returns the number of tokens in a full bucket.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
-        self.capacity
+        self.fill.capacity
     }
 
     /// Returns the number of tokens in the bucket now.
@@ -117,16 +136,7 @@ impl<C: Clock> TokenBucket<C> {
 
     /// Returns the number of tokens in the bucket at `now`.
     pub fn available_at(&self, now: Timestamp) -> u64 {
-        self.available_with(self.full_at.load(Ordering::Relaxed), now)
-    }
-
-    /// Returns the number of tokens at `now` of a bucket that is full at `full_at`.
-    fn available_with(&self, full_at: u64, now: Timestamp) -> u64 {
-        let now = now.as_nanos();
-        let missing = full_at.saturating_sub(now);
-        let rounded = if missing == 0 { 0 } else { self.rate.rounded(full_at) };
-        let there = self.rate.permits_in(self.fills_in.saturating_sub(missing), rounded);
-        there.min(self.capacity)
+        self.fill.available(self.full_at.load(Ordering::Relaxed), now.as_nanos())
     }
 }
 
@@ -143,28 +153,13 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         if permits == 0 {
             return Decision::Admitted(());
         }
-        if permits > self.capacity {
-            return Decision::Refused(Refusal::never());
-        }
         // Relaxed throughout: the time orders nothing, and its modification order decides.
         let mut full_at = self.full_at.load(Ordering::Relaxed);
         loop {
-            // For a full bucket, `now` is used as an exact time, so that no division has to wait for the clock.
-            let is_full = full_at <= now;
-            let then = if is_full {
-                self.rate.duration(permits).and_then(|nanos| now.checked_add(nanos))
-            } else {
-                self.rate.after(full_at, permits)
+            let then = match self.fill.take(full_at, now, permits) {
+                Ok(then) => then,
+                Err(refusal) => return Decision::Refused(refusal),
             };
-            let Some(then) = then else {
-                // The bucket would be full after the end of time.
-                return Decision::Refused(Refusal::until(Reason::LimitReached, None));
-            };
-            // A full bucket has enough tokens: the request asks for no more than the capacity.
-            if !is_full && then - now > self.fills_in {
-                let retry_at = Timestamp::from_nanos(then - self.fills_in);
-                return Decision::Refused(Refusal::until(Reason::LimitReached, Some(retry_at)));
-            }
             match self.full_at.compare_exchange_weak(
                 full_at,
                 then,
@@ -177,10 +172,12 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         }
     }
 
-    /// Returns the capacity, the tokens in the bucket, and the time at which it is full.
+    /// Returns the capacity, the tokens in the bucket, and the time at which it is full; `None` if that is after the end of
+    /// time.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let full_at = self.full_at.load(Ordering::Relaxed);
-        let reset = Some(Timestamp::from_nanos(full_at));
-        Some(Quota::new(self.capacity, self.available_with(full_at, now), reset))
+        let reset = (full_at < SATURATED).then_some(Timestamp::from_nanos(full_at));
+        let remaining = self.fill.available(full_at, now.as_nanos());
+        Some(Quota::new(self.fill.capacity, remaining, reset))
     }
 }

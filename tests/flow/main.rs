@@ -4,6 +4,7 @@ mod bad_input;
 mod breaker;
 mod clock_steps;
 mod decisions;
+mod edges;
 mod limiters;
 mod rates;
 mod rolling_window;
