@@ -134,6 +134,28 @@ impl<C: Clock> LeakyBucket<C> {
         Duration::from_nanos(self.max_wait)
     }
 
+    /// Returns the due time of a request and its wait, or its refusal, if `latest` is the due time of the last admitted
+    /// request.
+    #[inline]
+    fn wait(
+        &self,
+        latest: u64,
+        now: u64,
+        permits: u64,
+        max_wait: u64,
+    ) -> Result<(u64, u64), Refusal> {
+        let Some(due) = self.due(latest, permits) else {
+            // The due time is after the end of time.
+            return Err(Refusal::until(Reason::WaitTooLong, None));
+        };
+        let wait = due.saturating_sub(now);
+        if wait > max_wait {
+            let retry_at = Timestamp::from_nanos(due - max_wait);
+            return Err(Refusal::until(Reason::WaitTooLong, Some(retry_at)));
+        }
+        Ok((due, wait))
+    }
+
     /// Returns the earliest due time of a request for `permits`, if `latest` is the due time of the last admitted
     /// request; `None` if it is after the end of time.
     #[inline]
@@ -153,15 +175,10 @@ impl<C: Clock> LeakyBucket<C> {
         // Relaxed throughout: the due time orders nothing, and its modification order decides.
         let mut latest = self.latest.load(Ordering::Relaxed);
         loop {
-            let Some(due) = self.due(latest, permits) else {
-                // The due time is after the end of time.
-                return Decision::Refused(Refusal::until(Reason::WaitTooLong, None));
+            let (due, wait) = match self.wait(latest, now, permits, max_wait) {
+                Ok(found) => found,
+                Err(refusal) => return Decision::Refused(refusal),
             };
-            let wait = due.saturating_sub(now);
-            if wait > max_wait {
-                let retry_at = Timestamp::from_nanos(due - max_wait);
-                return Decision::Refused(Refusal::until(Reason::WaitTooLong, Some(retry_at)));
-            }
             // Only before a request is admitted: one that is refused here is refused at the horizon as well.
             if !self.horizon.covers(now) {
                 now = self.horizon.advance(now, &self.clock);
@@ -192,6 +209,21 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
         self.acquire(now, permits, self.max_wait)
+    }
+
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        if permits == 0 {
+            return Some(Decision::Admitted(()));
+        }
+        let latest = self.latest.load(Ordering::Relaxed);
+        // As in `acquire`: a request that is refused at its own time is refused at the horizon as well.
+        let decide = |now| self.wait(latest, now, permits, self.max_wait);
+        let decided = decide(now.as_nanos())
+            .and_then(|_| decide(self.horizon.bounded(now.as_nanos(), &self.clock)));
+        Some(match decided {
+            Ok((_, wait)) => Decision::after((), Duration::from_nanos(wait)),
+            Err(refusal) => Decision::Refused(refusal),
+        })
     }
 
     /// Admits a request only if it is due at `now`. A request that would have to wait takes no permits, and is refused

@@ -1,6 +1,7 @@
 //! The permits of a sliding window, decided by one word.
 
-use std::cmp::Ordering::{Equal, Greater, Less};
+mod peek;
+
 use std::time::Duration;
 
 use super::horizon::Horizon;
@@ -327,15 +328,6 @@ impl PermitWindow {
                 return buckets;
             }
             word = again;
-        }
-    }
-
-    /// Returns the permits that were taken in a bucket; 0 for a bucket after the newest one.
-    fn permits_of(&self, number: u64, newest: &PackedBucket) -> u64 {
-        match number.cmp(&newest.number) {
-            Less => self.note_in(&self.closed[self.config.slot_of(number)], number).unwrap_or(0),
-            Equal => self.permits_in(newest),
-            Greater => 0,
         }
     }
 

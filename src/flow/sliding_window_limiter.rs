@@ -257,6 +257,11 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
         decision
     }
 
+    /// Returns the decision on a request that does not enter a node. Reads each bucket of the window, and allocates nothing.
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        Some(self.window.peek(now, permits, self.limit(), &self.clock))
+    }
+
     /// Returns the limit, the permits that are left in the window, and the time from which the window has no permits.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let (limit, (permits, reset)) = (self.limit(), self.window.permits_and_end(now));

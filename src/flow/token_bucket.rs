@@ -172,6 +172,15 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         }
     }
 
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        if permits == 0 {
+            return Some(Decision::Admitted(()));
+        }
+        let now = self.horizon.bounded(now.as_nanos(), &self.clock);
+        let taken = self.fill.take(self.full_at.load(Ordering::Relaxed), now, permits);
+        Some(taken.map_or_else(Decision::Refused, |_| Decision::Admitted(())))
+    }
+
     /// Returns the capacity, the tokens in the bucket, and the time at which it is full; `None` if that is after the end of
     /// time.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {

@@ -6,6 +6,7 @@ mod clock_steps;
 mod decisions;
 mod edges;
 mod limiters;
+mod peek;
 mod rates;
 mod rolling_window;
 mod sliding_window;
