@@ -344,6 +344,108 @@ fn each_request_waits_for_the_one_before() {
     });
 }
 
+/// Gives back a permit that was taken in bucket `number`, on a thread of its own.
+fn refunds<L: Limiter + Send + Sync + 'static>(
+    limiter: &Arc<L>,
+    number: u32,
+) -> thread::JoinHandle<bool> {
+    let limiter = limiter.clone();
+    thread::spawn(move || limiter.refund_at(start(number), 1, Duration::ZERO))
+}
+
+/// One thread gives a permit back while two others ask for one. Another one is free all the time, so one or both of them
+/// are admitted, and no permit is lost.
+#[test]
+fn permit_that_is_given_back_is_free_once() {
+    explore(None, || {
+        let limiter = sliding(2, 2);
+        assert_eq!(ask(&*limiter, 1, 1), 1);
+        let (back, other) = (refunds(&limiter, 1), asks(&limiter, 1, 1));
+        let admitted = ask(&*limiter, 1, 1) + other.join().unwrap();
+        assert!(back.join().unwrap(), "the bucket is the newest one");
+        assert!((1..=2).contains(&admitted), "{admitted}");
+        assert_eq!(limiter.available_at(start(1)), 2 - admitted);
+    });
+}
+
+/// One thread gives a permit of bucket 1 back while others ask in buckets 1 and 2. The permit is given back before bucket
+/// 1 is closed, or it leaves with that bucket.
+#[test]
+fn permit_is_given_back_before_its_bucket_is_closed() {
+    explore(Some(3), || {
+        let limiter = sliding(2, 3);
+        assert_eq!(ask(&*limiter, 1, 2), 2);
+        let (back, other) = (refunds(&limiter, 1), asks(&limiter, 1, 1));
+        let admitted = ask(&*limiter, 2, 1) + other.join().unwrap();
+        let is_back = back.join().unwrap();
+        assert!((1..=2).contains(&admitted) && (is_back || admitted == 1));
+        let taken = 2 + admitted - u64::from(is_back);
+        assert_eq!(limiter.available_at(start(2)), 3 - taken);
+        let (newest, before) = {
+            let buckets = limiter.permits_by_bucket_at(start(2));
+            (buckets[1].permits, buckets[0].permits)
+        };
+        assert_eq!(newest + before, taken);
+        assert_eq!(limiter.available_at(start(3)), 3 - newest);
+        assert_eq!(ask(&*limiter, 3, 3 - newest), 3 - newest);
+    });
+}
+
+/// Another thread reads the permits of each bucket while permits are taken and given back: the reading is of one moment.
+#[test]
+fn reading_beside_a_refund_is_of_one_moment() {
+    explore(Some(3), || {
+        let limiter = sliding(2, 9);
+        assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 2, 2), 3);
+        let reader = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.permits_by_bucket_at(start(2)))
+        };
+        assert!(limiter.refund_at(start(2), 2, Duration::ZERO));
+        assert_eq!(ask(&*limiter, 2, 2) + ask(&*limiter, 3, 4), 6);
+        let found: Vec<_> = reader.join().unwrap().iter().map(|b| (b.start, b.permits)).collect();
+        let window = |last, permits: [u64; 2]| {
+            vec![(start(last - 1), permits[0]), (start(last), permits[1])]
+        };
+        let moments = [window(2, [1, 2]), window(2, [1, 0]), window(3, [2, 0]), window(3, [2, 4])];
+        assert!(moments.contains(&found), "{found:?}");
+    });
+}
+
+/// As [`permit_that_is_given_back_is_free_once`], for a token bucket.
+#[test]
+fn token_that_is_given_back_is_free_once() {
+    explore(None, || {
+        let clock = ManualClock::new(start(7));
+        let bucket = Arc::new(TokenBucket::with_clock(Rate::new(1, LEN).unwrap(), 2, clock));
+        assert_eq!(ask(&*bucket, 7, 1), 1);
+        let (back, other) = (refunds(&bucket, 7), asks(&bucket, 7, 1));
+        let admitted = ask(&*bucket, 7, 1) + other.join().unwrap();
+        assert!(back.join().unwrap());
+        assert!((1..=2).contains(&admitted), "{admitted}");
+        assert_eq!(bucket.available_at(start(7)), 2 - admitted);
+    });
+}
+
+/// One thread gives back the time of a request while another places a request after it, or in its place.
+#[test]
+fn time_of_a_leaky_bucket_is_given_back_if_no_later_request_was_placed() {
+    explore(None, || {
+        let clock = ManualClock::new(start(7));
+        let bucket = Arc::new(LeakyBucket::with_clock(Rate::new(1, LEN).unwrap(), LEN, clock));
+        assert_eq!(bucket.try_acquire_at(start(7), 1), Decision::Admitted(()));
+        let back = refunds(&bucket, 7);
+        let decision = bucket.try_acquire_at(start(7), 1);
+        if back.join().unwrap() {
+            assert_eq!(decision, Decision::Admitted(()), "in its place");
+        } else {
+            assert_eq!(decision, Decision::after((), LEN), "after it");
+        }
+        let next = decision.wait() + LEN;
+        assert_eq!(bucket.try_acquire_at(start(8), 1), Decision::after((), next - LEN));
+    });
+}
+
 #[test]
 fn last_token_is_taken_once() {
     explore(None, || {

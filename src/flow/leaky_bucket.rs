@@ -226,6 +226,47 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
         })
     }
 
+    /// Gives back the time of a request that was due at `now` plus `wait`, if no later request was placed since. Otherwise,
+    /// that request keeps its due time, and the result is `false`. A time that was further ahead of the clock than the
+    /// [lead](LeakyBucket::with_max_lead) is not given back.
+    ///
+    /// The next request for n permits is then due n intervals after the request before. If the request went ahead after an
+    /// idle time, a request for the same number of permits goes ahead at once in its place. The idle time before is not
+    /// known any more, so a request for more permits is due later.
+    ///
+    /// ```
+    /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
+    /// use leaparray::Timestamp;
+    /// use std::time::Duration;
+    ///
+    /// let ms = Duration::from_millis;
+    /// let bucket = LeakyBucket::new(Rate::per_second(10)?, ms(250));
+    /// let now = Timestamp::from_secs(60);
+    /// let waits = [(); 3].map(|()| bucket.try_acquire_at(now, 1).wait());
+    /// assert_eq!(waits, [ms(0), ms(100), ms(200)]);
+    /// assert!(!bucket.refund_at(now, 1, ms(100)), "a later request was placed");
+    /// assert!(bucket.refund_at(now, 1, ms(200)));
+    /// assert_eq!(bucket.try_acquire_at(now, 1), Decision::after((), ms(200)));
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    //
+    // The due time of each request is later than that of the one before, so the due time identifies the request: if the
+    // compare-exchange succeeds, no later request was placed, or each of them was given back.
+    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
+        if permits == 0 {
+            return true;
+        }
+        let now = self.horizon.bounded(now.as_nanos(), &self.clock);
+        let placed = now.saturating_add(saturating_nanos(wait)).max(NEVER + 1);
+        // The request before was due at that time, or earlier if this one did not wait. A time after an idle time is not
+        // on the grid of the earlier ones, and may be less than a nanosecond too early.
+        let less = u64::from(wait.is_zero() && !self.rate.is_whole());
+        let before = self.rate.before(placed, permits).map_or(NEVER, |before| before + less);
+        // Relaxed: as in `acquire`.
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.latest.compare_exchange(placed, before, success, failure).is_ok()
+    }
+
     /// Admits a request only if it is due at `now`. A request that would have to wait takes no permits, and is refused
     /// until it is due.
     fn try_acquire_at_once(&self, _node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {

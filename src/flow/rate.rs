@@ -109,6 +109,14 @@ impl Rate {
         since.checked_add(nanos.checked_add(up)?)
     }
 
+    /// Returns the time after which `permits` permits have come until `until`; `None` if it is before the beginning of time.
+    /// The inverse of [`after`](Self::after), rounded up as well.
+    pub(crate) fn before(&self, until: u64, permits: u64) -> Option<u64> {
+        let parts = u128::from(permits) * u128::from(self.nanos.value());
+        let parts = parts.saturating_add(u128::from(self.rounded(until)));
+        until.checked_sub(u64::try_from(self.permits.divide_wide(parts).0).ok()?)
+    }
+
     /// Computes [`after`](Self::after) for a time that may be after the end of time.
     pub(crate) fn after_wide(&self, since: u64, permits: u64) -> u128 {
         let parts = u128::from(permits) * u128::from(self.nanos.value());

@@ -181,6 +181,52 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         Some(taken.map_or_else(Decision::Refused, |_| Decision::Admitted(())))
     }
 
+    /// Gives tokens back to the bucket. It never has more tokens than the capacity, and the requests that go ahead never
+    /// exceed the capacity and the rate, also if other requests were admitted since.
+    ///
+    /// Reads the limiter's clock. While the tokens were taken, the bucket may have been full, and tokens that were added in
+    /// that time do not count twice. So the later the tokens are given back, the fewer: those that are added from `now` to
+    /// the time of the clock are deducted. Tokens that are given back at once are given back in full. If as many would have
+    /// been added in the meantime, none is given back, and the result is `false`. In a simulation, whose times are not
+    /// those of the clock, give tokens back before a later request asks.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::{Clock, ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 5, clock.clone());
+    /// let now = clock.now();
+    /// assert!(bucket.try_acquire_at(now, 5).is_admitted());
+    /// assert!(bucket.refund_at(now, 2, Duration::ZERO));
+    /// assert_eq!(bucket.available_at(now), 2);
+    /// clock.advance(Duration::from_millis(100));
+    /// assert!(bucket.refund_at(now, 3, Duration::ZERO), "two of the three");
+    /// assert_eq!(bucket.available(), 5);
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    fn refund_at(&self, now: Timestamp, permits: u64, _wait: Duration) -> bool {
+        let now = self.horizon.bounded(now.as_nanos(), &self.clock);
+        let elapsed = self.clock.now().as_nanos().saturating_sub(now);
+        // Relaxed: as in `try_acquire_at`.
+        let mut full_at = self.full_at.load(Ordering::Relaxed);
+        loop {
+            let Some(then) = self.fill.give_back(full_at, permits, elapsed) else {
+                return permits == 0;
+            };
+            match self.full_at.compare_exchange_weak(
+                full_at,
+                then,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(found) => full_at = found,
+            }
+        }
+    }
+
     /// Returns the capacity, the tokens in the bucket, and the time at which it is full; `None` if that is after the end of
     /// time.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {

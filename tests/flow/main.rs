@@ -8,6 +8,7 @@ mod edges;
 mod limiters;
 mod peek;
 mod rates;
+mod refund;
 mod rolling_window;
 mod sliding_window;
 mod warm_up;

@@ -73,6 +73,24 @@ impl Fill {
         Err(Refusal::until(Reason::LimitReached, retry_at.map(Timestamp::from_nanos)))
     }
 
+    /// Returns the time of the bucket after `permits` tokens are given back, `elapsed` nanoseconds after they were taken;
+    /// `None` if none of them can be given back.
+    ///
+    /// Without the request, the bucket might have been full in that time, and lost tokens that were added since. How many
+    /// is not known, but they are at most those that are added in the time. So the time moves back by that much less.
+    /// Then each request that stays finds the time of the bucket at least as late as if the request had never been made.
+    pub(super) fn give_back(&self, full_at: u64, permits: u64, elapsed: u64) -> Option<u64> {
+        if full_at >= SATURATED {
+            // The exact time is not known.
+            return None;
+        }
+        // A time that moves by no multiple of the tokens' time may be less than a nanosecond too early for the grid.
+        let less = u64::from(elapsed > 0 && !self.rate.is_whole());
+        let before = self.rate.before(full_at, permits).unwrap_or(0);
+        let then = before.saturating_add(elapsed).saturating_add(less);
+        (then < full_at).then_some(then)
+    }
+
     /// Returns the number of tokens at `now`.
     pub(super) fn available(&self, full_at: u64, now: u64) -> u64 {
         if full_at <= now && full_at < SATURATED {
