@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use leaparray::flow::{
-    ConcurrencyLimiter, Decision, LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket,
-    WarmUp, WarmUpConfig,
+    AllOf, ConcurrencyLimiter, Decision, LeakyBucket, Limiter, Rate, SlidingWindowLimiter,
+    TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 use leaparray_loom_tests::{LEN, Node, explore, node, node_config, start};
@@ -443,6 +443,27 @@ fn time_of_a_leaky_bucket_is_given_back_if_no_later_request_was_placed() {
         }
         let next = decision.wait() + LEN;
         assert_eq!(bucket.try_acquire_at(start(8), 1), Decision::after((), next - LEN));
+    });
+}
+
+/// Two threads ask two limiters together, and a third one asks the second limiter alone. No limit is exceeded, and only
+/// the admitted requests are charged.
+#[test]
+fn request_to_two_limiters_is_charged_to_both_or_to_none() {
+    explore(Some(2), || {
+        let both = Arc::new(AllOf::new((sliding(1, 1), sliding(1, 1))));
+        let other = asks(&both, 1, 1);
+        let beside = {
+            let both = both.clone();
+            thread::spawn(move || ask(&both.limiters().1, 1, 1))
+        };
+        let admitted = ask(&*both, 1, 1) + other.join().unwrap();
+        let beside = beside.join().unwrap();
+        assert!(admitted + beside <= 1, "{admitted} and {beside}");
+        let (first, second) = both.limiters();
+        let available = [first, second].map(|limiter| limiter.available_at(start(1)));
+        assert_eq!(available, [1 - admitted, 1 - admitted - beside]);
+        assert_eq!(ask(&*both, 1, 1), 1 - admitted - beside, "what is free can be taken");
     });
 }
 

@@ -1,5 +1,6 @@
 //! The limiters, the breaker and the rolling window, with given times or a manual clock.
 
+mod all_of;
 mod bad_input;
 mod breaker;
 mod clock_steps;
