@@ -20,10 +20,14 @@ fn window(samples: u32) -> WindowConfig {
 }
 
 fn sliding(samples: u32, limit: u64) -> Arc<Sliding> {
+    Arc::new(unshared(samples, limit))
+}
+
+fn unshared(samples: u32, limit: u64) -> Sliding {
     let clock = ManualClock::new(Timestamp::MIN);
     let limiter = SlidingWindowLimiter::with_clock(window(samples), limit, clock).unwrap();
     // The models give the times, and the clock stands still.
-    Arc::new(limiter.with_max_lead(Duration::MAX))
+    limiter.with_max_lead(Duration::MAX)
 }
 
 /// Asks for permits in bucket `number`. Returns the number of admitted permits: all or none.
@@ -451,7 +455,7 @@ fn time_of_a_leaky_bucket_is_given_back_if_no_later_request_was_placed() {
 #[test]
 fn request_to_two_limiters_is_charged_to_both_or_to_none() {
     explore(Some(2), || {
-        let both = Arc::new(AllOf::new((sliding(1, 1), sliding(1, 1))));
+        let both = Arc::new(AllOf::new((unshared(1, 1), unshared(1, 1))));
         let other = asks(&both, 1, 1);
         let beside = {
             let both = both.clone();
@@ -464,6 +468,90 @@ fn request_to_two_limiters_is_charged_to_both_or_to_none() {
         let available = [first, second].map(|limiter| limiter.available_at(start(1)));
         assert_eq!(available, [1 - admitted, 1 - admitted - beside]);
         assert_eq!(ask(&*both, 1, 1), 1 - admitted - beside, "what is free can be taken");
+    });
+}
+
+/// A token bucket of two tokens, one of which is taken.
+fn one_token() -> Arc<TokenBucket<ManualClock>> {
+    let clock = ManualClock::new(Timestamp::MIN);
+    let bucket = TokenBucket::with_clock(Rate::new(1, LEN).unwrap(), 2, clock);
+    let bucket = Arc::new(bucket.with_max_lead(Duration::MAX));
+    assert_eq!(ask(&*bucket, 7, 1), 1);
+    bucket
+}
+
+/// Two threads ask for the last token while a third one changes the rate. One of them gets it, by the old settings or by
+/// the new ones.
+#[test]
+fn last_token_is_taken_once_beside_a_change() {
+    explore(Some(3), || {
+        let bucket = one_token();
+        let others = [asks(&bucket, 7, 1), asks(&bucket, 7, 1)];
+        bucket.set_rate_at(start(7), Rate::new(1, 2 * LEN).unwrap());
+        let admitted: u64 = others.map(|other| other.join().unwrap()).iter().sum();
+        assert_eq!((admitted, bucket.available_at(start(7))), (1, 0));
+        assert_eq!([8, 9, 11].map(|now| bucket.available_at(start(now))), [0, 1, 2]);
+    });
+}
+
+/// One thread takes a token between two changes, beside them or after them, and another one reads the bucket. No token is
+/// lost, and each reading is of one version.
+#[test]
+fn reading_beside_two_changes_is_of_one_version() {
+    explore(Some(2), || {
+        let bucket = one_token();
+        let other = asks(&bucket, 7, 1);
+        let reader = {
+            let bucket = bucket.clone();
+            thread::spawn(move || bucket.quota_at(start(7)).unwrap())
+        };
+        bucket.set_capacity_at(start(7), 5);
+        bucket.set_capacity_at(start(7), 3);
+        assert_eq!(other.join().unwrap(), 1);
+        let quota = reader.join().unwrap();
+        assert!(quota.remaining <= 1 && [2, 5, 3].contains(&quota.limit));
+        let missing = quota.reset.unwrap().saturating_since(start(7));
+        assert_eq!(missing, LEN * u32::try_from(quota.limit - quota.remaining).unwrap());
+        assert_eq!((bucket.capacity(), bucket.available_at(start(7))), (3, 0));
+    });
+}
+
+/// Two threads change different settings, and both changes are in force.
+#[test]
+fn no_change_is_lost() {
+    explore(Some(3), || {
+        let bucket = one_token();
+        let other = {
+            let bucket = bucket.clone();
+            thread::spawn(move || bucket.set_capacity_at(start(7), 5))
+        };
+        let rate = Rate::new(1, 2 * LEN).unwrap();
+        bucket.set_rate_at(start(7), rate);
+        other.join().unwrap();
+        assert_eq!((bucket.rate(), bucket.capacity(), bucket.available_at(start(7))), (rate, 5, 1));
+    });
+}
+
+/// Two requests ask a leaky bucket while its rate changes. Each is due an interval after the one before it, by the old
+/// rate or by the new one, and a request that asks later is by the new one.
+#[test]
+fn requests_beside_a_change_of_the_pace_are_apart() {
+    explore(Some(3), || {
+        let clock = ManualClock::new(Timestamp::MIN);
+        let rate = |len| Rate::new(1, len).unwrap();
+        let bucket = LeakyBucket::with_clock(rate(LEN), LEN * 9, clock);
+        let bucket = Arc::new(bucket.with_max_lead(Duration::MAX));
+        assert_eq!(bucket.try_acquire_at(start(7), 1), Decision::Admitted(()));
+        let others = [(); 2].map(|()| {
+            let bucket = bucket.clone();
+            thread::spawn(move || bucket.try_acquire_at(start(7), 1).wait())
+        });
+        bucket.set_rate(rate(2 * LEN));
+        let mut waits = others.map(|other| other.join().unwrap()).to_vec();
+        waits.sort();
+        let possible = [[1, 2], [1, 3], [2, 4]].map(|lens| lens.map(|len: u32| LEN * len).to_vec());
+        assert!(possible.contains(&waits), "{waits:?}");
+        assert_eq!(bucket.try_acquire_at(start(7), 1).wait(), waits[1] + 2 * LEN);
     });
 }
 

@@ -38,6 +38,7 @@ mod fixed_window_limiter;
 mod horizon;
 mod leaky_bucket;
 mod limiter;
+mod live;
 mod packed_bucket;
 mod permit_window;
 mod quota;

@@ -5,8 +5,9 @@ mod fill;
 use std::time::Duration;
 
 use super::horizon::Horizon;
+use super::live::{CLOSED, Live, Version};
 use super::{Decision, Limiter, Quota, Rate};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::Ordering;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use fill::{Fill, SATURATED};
 
@@ -61,9 +62,8 @@ use fill::{Fill, SATURATED};
 /// ```
 #[derive(Debug)]
 pub struct TokenBucket<C = MonotonicClock> {
-    fill: Fill,
-    /// The time at which the bucket is full, in nanoseconds.
-    full_at: AtomicU64,
+    /// The word is the time at which the bucket is full, in nanoseconds.
+    live: Live<Fill>,
     horizon: Horizon,
     clock: C,
 }
@@ -80,8 +80,8 @@ impl<C: Clock> TokenBucket<C> {
     /// Creates a bucket of `capacity` tokens that reads `clock`.
     #[must_use]
     pub fn with_clock(rate: Rate, capacity: u64, clock: C) -> Self {
-        let (fill, full_at) = (Fill::new(rate, capacity), AtomicU64::new(0));
-        Self { fill, full_at, horizon: Horizon::new(), clock }
+        let live = Live::new(Fill::new(rate, capacity), 0);
+        Self { live, horizon: Horizon::new(), clock }
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
@@ -119,14 +119,78 @@ impl<C: Clock> TokenBucket<C> {
 
     /// Returns the rate at which tokens are added.
     #[must_use]
-    pub const fn rate(&self) -> Rate {
-        self.fill.rate
+    pub fn rate(&self) -> Rate {
+        self.live.settings().rate
     }
 
     /// Returns the number of tokens in a full bucket.
     #[must_use]
-    pub const fn capacity(&self) -> u64 {
-        self.fill.capacity
+    pub fn capacity(&self) -> u64 {
+        self.live.settings().capacity
+    }
+
+    /// Changes the rate now; see [`set_rate_at`](Self::set_rate_at).
+    pub fn set_rate(&self, rate: Rate) {
+        self.set_rate_at(self.now(), rate);
+    }
+
+    /// Changes the rate at `now`. Other threads may ask for tokens at the same time. The tokens in the bucket stay, and so
+    /// does the fraction of the next token that has been added: after half of the old interval, the next token comes
+    /// after half of the new one.
+    ///
+    /// A decision is by the old settings or by the new ones, as a whole, and no thread waits for one that changes them.
+    /// Threads that change settings at the same time take turns. After the first change, a decision takes some
+    /// nanoseconds longer, because it has to find the current settings.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let ms = Duration::from_millis;
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 5, clock.clone());
+    /// assert!(bucket.try_acquire_many(4).is_admitted());
+    /// clock.advance(ms(50));
+    /// bucket.set_rate(Rate::per_second(1)?);
+    /// assert_eq!((bucket.rate(), bucket.available()), (Rate::per_second(1)?, 1));
+    /// clock.advance(ms(499));
+    /// assert_eq!(bucket.available(), 1);
+    /// clock.advance(ms(1));
+    /// assert_eq!(bucket.available(), 2);
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    pub fn set_rate_at(&self, now: Timestamp, rate: Rate) {
+        let now = self.horizon.bound(now.as_nanos(), &self.clock);
+        self.live.change(now, |fill| Fill::new(rate, fill.capacity));
+    }
+
+    /// Changes the capacity now; see [`set_capacity_at`](Self::set_capacity_at).
+    pub fn set_capacity(&self, capacity: u64) {
+        self.set_capacity_at(self.now(), capacity);
+    }
+
+    /// Changes the capacity at `now`, as [`set_rate_at`](Self::set_rate_at) changes the rate. The tokens in the bucket
+    /// stay, up to the new capacity. A higher capacity adds no tokens: they are added at the rate.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 5, clock.clone());
+    /// bucket.set_capacity(3);
+    /// assert_eq!((bucket.capacity(), bucket.available()), (3, 3));
+    /// bucket.set_capacity(10);
+    /// assert_eq!((bucket.capacity(), bucket.available()), (10, 3));
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!(bucket.available(), 10);
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    pub fn set_capacity_at(&self, now: Timestamp, capacity: u64) {
+        let now = self.horizon.bound(now.as_nanos(), &self.clock);
+        self.live.change(now, |fill| Fill::new(fill.rate, capacity));
     }
 
     /// Returns the number of tokens in the bucket now.
@@ -136,8 +200,60 @@ impl<C: Clock> TokenBucket<C> {
 
     /// Returns the number of tokens in the bucket at `now`.
     pub fn available_at(&self, now: Timestamp) -> u64 {
-        self.fill.available(self.full_at.load(Ordering::Relaxed), now.as_nanos())
+        self.read(|fill, full_at| fill.available(full_at, now.as_nanos()))
     }
+
+    /// Returns what `read` finds in the settings and the time of the bucket.
+    fn read<R>(&self, read: impl Fn(&Fill, u64) -> R) -> R {
+        self.live.with(|version| {
+            // Relaxed: as in `take_from`.
+            let full_at = version.word.load(Ordering::Relaxed);
+            (full_at != CLOSED).then(|| read(&version.settings, full_at))
+        })
+    }
+}
+
+/// Takes `permits` tokens, at least one; `None` if the word is closed.
+#[inline]
+fn take_from(version: &Version<Fill>, now: u64, permits: u64) -> Option<Decision> {
+    // Relaxed throughout: the time orders nothing, and its modification order decides.
+    let mut full_at = version.word.load(Ordering::Relaxed);
+    loop {
+        let then = match version.settings.take(full_at, now, permits) {
+            Ok(then) => then,
+            Err(refusal) => return refusal.map(Decision::Refused),
+        };
+        match version.word.compare_exchange_weak(
+            full_at,
+            then,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return Some(Decision::Admitted(())),
+            Err(found) => full_at = found,
+        }
+    }
+}
+
+/// Gives `permits` tokens back that were taken at `now`, `elapsed` nanoseconds ago. Returns whether any was given back; `None` if the
+/// word is closed.
+fn give_back_to(version: &Version<Fill>, now: u64, permits: u64, elapsed: u64) -> Option<bool> {
+    let mut full_at = version.word.load(Ordering::Relaxed);
+    while full_at != CLOSED {
+        let Some(then) = version.settings.give_back(full_at, now, permits, elapsed) else {
+            return Some(permits == 0);
+        };
+        match version.word.compare_exchange_weak(
+            full_at,
+            then,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return Some(true),
+            Err(found) => full_at = found,
+        }
+    }
+    None
 }
 
 impl<C: Clock> Limiter for TokenBucket<C> {
@@ -153,23 +269,7 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         if permits == 0 {
             return Decision::Admitted(());
         }
-        // Relaxed throughout: the time orders nothing, and its modification order decides.
-        let mut full_at = self.full_at.load(Ordering::Relaxed);
-        loop {
-            let then = match self.fill.take(full_at, now, permits) {
-                Ok(then) => then,
-                Err(refusal) => return Decision::Refused(refusal),
-            };
-            match self.full_at.compare_exchange_weak(
-                full_at,
-                then,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Decision::Admitted(()),
-                Err(found) => full_at = found,
-            }
-        }
+        self.live.with(|version| take_from(version, now, permits))
     }
 
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
@@ -177,8 +277,13 @@ impl<C: Clock> Limiter for TokenBucket<C> {
             return Some(Decision::Admitted(()));
         }
         let now = self.horizon.bounded(now.as_nanos(), &self.clock);
-        let taken = self.fill.take(self.full_at.load(Ordering::Relaxed), now, permits);
-        Some(taken.map_or_else(Decision::Refused, |_| Decision::Admitted(())))
+        let peek = self.live.with(|version| {
+            match version.settings.take(version.word.load(Ordering::Relaxed), now, permits) {
+                Ok(_) => Some(Decision::Admitted(())),
+                Err(refusal) => refusal.map(Decision::Refused),
+            }
+        });
+        Some(peek)
     }
 
     /// Gives tokens back to the bucket. It never has more tokens than the capacity, and the requests that go ahead never
@@ -188,7 +293,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     /// that time do not count twice. So the later the tokens are given back, the fewer: those that are added from `now` to
     /// the time of the clock are deducted. Tokens that are given back at once are given back in full. If as many would have
     /// been added in the meantime, none is given back, and the result is `false`. In a simulation, whose times are not
-    /// those of the clock, give tokens back before a later request asks.
+    /// those of the clock, give tokens back before a later request asks. Tokens that were taken before the rate or the
+    /// capacity was changed are not given back.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -209,30 +315,16 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     fn refund_at(&self, now: Timestamp, permits: u64, _wait: Duration) -> bool {
         let now = self.horizon.bounded(now.as_nanos(), &self.clock);
         let elapsed = self.clock.now().as_nanos().saturating_sub(now);
-        // Relaxed: as in `try_acquire_at`.
-        let mut full_at = self.full_at.load(Ordering::Relaxed);
-        loop {
-            let Some(then) = self.fill.give_back(full_at, permits, elapsed) else {
-                return permits == 0;
-            };
-            match self.full_at.compare_exchange_weak(
-                full_at,
-                then,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return true,
-                Err(found) => full_at = found,
-            }
-        }
+        self.live.with(|version| give_back_to(version, now, permits, elapsed))
     }
 
     /// Returns the capacity, the tokens in the bucket, and the time at which it is full; `None` if that is after the end of
     /// time.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        let full_at = self.full_at.load(Ordering::Relaxed);
-        let reset = (full_at < SATURATED).then_some(Timestamp::from_nanos(full_at));
-        let remaining = self.fill.available(full_at, now.as_nanos());
-        Some(Quota::new(self.fill.capacity, remaining, reset))
+        self.read(|fill, full_at| {
+            let reset = (full_at < SATURATED).then_some(Timestamp::from_nanos(full_at));
+            let remaining = fill.available(full_at, now.as_nanos());
+            Some(Quota::new(fill.capacity, remaining, reset))
+        })
     }
 }

@@ -3,6 +3,7 @@
 mod all_of;
 mod bad_input;
 mod breaker;
+mod changes;
 mod clock_steps;
 mod decisions;
 mod edges;
