@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use leaparray::flow::{
-    ConcurrencyLimiter, Decision, LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket,
-    WarmUp, WarmUpConfig,
+    AllOf, ConcurrencyLimiter, Decision, LeakyBucket, Limiter, Rate, SlidingWindowLimiter,
+    TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig};
 use leaparray_loom_tests::{LEN, Node, explore, node, node_config, start};
@@ -20,10 +20,14 @@ fn window(samples: u32) -> WindowConfig {
 }
 
 fn sliding(samples: u32, limit: u64) -> Arc<Sliding> {
+    Arc::new(unshared(samples, limit))
+}
+
+fn unshared(samples: u32, limit: u64) -> Sliding {
     let clock = ManualClock::new(Timestamp::MIN);
     let limiter = SlidingWindowLimiter::with_clock(window(samples), limit, clock).unwrap();
     // The models give the times, and the clock stands still.
-    Arc::new(limiter.with_max_lead(Duration::MAX))
+    limiter.with_max_lead(Duration::MAX)
 }
 
 /// Asks for permits in bucket `number`. Returns the number of admitted permits: all or none.
@@ -379,6 +383,213 @@ fn each_request_waits_for_the_one_before() {
         has(Decision::Admitted(()));
         has(Decision::after((), LEN));
         assert_eq!(decisions[2].refusal().unwrap().retry_at(), Some(start(8)));
+    });
+}
+
+/// Gives back a permit that was taken in bucket `number`, on a thread of its own.
+fn refunds<L: Limiter + Send + Sync + 'static>(
+    limiter: &Arc<L>,
+    number: u32,
+) -> thread::JoinHandle<bool> {
+    let limiter = limiter.clone();
+    thread::spawn(move || limiter.refund_at(start(number), 1, Duration::ZERO))
+}
+
+/// One thread gives a permit back while two others ask for one. Another one is free all the time, so one or both of them
+/// are admitted, and no permit is lost.
+#[test]
+fn permit_that_is_given_back_is_free_once() {
+    explore(None, || {
+        let limiter = sliding(2, 2);
+        assert_eq!(ask(&*limiter, 1, 1), 1);
+        let (back, other) = (refunds(&limiter, 1), asks(&limiter, 1, 1));
+        let admitted = ask(&*limiter, 1, 1) + other.join().unwrap();
+        assert!(back.join().unwrap(), "the bucket is the newest one");
+        assert!((1..=2).contains(&admitted), "{admitted}");
+        assert_eq!(limiter.available_at(start(1)), 2 - admitted);
+    });
+}
+
+/// One thread gives a permit of bucket 1 back while others ask in buckets 1 and 2. The permit is given back before bucket
+/// 1 is closed, or it leaves with that bucket.
+#[test]
+fn permit_is_given_back_before_its_bucket_is_closed() {
+    explore(Some(3), || {
+        let limiter = sliding(2, 3);
+        assert_eq!(ask(&*limiter, 1, 2), 2);
+        let (back, other) = (refunds(&limiter, 1), asks(&limiter, 1, 1));
+        let admitted = ask(&*limiter, 2, 1) + other.join().unwrap();
+        let is_back = back.join().unwrap();
+        assert!((1..=2).contains(&admitted) && (is_back || admitted == 1));
+        let taken = 2 + admitted - u64::from(is_back);
+        assert_eq!(limiter.available_at(start(2)), 3 - taken);
+        let (newest, before) = {
+            let buckets = limiter.permits_by_bucket_at(start(2));
+            (buckets[1].permits, buckets[0].permits)
+        };
+        assert_eq!(newest + before, taken);
+        assert_eq!(limiter.available_at(start(3)), 3 - newest);
+        assert_eq!(ask(&*limiter, 3, 3 - newest), 3 - newest);
+    });
+}
+
+/// Another thread reads the permits of each bucket while permits are taken and given back: the reading is of one moment.
+#[test]
+fn reading_beside_a_refund_is_of_one_moment() {
+    explore(Some(3), || {
+        let limiter = sliding(2, 9);
+        assert_eq!(ask(&*limiter, 1, 1) + ask(&*limiter, 2, 2), 3);
+        let reader = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.permits_by_bucket_at(start(2)))
+        };
+        assert!(limiter.refund_at(start(2), 2, Duration::ZERO));
+        assert_eq!(ask(&*limiter, 2, 2) + ask(&*limiter, 3, 4), 6);
+        let found: Vec<_> = reader.join().unwrap().iter().map(|b| (b.start, b.permits)).collect();
+        let window = |last, permits: [u64; 2]| {
+            vec![(start(last - 1), permits[0]), (start(last), permits[1])]
+        };
+        let moments = [window(2, [1, 2]), window(2, [1, 0]), window(3, [2, 0]), window(3, [2, 4])];
+        assert!(moments.contains(&found), "{found:?}");
+    });
+}
+
+/// As [`permit_that_is_given_back_is_free_once`], for a token bucket.
+#[test]
+fn token_that_is_given_back_is_free_once() {
+    explore(None, || {
+        let clock = ManualClock::new(start(7));
+        let bucket = Arc::new(TokenBucket::with_clock(Rate::new(1, LEN).unwrap(), 2, clock));
+        assert_eq!(ask(&*bucket, 7, 1), 1);
+        let (back, other) = (refunds(&bucket, 7), asks(&bucket, 7, 1));
+        let admitted = ask(&*bucket, 7, 1) + other.join().unwrap();
+        assert!(back.join().unwrap());
+        assert!((1..=2).contains(&admitted), "{admitted}");
+        assert_eq!(bucket.available_at(start(7)), 2 - admitted);
+    });
+}
+
+/// One thread gives back the time of a request while another places a request after it, or in its place.
+#[test]
+fn time_of_a_leaky_bucket_is_given_back_if_no_later_request_was_placed() {
+    explore(None, || {
+        let clock = ManualClock::new(start(7));
+        let bucket = Arc::new(LeakyBucket::with_clock(Rate::new(1, LEN).unwrap(), LEN, clock));
+        assert_eq!(bucket.try_acquire_at(start(7), 1), Decision::Admitted(()));
+        let back = refunds(&bucket, 7);
+        let decision = bucket.try_acquire_at(start(7), 1);
+        if back.join().unwrap() {
+            assert_eq!(decision, Decision::Admitted(()), "in its place");
+        } else {
+            assert_eq!(decision, Decision::after((), LEN), "after it");
+        }
+        let next = decision.wait() + LEN;
+        assert_eq!(bucket.try_acquire_at(start(8), 1), Decision::after((), next - LEN));
+    });
+}
+
+/// Two threads ask two limiters together, and a third one asks the second limiter alone. No limit is exceeded, and only
+/// the admitted requests are charged.
+#[test]
+fn request_to_two_limiters_is_charged_to_both_or_to_none() {
+    explore(Some(2), || {
+        let both = Arc::new(AllOf::new((unshared(1, 1), unshared(1, 1))));
+        let other = asks(&both, 1, 1);
+        let beside = {
+            let both = both.clone();
+            thread::spawn(move || ask(&both.limiters().1, 1, 1))
+        };
+        let admitted = ask(&*both, 1, 1) + other.join().unwrap();
+        let beside = beside.join().unwrap();
+        assert!(admitted + beside <= 1, "{admitted} and {beside}");
+        let (first, second) = both.limiters();
+        let available = [first, second].map(|limiter| limiter.available_at(start(1)));
+        assert_eq!(available, [1 - admitted, 1 - admitted - beside]);
+        assert_eq!(ask(&*both, 1, 1), 1 - admitted - beside, "what is free can be taken");
+    });
+}
+
+/// A token bucket of two tokens, one of which is taken.
+fn one_token() -> Arc<TokenBucket<ManualClock>> {
+    let clock = ManualClock::new(Timestamp::MIN);
+    let bucket = TokenBucket::with_clock(Rate::new(1, LEN).unwrap(), 2, clock);
+    let bucket = Arc::new(bucket.with_max_lead(Duration::MAX));
+    assert_eq!(ask(&*bucket, 7, 1), 1);
+    bucket
+}
+
+/// Two threads ask for the last token while a third one changes the rate. One of them gets it, by the old settings or by
+/// the new ones.
+#[test]
+fn last_token_is_taken_once_beside_a_change() {
+    explore(Some(3), || {
+        let bucket = one_token();
+        let others = [asks(&bucket, 7, 1), asks(&bucket, 7, 1)];
+        bucket.set_rate_at(start(7), Rate::new(1, 2 * LEN).unwrap());
+        let admitted: u64 = others.map(|other| other.join().unwrap()).iter().sum();
+        assert_eq!((admitted, bucket.available_at(start(7))), (1, 0));
+        assert_eq!([8, 9, 11].map(|now| bucket.available_at(start(now))), [0, 1, 2]);
+    });
+}
+
+/// One thread takes a token between two changes, beside them or after them, and another one reads the bucket. No token is
+/// lost, and each reading is of one version.
+#[test]
+fn reading_beside_two_changes_is_of_one_version() {
+    explore(Some(2), || {
+        let bucket = one_token();
+        let other = asks(&bucket, 7, 1);
+        let reader = {
+            let bucket = bucket.clone();
+            thread::spawn(move || bucket.quota_at(start(7)).unwrap())
+        };
+        bucket.set_capacity_at(start(7), 5);
+        bucket.set_capacity_at(start(7), 3);
+        assert_eq!(other.join().unwrap(), 1);
+        let quota = reader.join().unwrap();
+        assert!(quota.remaining <= 1 && [2, 5, 3].contains(&quota.limit));
+        let missing = quota.reset.unwrap().saturating_since(start(7));
+        assert_eq!(missing, LEN * u32::try_from(quota.limit - quota.remaining).unwrap());
+        assert_eq!((bucket.capacity(), bucket.available_at(start(7))), (3, 0));
+    });
+}
+
+/// Two threads change different settings, and both changes are in force.
+#[test]
+fn no_change_is_lost() {
+    explore(Some(3), || {
+        let bucket = one_token();
+        let other = {
+            let bucket = bucket.clone();
+            thread::spawn(move || bucket.set_capacity_at(start(7), 5))
+        };
+        let rate = Rate::new(1, 2 * LEN).unwrap();
+        bucket.set_rate_at(start(7), rate);
+        other.join().unwrap();
+        assert_eq!((bucket.rate(), bucket.capacity(), bucket.available_at(start(7))), (rate, 5, 1));
+    });
+}
+
+/// Two requests ask a leaky bucket while its rate changes. Each is due an interval after the one before it, by the old
+/// rate or by the new one, and a request that asks later is by the new one.
+#[test]
+fn requests_beside_a_change_of_the_pace_are_apart() {
+    explore(Some(3), || {
+        let clock = ManualClock::new(Timestamp::MIN);
+        let rate = |len| Rate::new(1, len).unwrap();
+        let bucket = LeakyBucket::with_clock(rate(LEN), LEN * 9, clock);
+        let bucket = Arc::new(bucket.with_max_lead(Duration::MAX));
+        assert_eq!(bucket.try_acquire_at(start(7), 1), Decision::Admitted(()));
+        let others = [(); 2].map(|()| {
+            let bucket = bucket.clone();
+            thread::spawn(move || bucket.try_acquire_at(start(7), 1).wait())
+        });
+        bucket.set_rate(rate(2 * LEN));
+        let mut waits = others.map(|other| other.join().unwrap()).to_vec();
+        waits.sort();
+        let possible = [[1, 2], [1, 3], [2, 4]].map(|lens| lens.map(|len: u32| LEN * len).to_vec());
+        assert!(possible.contains(&waits), "{waits:?}");
+        assert_eq!(bucket.try_acquire_at(start(7), 1).wait(), waits[1] + 2 * LEN);
     });
 }
 

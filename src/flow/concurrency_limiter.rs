@@ -143,16 +143,31 @@ impl ConcurrencyLimiter {
         Quota::new(limit, limit.saturating_sub(in_use), (in_use == 0).then_some(now))
     }
 
+    /// Returns the decision that a request for `permits` permits would get now, and takes none.
+    fn peek(&self, permits: u64) -> Decision {
+        let refusal = Self::refuse(self.limit(), self.in_use(), permits);
+        refusal.map_or(Decision::Admitted(()), Decision::Refused)
+    }
+
+    /// Returns the refusal of a request for `permits` permits, if fewer are left of `limit`.
+    #[inline]
+    fn refuse(limit: u64, in_use: u64, permits: u64) -> Option<Refusal> {
+        if permits <= limit.saturating_sub(in_use) {
+            return None;
+        }
+        let never = permits > limit;
+        let refusal = Refusal::new(Reason::LimitReached, Retry::Unknown);
+        Some(if never { Refusal::never() } else { refusal })
+    }
+
     /// Takes `permits` permits. If that fails, returns the refusal.
     #[inline]
     fn take(&self, permits: u64) -> Option<Refusal> {
         let limit = self.limit();
         let mut in_use = self.in_use.load(Ordering::Relaxed);
         loop {
-            if permits > limit.saturating_sub(in_use) {
-                let never = permits > limit;
-                let refusal = Refusal::new(Reason::LimitReached, Retry::Unknown);
-                return Some(if never { Refusal::never() } else { refusal });
+            if let Some(refusal) = Self::refuse(limit, in_use, permits) {
+                return Some(refusal);
             }
             // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an earlier request
             // happens after everything that was done under that permit.
@@ -219,6 +234,10 @@ impl<'a> Limiter for &'a ConcurrencyLimiter {
         ConcurrencyLimiter::try_acquire_many(self, permits)
     }
 
+    fn peek_at(&self, _now: Timestamp, permits: u64) -> Option<Decision> {
+        Some(self.peek(permits))
+    }
+
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         Some(ConcurrencyLimiter::quota_at(self, now))
     }
@@ -235,6 +254,10 @@ impl Limiter for Arc<ConcurrencyLimiter> {
     #[inline]
     fn try_acquire_at(&self, _now: Timestamp, permits: u64) -> Decision<Self::Permit> {
         self.try_acquire_many_owned(permits)
+    }
+
+    fn peek_at(&self, _now: Timestamp, permits: u64) -> Option<Decision> {
+        Some(self.peek(permits))
     }
 
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {

@@ -133,6 +133,15 @@ impl<C: Clock> Limiter for FixedWindowLimiter<C> {
         self.0.try_acquire_for(node, now, permits)
     }
 
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        self.0.peek_at(now, permits)
+    }
+
+    /// Gives permits back that were taken in the interval of `now`, while no request has asked in a later interval.
+    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
+        self.0.refund_at(now, permits, wait)
+    }
+
     /// Returns the limit, the permits that are left in the interval of `now`, and the end of that interval, or `now` if no
     /// permit was taken in it.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {

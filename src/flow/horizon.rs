@@ -48,6 +48,15 @@ impl Horizon {
         if self.covers(nanos) { nanos } else { self.advance(nanos, clock) }
     }
 
+    /// Returns what [`bound`](Self::bound) would return, and does not advance the horizon.
+    pub(super) fn bounded(&self, nanos: u64, clock: &impl Clock) -> u64 {
+        if self.covers(nanos) {
+            return nanos;
+        }
+        let reached = clock.now().as_nanos().saturating_add(self.lead);
+        nanos.min(reached.max(self.latest.load(Ordering::Relaxed)))
+    }
+
     /// Returns whether a time, in nanoseconds, can be used without a read of the clock.
     #[inline]
     pub(super) fn covers(&self, nanos: u64) -> bool {
@@ -88,6 +97,18 @@ mod tests {
         assert_eq!([72, 73].map(|now| advance(&horizon, &clock, now)), [72, 72]);
         clock.set(Timestamp::MAX);
         assert_eq!(horizon.advance(u64::MAX, &clock), u64::MAX);
+    }
+
+    #[test]
+    fn peek_does_not_advance_the_horizon() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let horizon = Horizon::with_lead(Duration::from_secs(2));
+        let bounded = |secs| horizon.bounded(secs * SECOND, &clock) / SECOND;
+        assert_eq!([61, 3_660].map(bounded), [61, 62]);
+        assert!(!horizon.covers(1));
+        assert_eq!(advance(&horizon, &clock, 61), 61);
+        clock.set(Timestamp::from_secs(50));
+        assert_eq!([61, 62, 63].map(bounded), [61, 62, 62]);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::horizon::Horizon;
+use super::live::{CLOSED, Live, Settings, Version};
 use super::{Decision, Limiter, Passed, Rate, Reason, Refusal};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::Ordering;
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 
 /// A limiter that spaces requests evenly. Each request gets a time to wait. If that is too long, the request is
@@ -31,18 +32,61 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 /// assert_eq!(bucket.try_acquire(), Decision::after((), Duration::from_millis(250)));
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
+///
+/// # Edges
+///
+/// - The bucket saves nothing up. After an idle time of any length, one request goes ahead at once, and the next one is due
+///   an interval later. For bursts, use a [`TokenBucket`](super::TokenBucket).
+/// - The first request goes ahead at once, whatever number of permits it asks for. A later request for n permits is due
+///   n intervals after the one before. No number of permits is too many, if that time is not longer than the longest wait,
+///   or has passed.
+/// - There is no [`Rate`] of 0. At the fastest rate, one permit per nanosecond, requests at one time are due a nanosecond
+///   apart.
+/// - A request that would be due after the end of time, 584 years after the epoch of the clock, is refused for ever
+///   ([`Retry::Never`](super::Retry::Never)). With one permit in 584 years, one request goes ahead.
+///
+/// ```
+/// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, Retry};
+/// use leaparray::Timestamp;
+/// use std::time::Duration;
+///
+/// let t = Timestamp::from_secs;
+/// let bucket = LeakyBucket::new(Rate::per_second(1)?, Duration::ZERO);
+/// assert!(bucket.try_acquire_at(t(60), 100).is_admitted(), "the first request");
+/// assert!(bucket.try_acquire_at(t(90), 1).is_admitted());
+/// assert!(bucket.try_acquire_at(t(90), 1).is_refused(), "30 idle seconds are not saved up");
+/// let slowest = LeakyBucket::new(Rate::new(1, Duration::from_nanos(u64::MAX))?, Duration::MAX);
+/// assert!(slowest.try_acquire_at(t(60), 1).is_admitted());
+/// assert_eq!(slowest.try_acquire_at(t(60), 1).refusal().unwrap().retry, Retry::Never);
+/// # Ok::<_, leaparray::flow::RateError>(())
+/// ```
 #[derive(Debug)]
 pub struct LeakyBucket<C = MonotonicClock> {
-    rate: Rate,
-    max_wait: u64,
-    /// The due time of the last admitted request, in nanoseconds, or [`NEVER`].
-    latest: AtomicU64,
+    /// The word is the due time of the last admitted request, in nanoseconds, or [`NEVER`].
+    live: Live<Pace>,
     horizon: Horizon,
     clock: C,
 }
 
 /// The due time while no request has been admitted.
 const NEVER: u64 = 0;
+
+/// The settings of a leaky bucket: plain data.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    rate: Rate,
+    /// In nanoseconds.
+    max_wait: u64,
+    /// The due time of the last request that was admitted under other settings, or [`NEVER`].
+    carried: u64,
+}
+
+impl Settings for Pace {
+    /// The due times that were given out stay.
+    fn carry(&self, latest: u64, next: Self, _now: u64) -> (Self, u64) {
+        (Self { carried: latest, ..next }, latest)
+    }
+}
 
 impl LeakyBucket {
     /// Creates a bucket with its own [`MonotonicClock`]. A request that would have to wait longer than `max_wait` is
@@ -57,8 +101,8 @@ impl<C: Clock> LeakyBucket<C> {
     /// Creates a bucket that reads `clock`.
     #[must_use]
     pub fn with_clock(rate: Rate, max_wait: Duration, clock: C) -> Self {
-        let (max_wait, latest) = (saturating_nanos(max_wait), AtomicU64::new(NEVER));
-        Self { rate, max_wait, latest, horizon: Horizon::new(), clock }
+        let pace = Pace { rate, max_wait: saturating_nanos(max_wait), carried: NEVER };
+        Self { live: Live::new(pace, NEVER), horizon: Horizon::new(), clock }
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
@@ -96,14 +140,85 @@ impl<C: Clock> LeakyBucket<C> {
 
     /// Returns the rate.
     #[must_use]
-    pub const fn rate(&self) -> Rate {
-        self.rate
+    pub fn rate(&self) -> Rate {
+        self.live.settings().rate
     }
 
     /// Returns the longest wait of an admitted request.
     #[must_use]
-    pub const fn max_wait(&self) -> Duration {
-        Duration::from_nanos(self.max_wait)
+    pub fn max_wait(&self) -> Duration {
+        Duration::from_nanos(self.live.settings().max_wait)
+    }
+
+    /// Changes the rate. Other threads may ask at the same time. Due times that were given out stay. The next request is due
+    /// after the last one by the new rate.
+    ///
+    /// A decision is by the old settings or by the new ones, as a whole, and no thread waits for one that changes them.
+    /// Threads that change settings at the same time take turns. After the first change, a decision takes some
+    /// nanoseconds longer, because it has to find the current settings.
+    ///
+    /// ```
+    /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let ms = Duration::from_millis;
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = LeakyBucket::with_clock(Rate::per_second(10)?, ms(500), clock);
+    /// let wait = || bucket.try_acquire().wait();
+    /// assert_eq!([wait(), wait()], [ms(0), ms(100)]);
+    /// bucket.set_rate(Rate::per_second(4)?);
+    /// assert_eq!((bucket.rate(), wait()), (Rate::per_second(4)?, ms(350)));
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    pub fn set_rate(&self, rate: Rate) {
+        // The new settings do not depend on the time.
+        self.live.change(0, |pace| Pace { rate, ..pace });
+    }
+
+    /// Changes the longest wait of an admitted request, as [`set_rate`](Self::set_rate) changes the rate. Requests that were
+    /// admitted before keep their waits.
+    ///
+    /// ```
+    /// use leaparray::flow::{LeakyBucket, Limiter, Rate};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = LeakyBucket::with_clock(Rate::per_second(10)?, Duration::ZERO, clock);
+    /// assert!(bucket.try_acquire().is_admitted() && bucket.try_acquire().is_refused());
+    /// bucket.set_max_wait(Duration::from_millis(100));
+    /// assert_eq!(bucket.try_acquire().wait(), bucket.max_wait());
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    pub fn set_max_wait(&self, max_wait: Duration) {
+        let max_wait = saturating_nanos(max_wait);
+        self.live.change(0, |pace| Pace { max_wait, ..pace });
+    }
+}
+
+impl Pace {
+    /// Returns the due time of a request and its wait, if `latest` is the due time of the last admitted request. The error is
+    /// the refusal, or `None` if `latest` is [`CLOSED`].
+    #[inline]
+    fn wait(
+        &self,
+        latest: u64,
+        now: u64,
+        permits: u64,
+        max_wait: u64,
+    ) -> Result<(u64, u64), Option<Refusal>> {
+        let Some(due) = self.due(latest, permits) else {
+            // The due time is after the end of time.
+            let refusal = Refusal::until(Reason::WaitTooLong, None);
+            return Err((latest != CLOSED).then_some(refusal));
+        };
+        let wait = due.saturating_sub(now);
+        if wait > max_wait {
+            let retry_at = Timestamp::from_nanos(due - max_wait);
+            return Err(Some(Refusal::until(Reason::WaitTooLong, Some(retry_at))));
+        }
+        Ok((due, wait))
     }
 
     /// Returns the earliest due time of a request for `permits`, if `latest` is the due time of the last admitted
@@ -115,43 +230,62 @@ impl<C: Clock> LeakyBucket<C> {
 }
 
 impl<C: Clock> LeakyBucket<C> {
-    /// Admits a request that has to wait no longer than `max_wait` nanoseconds.
+    /// Admits a request that has to wait no longer than the longest wait, or `max_wait` nanoseconds if that is given.
     #[inline]
-    fn acquire(&self, now: Timestamp, permits: u64, max_wait: u64) -> Decision {
-        let mut now = now.as_nanos();
+    fn acquire(&self, now: Timestamp, permits: u64, max_wait: Option<u64>) -> Decision {
         if permits == 0 {
             return Decision::Admitted(());
         }
+        self.live.with(|version| self.acquire_from(version, now.as_nanos(), permits, max_wait))
+    }
+
+    /// As [`acquire`](Self::acquire); `None` if the word is closed.
+    #[inline]
+    fn acquire_from(
+        &self,
+        version: &Version<Pace>,
+        mut now: u64,
+        permits: u64,
+        max_wait: Option<u64>,
+    ) -> Option<Decision> {
+        let pace = &version.settings;
+        let max_wait = max_wait.unwrap_or(pace.max_wait);
         // Relaxed throughout: the due time orders nothing, and its modification order decides.
-        let mut latest = self.latest.load(Ordering::Relaxed);
+        let mut latest = version.word.load(Ordering::Relaxed);
         loop {
-            let Some(due) = self.due(latest, permits) else {
-                // The due time is after the end of time.
-                return Decision::Refused(Refusal::until(Reason::WaitTooLong, None));
+            let (due, wait) = match pace.wait(latest, now, permits, max_wait) {
+                Ok(found) => found,
+                Err(refusal) => return refusal.map(Decision::Refused),
             };
-            let wait = due.saturating_sub(now);
-            if wait > max_wait {
-                let retry_at = Timestamp::from_nanos(due - max_wait);
-                return Decision::Refused(Refusal::until(Reason::WaitTooLong, Some(retry_at)));
-            }
             // Only before a request is admitted: one that is refused here is refused at the horizon as well.
             if !self.horizon.covers(now) {
                 now = self.horizon.advance(now, &self.clock);
                 continue;
             }
-            // A due time of zero would mean that no request has been admitted.
-            let goes = due.max(now).max(NEVER + 1);
-            match self.latest.compare_exchange_weak(
+            let Some(goes) = goes(due, now) else {
+                return Some(Decision::Refused(Refusal::until(Reason::WaitTooLong, None)));
+            };
+            match version.word.compare_exchange_weak(
                 latest,
                 goes,
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Decision::after((), Duration::from_nanos(wait)),
+                Ok(_) => return Some(Decision::after((), Duration::from_nanos(wait))),
                 Err(found) => latest = found,
             }
         }
     }
+}
+
+/// Returns the word for a request that is due at `due` at the earliest, and admitted at `now`; `None` if it is due at the
+/// last nanosecond of time, whose word stands for [`CLOSED`]. A request in an idle bucket may still be admitted then, and
+/// its word is that of the nanosecond before.
+#[inline]
+fn goes(due: u64, now: u64) -> Option<u64> {
+    // A due time of zero would mean that no request has been admitted.
+    let goes = due.max(now).max(NEVER + 1);
+    if goes < CLOSED { Some(goes) } else { (due < CLOSED).then_some(CLOSED - 1) }
 }
 
 impl<C: Clock> Limiter for LeakyBucket<C> {
@@ -163,12 +297,85 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.acquire(now, permits, self.max_wait)
+        self.acquire(now, permits, None)
+    }
+
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        if permits == 0 {
+            return Some(Decision::Admitted(()));
+        }
+        let now = now.as_nanos();
+        let peek = self.live.with(|version| {
+            let (pace, latest) = (&version.settings, version.word.load(Ordering::Relaxed));
+            let decide =
+                |now| pace.wait(latest, now, permits, pace.max_wait).map(|found| (found, now));
+            // As in `acquire`: a request that is refused at its own time is refused at the horizon as well.
+            let decided = decide(now).and_then(|_| decide(self.horizon.bounded(now, &self.clock)));
+            match decided {
+                Ok(((due, wait), now)) if goes(due, now).is_some() => {
+                    Some(Decision::after((), Duration::from_nanos(wait)))
+                }
+                Ok(_) => Some(Decision::Refused(Refusal::until(Reason::WaitTooLong, None))),
+                Err(refusal) => refusal.map(Decision::Refused),
+            }
+        });
+        Some(peek)
+    }
+
+    /// Gives back the time of a request that was due at `now` plus `wait`, if no later request was placed since. Otherwise,
+    /// that request keeps its due time, and the result is `false`. So it is if the rate or the longest wait was changed since,
+    /// and for a time that was further ahead of the clock than the [lead](LeakyBucket::with_max_lead).
+    ///
+    /// The next request for n permits is then due n intervals after the request before. If the request went ahead after an
+    /// idle time, a request for the same number of permits goes ahead at once in its place. The idle time before is not
+    /// known any more, so a request for more permits is due later.
+    ///
+    /// ```
+    /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};
+    /// use leaparray::Timestamp;
+    /// use std::time::Duration;
+    ///
+    /// let ms = Duration::from_millis;
+    /// let bucket = LeakyBucket::new(Rate::per_second(10)?, ms(250));
+    /// let now = Timestamp::from_secs(60);
+    /// let waits = [(); 3].map(|()| bucket.try_acquire_at(now, 1).wait());
+    /// assert_eq!(waits, [ms(0), ms(100), ms(200)]);
+    /// assert!(!bucket.refund_at(now, 1, ms(100)), "a later request was placed");
+    /// assert!(bucket.refund_at(now, 1, ms(200)));
+    /// assert_eq!(bucket.try_acquire_at(now, 1), Decision::after((), ms(200)));
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    //
+    // The due time of each request is later than that of the one before, so the due time identifies the request: if the
+    // compare-exchange succeeds, no later request was placed, or each of them was given back.
+    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
+        if permits == 0 {
+            return true;
+        }
+        let now = self.horizon.bounded(now.as_nanos(), &self.clock);
+        let placed = now.saturating_add(saturating_nanos(wait)).max(NEVER + 1);
+        self.live.with(|version| {
+            let Pace { rate, carried, .. } = &version.settings;
+            // A request that was admitted under other settings took another time.
+            if placed <= *carried || placed == CLOSED {
+                return version.is_open().then_some(false);
+            }
+            // The request before was due at that time, or earlier if this one did not wait. A time after an idle time is
+            // not on the grid of the earlier ones, and may be less than a nanosecond too early.
+            let less = u64::from(wait.is_zero() && !rate.is_whole());
+            let before = rate.before(placed, permits).map_or(NEVER, |before| before + less);
+            // Relaxed: as in `acquire_from`.
+            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+            match version.word.compare_exchange(placed, before, success, failure) {
+                Ok(_) => Some(true),
+                Err(found) => (found != CLOSED).then_some(false),
+            }
+        })
     }
 
     /// Admits a request only if it is due at `now`. A request that would have to wait takes no permits, and is refused
     /// until it is due.
     fn try_acquire_at_once(&self, _node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
-        self.acquire(now, permits, 0)
+        self.acquire(now, permits, Some(0))
     }
 }

@@ -5,7 +5,7 @@
 //! time at which asking again can succeed.
 //!
 //! The check and the taking of permits are one atomic step: if threads race for the last permit, one of them gets it,
-//! and no permit is taken and then given back. A controller never blocks its caller. To wait, use [`Decision::sleep`]
+//! and no permit is taken and then given back, except by an [`AllOf`]. A controller never blocks its caller. To wait, use [`Decision::sleep`]
 //! and [`acquire_blocking`], or [`Decision::sleep_with`] and [`acquire_with`] with the timers of any runtime. Under a
 //! clock that is set by hand, use [`acquire_by`].
 //!
@@ -18,6 +18,7 @@
 //! | let a cold service warm up | [`WarmUp`] |
 //! | limit the requests in flight | [`ConcurrencyLimiter`] |
 //! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
+//! | combine limiters: all of them, or none | [`AllOf`] |
 //! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
 //! Every time is a [`Timestamp`](crate::Timestamp) of one clock, and every operation has a form that takes the time. A
@@ -27,6 +28,7 @@
 //! stored time, which is then further ahead. A breaker uses `now` as it is.
 
 mod acquire;
+mod all_of;
 mod breaker;
 mod bucket_permits;
 mod concurrency_limiter;
@@ -37,6 +39,7 @@ mod fixed_window_limiter;
 mod horizon;
 mod leaky_bucket;
 mod limiter;
+mod live;
 mod packed_bucket;
 mod permit_window;
 mod quota;
@@ -51,6 +54,7 @@ mod warm_up;
 
 pub use crate::node::Reason;
 pub use acquire::{acquire_blocking, acquire_by, acquire_with};
+pub use all_of::AllOf;
 pub use breaker::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom, ThreadRandom,
 };

@@ -1,6 +1,8 @@
 //! The permits of a sliding window, decided by one word.
 
-use std::cmp::Ordering::{Equal, Greater, Less};
+mod peek;
+mod refund;
+
 use std::time::Duration;
 
 use super::horizon::Horizon;
@@ -22,8 +24,20 @@ use crate::time::{Clock, Timestamp, WindowConfig, run};
 /// 2. *Note* the permits of the closed bucket in its slot.
 /// 3. *Open* the later bucket, with the sum of the notes of its window.
 ///
-/// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a stalled one. The word
-/// only grows, and so does each slot, so a second attempt at a step fails.
+/// Each step is a compare-exchange that any thread can make (helping), so no thread waits for a stalled one. A second
+/// attempt at a step fails: each slot only grows, and so does the word from one step to the next.
+///
+/// # Giving permits back
+///
+/// While the newest bucket is open, permits that were taken in it can be given back. This is the only change that lowers the
+/// word, and the count alone. So a word may return (ABA), but only while its bucket is open, and then it has the same
+/// meaning:
+///
+/// - Taking, closing and giving back need only the bucket, the flag and the count, which are all in the word.
+/// - The notes of the earlier buckets do not change while a bucket is the newest, so a reading that finds the word it began
+///   with has read the notes of that word.
+/// - A closed word does not change before the next bucket is opened, and never returns. So a sum of notes that is swapped in
+///   against it is current.
 ///
 /// The bucket of the horizon is the last one that is opened, so a time that is too far ahead does not use up the permits
 /// until then.
@@ -327,15 +341,6 @@ impl PermitWindow {
                 return buckets;
             }
             word = again;
-        }
-    }
-
-    /// Returns the permits that were taken in a bucket; 0 for a bucket after the newest one.
-    fn permits_of(&self, number: u64, newest: &PackedBucket) -> u64 {
-        match number.cmp(&newest.number) {
-            Less => self.note_in(&self.closed[self.config.slot_of(number)], number).unwrap_or(0),
-            Equal => self.permits_in(newest),
-            Greater => 0,
         }
     }
 

@@ -6,8 +6,13 @@ use std::time::Duration;
 use super::RateError;
 use crate::time::{Divisor, saturating_nanos};
 
-/// A number of permits in an interval, evenly spaced. The slowest rate is one permit in 584 years, and the fastest is
-/// one per nanosecond.
+/// A number of permits in an interval, evenly spaced. The slowest rate is one permit in 584 years (`u64::MAX`
+/// nanoseconds), and the fastest is one per nanosecond.
+///
+/// There is no rate of 0. To refuse every request, use a limit of 0
+/// ([`SlidingWindowLimiter`](super::SlidingWindowLimiter), [`ConcurrencyLimiter`](super::ConcurrencyLimiter)) or a capacity
+/// of 0 ([`TokenBucket`](super::TokenBucket)). For the slowest rates, see the edges of the buckets:
+/// [`TokenBucket`](super::TokenBucket#edges), [`LeakyBucket`](super::LeakyBucket#edges).
 ///
 /// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), as
 /// `{ permits = 100, per = "1s" }`. It is written in lowest terms.
@@ -102,6 +107,21 @@ impl Rate {
         let (nanos, rest) = self.divide(permits)?;
         let up = u64::from(rest > self.rounded(since));
         since.checked_add(nanos.checked_add(up)?)
+    }
+
+    /// Returns the time after which `permits` permits have come until `until`; `None` if it is before the beginning of time.
+    /// The inverse of [`after`](Self::after), rounded up as well.
+    pub(crate) fn before(&self, until: u64, permits: u64) -> Option<u64> {
+        let parts = u128::from(permits) * u128::from(self.nanos.value());
+        let parts = parts.saturating_add(u128::from(self.rounded(until)));
+        until.checked_sub(u64::try_from(self.permits.divide_wide(parts).0).ok()?)
+    }
+
+    /// Computes [`after`](Self::after) for a time that may be after the end of time.
+    pub(crate) fn after_wide(&self, since: u64, permits: u64) -> u128 {
+        let parts = u128::from(permits) * u128::from(self.nanos.value());
+        let (nanos, rest) = self.permits.divide_wide(parts);
+        u128::from(since) + nanos + u128::from(rest > self.rounded(since))
     }
 
     /// Returns the part of a nanosecond by which a time was rounded up, in units of 1 / permits.

@@ -265,6 +265,33 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
         decision
     }
 
+    /// Returns the decision on a request that does not enter a node. Reads each bucket of the window, and allocates nothing.
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        Some(self.window.peek(now, permits, self.limit(), &self.clock))
+    }
+
+    /// Gives permits back that were taken in the bucket of `now`, while no request has asked in a later bucket. After that,
+    /// they leave the window with their bucket, and the result is `false`. So is it for a stale `now`, whose permits were
+    /// taken in a later bucket.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let limiter = SlidingWindowLimiter::new(WindowConfig::new(2, Duration::from_secs(2))?, 10)?;
+    /// let (t, at_once) = (Timestamp::from_secs, Duration::ZERO);
+    /// assert!(limiter.try_acquire_at(t(60), 6).is_admitted());
+    /// assert!(limiter.refund_at(t(60), 2, at_once));
+    /// assert!(limiter.try_acquire_at(t(61), 6).is_admitted());
+    /// assert!(!limiter.refund_at(t(60), 4, at_once), "they leave the window at 62 s");
+    /// assert_eq!([t(61), t(62)].map(|now| limiter.available_at(now)), [0, 4]);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    fn refund_at(&self, now: Timestamp, permits: u64, _wait: Duration) -> bool {
+        self.window.give_back(now, permits)
+    }
+
     /// Returns the limit, the permits that are left in the window, and the time from which the window has no permits.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let (limit, (permits, reset)) = (self.limit(), self.window.permits_and_end(now));

@@ -1,11 +1,15 @@
 //! A limiter that admits requests at a rate, with bursts.
 
+mod fill;
+
 use std::time::Duration;
 
 use super::horizon::Horizon;
-use super::{Decision, Limiter, Quota, Rate, Reason, Refusal};
-use crate::sync::{AtomicU64, Ordering};
+use super::live::{CLOSED, Live, Version};
+use super::{Decision, Limiter, Quota, Rate};
+use crate::sync::Ordering;
 use crate::time::{Clock, MonotonicClock, Timestamp};
+use fill::{Fill, SATURATED};
 
 /// A limiter that admits requests at a rate, with bursts. Tokens are added to a bucket at the rate until it is full. A
 /// request takes one token for each permit, or is refused. The bucket is full at the beginning.
@@ -14,9 +18,6 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// rate algorithm (ITU-T I.371). So it is one atomic, and there is no refill. An admitted request writes it once, and a
 /// refused request does not write it. Times are exact to a few nanoseconds, and rounding errors do not accumulate. At a
 /// rate above a quarter of a permit per nanosecond, these nanoseconds may add or remove one token in a burst.
-///
-/// If the bucket would take longer to fill than the span of a [`Timestamp`], it has only the tokens that are added in
-/// that span. It does not give out a token that would be added again after the end of time.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, TokenBucket};
@@ -32,14 +33,37 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// assert!(bucket.try_acquire_many(3).is_admitted());
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
+///
+/// # Edges
+///
+/// - A capacity of 0 refuses every request for at least one permit, with the reason
+///   [`MoreThanLimit`](super::Reason::MoreThanLimit). So does any capacity for a request for more than the capacity: it can
+///   never be admitted ([`Retry::Never`](super::Retry::Never)).
+/// - There is no [`Rate`] of 0. The fastest rate is one permit per nanosecond, at which a burst is exact.
+/// - At a slow rate, the bucket may not be full again before the end of time, 584 years after the epoch of the clock. It
+///   then has only the tokens that are added again before the end of time, and one more. Once that one is taken, it is
+///   empty for ever, and its refusals say so ([`Retry::Never`](super::Retry::Never)). With one permit in 584 years, it gives
+///   out one token.
+/// - If [`available_at`](Self::available_at) is n, a request for n permits is admitted, and one for n + 1 is refused, at
+///   every rate and time. If the tokens are taken one by one and a token does not take a whole number of nanoseconds, the
+///   last one may be there a nanosecond later.
+///
+/// ```
+/// use leaparray::flow::{Limiter, Rate, Reason, Retry, TokenBucket};
+/// use std::time::Duration;
+///
+/// let slowest = TokenBucket::new(Rate::new(1, Duration::from_nanos(u64::MAX))?, 5);
+/// assert_eq!(slowest.available(), 1);
+/// assert!(slowest.try_acquire().is_admitted());
+/// assert_eq!(slowest.try_acquire().refusal().unwrap().retry, Retry::Never);
+/// let closed = TokenBucket::new(Rate::per_second(10)?, 0);
+/// assert_eq!(closed.try_acquire().refusal().unwrap().reason, Reason::MoreThanLimit);
+/// # Ok::<_, leaparray::flow::RateError>(())
+/// ```
 #[derive(Debug)]
 pub struct TokenBucket<C = MonotonicClock> {
-    rate: Rate,
-    capacity: u64,
-    /// The time in which an empty bucket becomes full, in nanoseconds.
-    fills_in: u64,
-    /// The time at which the bucket is full, in nanoseconds.
-    full_at: AtomicU64,
+    /// The word is the time at which the bucket is full, in nanoseconds.
+    live: Live<Fill>,
     horizon: Horizon,
     clock: C,
 }
@@ -56,13 +80,8 @@ impl<C: Clock> TokenBucket<C> {
     /// Creates a bucket of `capacity` tokens that reads `clock`.
     #[must_use]
     pub fn with_clock(rate: Rate, capacity: u64, clock: C) -> Self {
-        // If the tokens of a full bucket are taken one by one, they may take two nanoseconds longer than all at once:
-        // one nanosecond by which the first time is rounded up, and one by which the time is rounded to the grid. These
-        // two are added, unless that would make room for a further token.
-        let slack = if rate.is_whole() { 0 } else { rate.whole_nanos().saturating_sub(2).min(2) };
-        let fills_in = rate.duration(capacity).unwrap_or(u64::MAX).saturating_add(slack);
-        let full_at = AtomicU64::new(0);
-        Self { rate, capacity, fills_in, full_at, horizon: Horizon::new(), clock }
+        let live = Live::new(Fill::new(rate, capacity), 0);
+        Self { live, horizon: Horizon::new(), clock }
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
@@ -100,14 +119,78 @@ impl<C: Clock> TokenBucket<C> {
 
     /// Returns the rate at which tokens are added.
     #[must_use]
-    pub const fn rate(&self) -> Rate {
-        self.rate
+    pub fn rate(&self) -> Rate {
+        self.live.settings().rate
     }
 
     /// Returns the number of tokens in a full bucket.
     #[must_use]
-    pub const fn capacity(&self) -> u64 {
-        self.capacity
+    pub fn capacity(&self) -> u64 {
+        self.live.settings().capacity
+    }
+
+    /// Changes the rate now; see [`set_rate_at`](Self::set_rate_at).
+    pub fn set_rate(&self, rate: Rate) {
+        self.set_rate_at(self.now(), rate);
+    }
+
+    /// Changes the rate at `now`. Other threads may ask for tokens at the same time. The tokens in the bucket stay, and so
+    /// does the fraction of the next token that has been added: after half of the old interval, the next token comes
+    /// after half of the new one.
+    ///
+    /// A decision is by the old settings or by the new ones, as a whole, and no thread waits for one that changes them.
+    /// Threads that change settings at the same time take turns. After the first change, a decision takes some
+    /// nanoseconds longer, because it has to find the current settings.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let ms = Duration::from_millis;
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 5, clock.clone());
+    /// assert!(bucket.try_acquire_many(4).is_admitted());
+    /// clock.advance(ms(50));
+    /// bucket.set_rate(Rate::per_second(1)?);
+    /// assert_eq!((bucket.rate(), bucket.available()), (Rate::per_second(1)?, 1));
+    /// clock.advance(ms(499));
+    /// assert_eq!(bucket.available(), 1);
+    /// clock.advance(ms(1));
+    /// assert_eq!(bucket.available(), 2);
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    pub fn set_rate_at(&self, now: Timestamp, rate: Rate) {
+        let now = self.horizon.bound(now.as_nanos(), &self.clock);
+        self.live.change(now, |fill| Fill::new(rate, fill.capacity));
+    }
+
+    /// Changes the capacity now; see [`set_capacity_at`](Self::set_capacity_at).
+    pub fn set_capacity(&self, capacity: u64) {
+        self.set_capacity_at(self.now(), capacity);
+    }
+
+    /// Changes the capacity at `now`, as [`set_rate_at`](Self::set_rate_at) changes the rate. The tokens in the bucket
+    /// stay, up to the new capacity. A higher capacity adds no tokens: they are added at the rate.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 5, clock.clone());
+    /// bucket.set_capacity(3);
+    /// assert_eq!((bucket.capacity(), bucket.available()), (3, 3));
+    /// bucket.set_capacity(10);
+    /// assert_eq!((bucket.capacity(), bucket.available()), (10, 3));
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!(bucket.available(), 10);
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    pub fn set_capacity_at(&self, now: Timestamp, capacity: u64) {
+        let now = self.horizon.bound(now.as_nanos(), &self.clock);
+        self.live.change(now, |fill| Fill::new(fill.rate, capacity));
     }
 
     /// Returns the number of tokens in the bucket now.
@@ -117,17 +200,60 @@ impl<C: Clock> TokenBucket<C> {
 
     /// Returns the number of tokens in the bucket at `now`.
     pub fn available_at(&self, now: Timestamp) -> u64 {
-        self.available_with(self.full_at.load(Ordering::Relaxed), now)
+        self.read(|fill, full_at| fill.available(full_at, now.as_nanos()))
     }
 
-    /// Returns the number of tokens at `now` of a bucket that is full at `full_at`.
-    fn available_with(&self, full_at: u64, now: Timestamp) -> u64 {
-        let now = now.as_nanos();
-        let missing = full_at.saturating_sub(now);
-        let rounded = if missing == 0 { 0 } else { self.rate.rounded(full_at) };
-        let there = self.rate.permits_in(self.fills_in.saturating_sub(missing), rounded);
-        there.min(self.capacity)
+    /// Returns what `read` finds in the settings and the time of the bucket.
+    fn read<R>(&self, read: impl Fn(&Fill, u64) -> R) -> R {
+        self.live.with(|version| {
+            // Relaxed: as in `take_from`.
+            let full_at = version.word.load(Ordering::Relaxed);
+            (full_at != CLOSED).then(|| read(&version.settings, full_at))
+        })
     }
+}
+
+/// Takes `permits` tokens, at least one; `None` if the word is closed.
+#[inline]
+fn take_from(version: &Version<Fill>, now: u64, permits: u64) -> Option<Decision> {
+    // Relaxed throughout: the time orders nothing, and its modification order decides.
+    let mut full_at = version.word.load(Ordering::Relaxed);
+    loop {
+        let then = match version.settings.take(full_at, now, permits) {
+            Ok(then) => then,
+            Err(refusal) => return refusal.map(Decision::Refused),
+        };
+        match version.word.compare_exchange_weak(
+            full_at,
+            then,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return Some(Decision::Admitted(())),
+            Err(found) => full_at = found,
+        }
+    }
+}
+
+/// Gives `permits` tokens back that were taken at `now`, `elapsed` nanoseconds ago. Returns whether any was given back; `None` if the
+/// word is closed.
+fn give_back_to(version: &Version<Fill>, now: u64, permits: u64, elapsed: u64) -> Option<bool> {
+    let mut full_at = version.word.load(Ordering::Relaxed);
+    while full_at != CLOSED {
+        let Some(then) = version.settings.give_back(full_at, now, permits, elapsed) else {
+            return Some(permits == 0);
+        };
+        match version.word.compare_exchange_weak(
+            full_at,
+            then,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return Some(true),
+            Err(found) => full_at = found,
+        }
+    }
+    None
 }
 
 impl<C: Clock> Limiter for TokenBucket<C> {
@@ -143,44 +269,62 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         if permits == 0 {
             return Decision::Admitted(());
         }
-        if permits > self.capacity {
-            return Decision::Refused(Refusal::never());
-        }
-        // Relaxed throughout: the time orders nothing, and its modification order decides.
-        let mut full_at = self.full_at.load(Ordering::Relaxed);
-        loop {
-            // For a full bucket, `now` is used as an exact time, so that no division has to wait for the clock.
-            let is_full = full_at <= now;
-            let then = if is_full {
-                self.rate.duration(permits).and_then(|nanos| now.checked_add(nanos))
-            } else {
-                self.rate.after(full_at, permits)
-            };
-            let Some(then) = then else {
-                // The bucket would be full after the end of time.
-                return Decision::Refused(Refusal::until(Reason::LimitReached, None));
-            };
-            // A full bucket has enough tokens: the request asks for no more than the capacity.
-            if !is_full && then - now > self.fills_in {
-                let retry_at = Timestamp::from_nanos(then - self.fills_in);
-                return Decision::Refused(Refusal::until(Reason::LimitReached, Some(retry_at)));
-            }
-            match self.full_at.compare_exchange_weak(
-                full_at,
-                then,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Decision::Admitted(()),
-                Err(found) => full_at = found,
-            }
-        }
+        self.live.with(|version| take_from(version, now, permits))
     }
 
-    /// Returns the capacity, the tokens in the bucket, and the time at which it is full.
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        if permits == 0 {
+            return Some(Decision::Admitted(()));
+        }
+        let now = self.horizon.bounded(now.as_nanos(), &self.clock);
+        let peek = self.live.with(|version| {
+            match version.settings.take(version.word.load(Ordering::Relaxed), now, permits) {
+                Ok(_) => Some(Decision::Admitted(())),
+                Err(refusal) => refusal.map(Decision::Refused),
+            }
+        });
+        Some(peek)
+    }
+
+    /// Gives tokens back to the bucket. It never has more tokens than the capacity, and the requests that go ahead never
+    /// exceed the capacity and the rate, also if other requests were admitted since.
+    ///
+    /// Reads the limiter's clock. While the tokens were taken, the bucket may have been full, and tokens that were added in
+    /// that time do not count twice. So the later the tokens are given back, the fewer: those that are added from `now` to
+    /// the time of the clock are deducted. Tokens that are given back at once are given back in full. If as many would have
+    /// been added in the meantime, none is given back, and the result is `false`. In a simulation, whose times are not
+    /// those of the clock, give tokens back before a later request asks. Tokens that were taken before the rate or the
+    /// capacity was changed are not given back.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, Rate, TokenBucket};
+    /// use leaparray::{Clock, ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let bucket = TokenBucket::with_clock(Rate::per_second(10)?, 5, clock.clone());
+    /// let now = clock.now();
+    /// assert!(bucket.try_acquire_at(now, 5).is_admitted());
+    /// assert!(bucket.refund_at(now, 2, Duration::ZERO));
+    /// assert_eq!(bucket.available_at(now), 2);
+    /// clock.advance(Duration::from_millis(100));
+    /// assert!(bucket.refund_at(now, 3, Duration::ZERO), "two of the three");
+    /// assert_eq!(bucket.available(), 5);
+    /// # Ok::<_, leaparray::flow::RateError>(())
+    /// ```
+    fn refund_at(&self, now: Timestamp, permits: u64, _wait: Duration) -> bool {
+        let now = self.horizon.bounded(now.as_nanos(), &self.clock);
+        let elapsed = self.clock.now().as_nanos().saturating_sub(now);
+        self.live.with(|version| give_back_to(version, now, permits, elapsed))
+    }
+
+    /// Returns the capacity, the tokens in the bucket, and the time at which it is full; `None` if that is after the end of
+    /// time.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        let full_at = self.full_at.load(Ordering::Relaxed);
-        let reset = Some(Timestamp::from_nanos(full_at));
-        Some(Quota::new(self.capacity, self.available_with(full_at, now), reset))
+        self.read(|fill, full_at| {
+            let reset = (full_at < SATURATED).then_some(Timestamp::from_nanos(full_at));
+            let remaining = fill.available(full_at, now.as_nanos());
+            Some(Quota::new(fill.capacity, remaining, reset))
+        })
     }
 }

@@ -113,15 +113,34 @@ impl<P: Permit> Permit for Option<P> {
     }
 }
 
-impl<P: Permit, Q: Permit> Permit for (P, Q) {
-    /// Ends both permits.
+macro_rules! tuple {
+    ($($permit:ident $index:tt),*) => {
+        impl<$($permit: Permit),*> Permit for ($($permit,)*) {
+            /// Ends each permit.
+            #[inline]
+            fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
+                $( self.$index.end_at(now, outcome); )*
+            }
+
+            #[inline]
+            fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
+                $( self.$index.drop_at(now, outcome); )*
+            }
+        }
+    };
+}
+
+tuple!(P 0, Q 1);
+tuple!(P 0, Q 1, R 2);
+tuple!(P 0, Q 1, R 2, S 3);
+
+impl<P: Permit> Permit for Vec<P> {
+    /// Ends each permit.
     fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
-        self.0.end_at(now, outcome);
-        self.1.end_at(now, outcome);
+        self.iter_mut().for_each(|permit| permit.end_at(now, outcome));
     }
 
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
-        self.0.drop_at(now, outcome);
-        self.1.drop_at(now, outcome);
+        self.iter_mut().for_each(|permit| permit.drop_at(now, outcome));
     }
 }

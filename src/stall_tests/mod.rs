@@ -12,6 +12,7 @@ mod expected;
 mod gauge;
 mod listing;
 mod scene;
+mod settings;
 mod stage;
 mod stopped;
 mod subject;

@@ -84,12 +84,14 @@ impl Subject for SlidingWindow<ManualClock> {
     const SCENES_OF_TWO: &'static [Scene] =
         &[Scene::First, Scene::Orphan, Scene::Again, Scene::Sum, Scene::Values, Scene::Ledger];
 
-    /// The points of an array, of a registry and of the gauge. `FreeCellSeen` is not among them: the windows of earlier
+    /// The points of an array, of a registry, of the gauge and of limiters. `FreeCellSeen` is not among them: the windows of earlier
     /// scenes have given their cells back to the slab.
     const NOT_PASSED: &'static [Point] = &[
         Point::Gone,
         Point::EndNoted,
         Point::GaugeDue,
+        Point::ChangeAnnounced,
+        Point::WordClosed,
         Point::IndexRead,
         Point::Pinned,
         Point::Rotating,
@@ -200,11 +202,13 @@ impl Subject for LeapArray<Sum> {
     const SCENES_OF_TWO: &'static [Scene] =
         &[Scene::First, Scene::Rotate, Scene::Again, Scene::Sum, Scene::Values, Scene::Ledger];
 
-    /// The points of thread cells, of a window's history, of a registry and of the gauge.
+    /// The points of thread cells, of a window's history, of a registry, of the gauge and of limiters.
     const NOT_PASSED: &'static [Point] = &[
         Point::Gone,
         Point::EndNoted,
         Point::GaugeDue,
+        Point::ChangeAnnounced,
+        Point::WordClosed,
         Point::CounterRead,
         Point::CellTaken,
         Point::AbandonedSeen,

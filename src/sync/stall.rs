@@ -110,6 +110,10 @@ points! {
     EndNoted,
     /// A thread has found that it has to look at the gauge, and has not looked at it yet.
     GaugeDue,
+    /// The next settings of a limiter are announced, and the word of the current ones is not closed yet.
+    ChangeAnnounced,
+    /// The word of a limiter is closed, and its next settings are not published yet.
+    WordClosed,
 }
 
 /// Does nothing: in this build, no test stops a thread.

@@ -312,6 +312,23 @@ impl<'a> Limiter for Paced<'a> {
 }
 
 #[test]
+fn decision_for_several_permits_counts_each_of_them() {
+    let node = node();
+    let pace = LeakyBucket::new(Rate::per_second(10).unwrap(), ms(500));
+    let decide = |permits| {
+        let now = at(60_000);
+        let decision = pace.try_acquire_at(now, permits).enter_many_at(&node, now, permits);
+        let wait = decision.wait();
+        let _ = decision.map(|entry| entry.success_at(now.saturating_add(wait)));
+        wait
+    };
+    assert_eq!([2, 5].map(decide), [ms(0), ms(500)]);
+    assert_eq!(counts(&node)[..2], [7, 0], "2 permits at once, and 5 after a wait");
+    assert_eq!(decide(3), ms(0));
+    assert_eq!((counts(&node)[..2].to_vec(), node.refusals().wait_too_long), (vec![7, 3], 3));
+}
+
+#[test]
 fn drop_of_an_entry_is_cancelled_for_the_breaker_if_either_policy_says_so() {
     for (of_node, of_breaker, expected) in [
         (OnDrop::Exception, OnDrop::Exception, [1, 0]),

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leaparray::flow::{
-    ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, Reason,
+    ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, Reason, Retry,
     SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig, acquire_with,
 };
 use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
@@ -58,11 +58,16 @@ fn at_the_end_of_time() {
     assert_eq!(refusal.retry_at(), None, "time ends before a permit is free again");
     assert!(leaky.try_acquire_at(last, 1).is_admitted());
     assert!(leaky.try_acquire_at(last, 1).is_refused());
-    assert!(token.try_acquire_at(last, 1).is_refused(), "full only after the end of time");
+    assert_eq!(token.available_at(last), 1, "it would be full only after the end of time");
+    assert!(
+        token.try_acquire_at(last, 2).is_refused() && token.try_acquire_at(last, 1).is_admitted()
+    );
+    assert_eq!(token.try_acquire_at(last, 1).refusal().unwrap().retry, Retry::Never);
+    assert_eq!(token.quota_at(last).unwrap().reset, None);
     assert!(warm_up.try_acquire_at(last, 3).is_admitted());
     assert!(warm_up.try_acquire_at(last, 1).is_refused());
     // Permits that were taken at the end of time count for a stale timestamp as well.
-    for limiter in [&limiter as &dyn Limiter<Permit = ()>, &leaky, &warm_up] {
+    for limiter in [&limiter as &dyn Limiter<Permit = ()>, &leaky, &token, &warm_up] {
         assert!(limiter.try_acquire_at(at(1), 1).is_refused());
     }
 }

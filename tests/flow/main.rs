@@ -1,11 +1,16 @@
 //! The limiters, the breaker and the rolling window, with given times or a manual clock.
 
+mod all_of;
 mod bad_input;
 mod breaker;
+mod changes;
 mod clock_steps;
 mod decisions;
+mod edges;
 mod limiters;
+mod peek;
 mod rates;
+mod refund;
 mod rolling_window;
 mod sliding_window;
 mod warm_up;

@@ -114,6 +114,21 @@ fn late_values_are_in_the_ledger() {
     assert_eq!(ledger.recorded(), Sum { sum: 321, count: 3 });
 }
 
+/// A value of zero changes no sum, and is a value.
+#[test]
+fn value_of_zero_counts() {
+    let window = RollingWindow::<u64>::new(config(3));
+    for value in [0, 5, 0] {
+        window.add_at(NOON, value);
+    }
+    assert_eq!(window.total_at(NOON), Sum { sum: 5, count: 3 });
+    let signed = RollingWindow::<i64>::new(config(3));
+    let floats = RollingWindow::<f64>::new(config(3));
+    signed.add_at(NOON, 0);
+    floats.add_at(NOON, 0.0);
+    assert_eq!((signed.total_at(NOON).count, floats.total_at(NOON).count), (1, 1));
+}
+
 #[test]
 fn numbers_of_each_kind() {
     let signed = RollingWindow::<i64>::new(config(3));

@@ -1,0 +1,215 @@
+//! The arithmetic of a token bucket.
+
+use crate::flow::live::{CLOSED, Settings};
+use crate::flow::{Rate, Reason, Refusal};
+use crate::time::Timestamp;
+
+/// The time of a bucket that would be full at this time or later. It gives out no more tokens.
+pub(super) const SATURATED: u64 = CLOSED - 1;
+
+/// The rate and the size of a token bucket: plain data.
+///
+/// The state of a bucket is the time at which it is full, in nanoseconds, a whole number that is rounded up. A request
+/// for n tokens moves it by the time of n tokens. The tokens are there if an empty bucket fills in at least the time from
+/// `now` to that moved time.
+///
+/// The last token before the end of time moves it to [`SATURATED`]. So a bucket gives out a token although no other one
+/// would be added before the end of time, but only one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fill {
+    pub(super) rate: Rate,
+    pub(super) capacity: u64,
+    /// The tokens of a full bucket: the capacity, or fewer if the bucket cannot reach it before the end of time.
+    size: u64,
+    /// The time in which an empty bucket becomes full, in nanoseconds. `u64::MAX` if it does not fill up before the end of
+    /// time: its tokens are then limited by the end of time alone.
+    fills_in: u64,
+    /// The first time after the last change of the settings, in nanoseconds. Tokens that were taken before are not given
+    /// back.
+    begins: u64,
+}
+
+impl Fill {
+    pub(super) fn new(rate: Rate, capacity: u64) -> Self {
+        Self::with_size(rate, capacity, capacity)
+    }
+
+    fn with_size(rate: Rate, capacity: u64, size: u64) -> Self {
+        // If the tokens of a full bucket are taken one by one, they may take two nanoseconds longer than all at once:
+        // one nanosecond by which the first time is rounded up, and one by which the time is rounded to the grid. These
+        // two are added, unless that would make room for a further token.
+        let slack = if rate.is_whole() { 0 } else { rate.whole_nanos().saturating_sub(2).min(2) };
+        let fills_in = rate.duration(size).unwrap_or(u64::MAX).saturating_add(slack);
+        Self { rate, capacity, size, fills_in, begins: 0 }
+    }
+
+    /// Returns the time of the bucket after a request for `permits` tokens, at least one, at `now`. The error is the refusal,
+    /// or `None` if `full_at` is [`CLOSED`].
+    #[inline]
+    pub(super) fn take(
+        &self,
+        full_at: u64,
+        now: u64,
+        permits: u64,
+    ) -> Result<u64, Option<Refusal>> {
+        if permits > self.capacity {
+            return Err((full_at != CLOSED).then_some(Refusal::never()));
+        }
+        // For a full bucket, `now` is used as an exact time, so that no division has to wait for the clock.
+        let is_full = full_at <= now;
+        let then = if is_full {
+            self.rate.duration(permits).and_then(|nanos| now.checked_add(nanos))
+        } else {
+            self.rate.after(full_at, permits)
+        };
+        let Some(then) = then.filter(|&then| then < SATURATED) else {
+            return self.take_last(full_at, now, permits);
+        };
+        // A full bucket has enough tokens: the request asks for no more than the capacity.
+        if !is_full && then - now > self.fills_in {
+            let retry_at = Timestamp::from_nanos(then - self.fills_in);
+            return Err(Some(Refusal::until(Reason::LimitReached, Some(retry_at))));
+        }
+        Ok(then)
+    }
+
+    /// Computes [`take`](Self::take) for a bucket that would be full at the end of time or later.
+    #[cold]
+    fn take_last(&self, full_at: u64, now: u64, permits: u64) -> Result<u64, Option<Refusal>> {
+        if full_at == CLOSED {
+            return Err(None);
+        }
+        if permits <= self.available(full_at, now) {
+            return Ok(SATURATED);
+        }
+        let retry_at = if full_at <= now || permits > self.left(full_at) {
+            None
+        } else {
+            // The tokens are there before the bucket is full, so the time is before the end of time.
+            let then = self.rate.after_wide(full_at, permits);
+            then.checked_sub(u128::from(self.fills_in)).and_then(|nanos| u64::try_from(nanos).ok())
+        };
+        Err(Some(Refusal::until(Reason::LimitReached, retry_at.map(Timestamp::from_nanos))))
+    }
+
+    /// Returns the time of the bucket after `permits` tokens are given back that were taken at `now`, `elapsed` nanoseconds
+    /// ago; `None` if none of them can be given back.
+    ///
+    /// Without the request, the bucket might have been full in that time, and lost tokens that were added since. How many
+    /// is not known, but they are at most those that are added in the time. So the time moves back by that much less.
+    /// Then each request that stays finds the time of the bucket at least as late as if the request had never been made.
+    pub(super) fn give_back(
+        &self,
+        full_at: u64,
+        now: u64,
+        permits: u64,
+        elapsed: u64,
+    ) -> Option<u64> {
+        // The exact time of a saturated bucket is not known.
+        if full_at >= SATURATED || now < self.begins {
+            return None;
+        }
+        // A time that moves by no multiple of the tokens' time may be less than a nanosecond too early for the grid.
+        let less = u64::from(elapsed > 0 && !self.rate.is_whole());
+        let before = self.rate.before(full_at, permits).unwrap_or(0);
+        let then = before.saturating_add(elapsed).saturating_add(less);
+        (then < full_at).then_some(then)
+    }
+
+    /// Returns the number of tokens at `now`.
+    pub(super) fn available(&self, full_at: u64, now: u64) -> u64 {
+        if full_at <= now && full_at < SATURATED {
+            let last = self.rate.permits_in((SATURATED - 1).saturating_sub(now), 0);
+            return self.size.min(last.saturating_add(1));
+        }
+        let there = if self.fills_in == u64::MAX {
+            self.size
+        } else {
+            let nanos = self.fills_in.saturating_sub(full_at.saturating_sub(now));
+            self.rate.permits_in(nanos, self.rate.rounded(full_at)).min(self.size)
+        };
+        there.min(self.left(full_at))
+    }
+
+    /// Returns the number of tokens that a bucket which is not full can give out before the end of time: those after
+    /// which it would be full before [`SATURATED`], and one more.
+    fn left(&self, full_at: u64) -> u64 {
+        let Some(nanos) = (SATURATED - 1).checked_sub(full_at) else { return 0 };
+        self.rate.permits_in(nanos, self.rate.rounded(full_at)).saturating_add(1)
+    }
+}
+
+impl Settings for Fill {
+    /// The tokens in the bucket stay, as far as they fit, and so does the fraction of the next token.
+    fn carry(&self, full_at: u64, next: Self, now: u64) -> (Self, u64) {
+        // With a stale `now`, tokens may already be taken that were added since. The bucket was empty at the time at which
+        // the last one of them was there.
+        let now =
+            now.max(if full_at < SATURATED { full_at.saturating_sub(self.fills_in) } else { 0 });
+        let (tokens, rest) = self.level(full_at, now);
+        let begins = now.saturating_add(1);
+        if tokens >= next.capacity {
+            return (Self { begins, ..next }, full_at.min(now));
+        }
+        // A bucket gives out only tokens that are added again before the end of time. If that is too near for the capacity,
+        // the size is such that the present tokens can be given out, and half of the others can be in the bucket at once.
+        let room = (SATURATED - 1).saturating_sub(now);
+        let added = next.rate.permits_in(room, 0).saturating_sub(tokens) / 2;
+        let size = tokens.saturating_add(added).min(next.capacity);
+        let next = Self { begins, ..Self::with_size(next.rate, next.capacity, size) };
+        let missing = next.time_to_fill(tokens, Fraction { rest, of: self.rate.nanos.value() });
+        (next, now.saturating_add(missing).min(SATURATED - 1))
+    }
+}
+
+/// A fraction of a token.
+struct Fraction {
+    rest: u64,
+    of: u64,
+}
+
+impl Fill {
+    /// Returns the tokens at `now`, and the fraction of the next token, in units of 1 / nanos of the rate.
+    fn level(&self, full_at: u64, now: u64) -> (u64, u64) {
+        if full_at >= SATURATED {
+            return (0, 0);
+        }
+        let (nanos, permits) = (self.rate.nanos, u128::from(self.rate.permits.value()));
+        let Some(missing) = full_at.checked_sub(now).filter(|&missing| missing > 0) else {
+            return (self.size, 0);
+        };
+        let rounded = u128::from(self.rate.rounded(full_at));
+        let parts = if self.fills_in == u64::MAX {
+            // The time in which the bucket fills does not fit, and the time of the missing tokens does.
+            let size = u128::from(self.size) * u128::from(nanos.value());
+            (size + rounded).saturating_sub(u128::from(missing) * permits)
+        } else {
+            u128::from(self.fills_in.saturating_sub(missing)) * permits + rounded
+        };
+        let (tokens, rest) = nanos.divide_wide(parts);
+        match u64::try_from(tokens) {
+            Ok(tokens) if tokens < self.size => (tokens, rest),
+            _ => (self.size, 0),
+        }
+    }
+
+    /// Returns the time until the bucket is full, in nanoseconds, if it has that many tokens, fewer than its size, and a
+    /// fraction of the next one.
+    fn time_to_fill(&self, tokens: u64, fraction: Fraction) -> u64 {
+        let (nanos, permits) = (u128::from(self.rate.nanos.value()), self.rate.permits);
+        let rest = u128::from(fraction.rest) * nanos / u128::from(fraction.of);
+        let time = |parts: u128| permits.divide_wide(parts).0;
+        let up = |parts: u128| time(parts + u128::from(permits.value() - 1));
+        let begin = u128::from(tokens) * nanos;
+        let missing = if self.fills_in == u64::MAX {
+            up(u128::from(self.size - tokens) * nanos - rest)
+        } else {
+            // The bucket has as many tokens as before, and the next one does not come early, whatever part of a nanosecond
+            // the time is taken to be rounded by.
+            let last = time((begin + nanos).saturating_sub(u128::from(permits.value())));
+            let filled = time(begin + rest).min(last).max(up(begin));
+            u128::from(self.fills_in).saturating_sub(filled)
+        };
+        u64::try_from(missing).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,263 @@
+//! Changes of the rate and the size of a bucket while it is in use.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, Retry, TokenBucket};
+use leaparray::{Clock, ManualClock, Timestamp};
+use proptest::prelude::*;
+
+use crate::{at, ms, rate};
+
+fn bucket(rate: Rate, capacity: u64) -> (TokenBucket<ManualClock>, ManualClock) {
+    let clock = ManualClock::new(at(60_000));
+    (TokenBucket::with_clock(rate, capacity, clock.clone()), clock)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Ask(u64),
+    Rate(u64),
+    Capacity(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1..8_u64).prop_map(Step::Ask),
+        1 => (1..200_u64).prop_map(Step::Rate),
+        1 => (0..30_u64).prop_map(Step::Capacity),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    /// Compared with a level of tokens in floating point, which rises at the current rate, up to the current capacity.
+    #[test]
+    fn tokens_stay_and_come_at_the_current_rate(
+        steps in proptest::collection::vec((0..300_u64, step()), 1..60),
+    ) {
+        let (mut level, mut capacity, mut per_second) = (10.0_f64, 10_u64, 50_u64);
+        let (bucket, clock) = bucket(rate(per_second, 1_000), capacity);
+        for (millis, step) in steps {
+            clock.advance(ms(millis));
+            level = (level + millis as f64 * per_second as f64 / 1_000.0).min(capacity as f64);
+            let available = bucket.available();
+            prop_assert!((available as f64) < level + 1e-5, "{available} of {level}");
+            prop_assert!(available as f64 + 1.0 > level - 1e-5, "{available} of {level}");
+            match step {
+                Step::Ask(permits) => {
+                    let is_admitted = bucket.try_acquire_many(permits).is_admitted();
+                    prop_assert_eq!(is_admitted, permits <= available);
+                    if is_admitted {
+                        level -= permits as f64;
+                    }
+                }
+                Step::Rate(next) => {
+                    per_second = next;
+                    bucket.set_rate(rate(next, 1_000));
+                    prop_assert_eq!(bucket.rate(), rate(next, 1_000));
+                    prop_assert_eq!(bucket.available(), available);
+                }
+                Step::Capacity(next) => {
+                    (capacity, level) = (next, level.min(next as f64));
+                    bucket.set_capacity(next);
+                    prop_assert_eq!((bucket.capacity(), bucket.available()), (next, available.min(next)));
+                }
+            }
+        }
+    }
+
+    /// A change at any time, from any rate and capacity to any other, keeps the tokens as far as they can be given out.
+    #[test]
+    fn no_token_is_made_or_lost_by_a_change(
+        old in (1..=u64::MAX, 0..=u64::MAX), new in (1..=u64::MAX, 0..=u64::MAX),
+        shifts in (0..64_u32, 0..64_u32, 0..64_u32, 0..64_u32), start: u64, taken: u64,
+    ) {
+        let rate = |nanos: u64, shift: u32| Rate::new(1, Duration::from_nanos((nanos >> shift).max(1))).unwrap();
+        let (old_rate, old_capacity) = (rate(old.0, shifts.0), old.1 >> shifts.1);
+        let (new_rate, new_capacity) = (rate(new.0, shifts.2), new.1 >> shifts.3);
+        let now = Timestamp::from_nanos(start);
+        let bucket = TokenBucket::new(old_rate, old_capacity).with_max_lead(Duration::MAX);
+        let taken = taken.checked_rem(bucket.available_at(now)).unwrap_or(0);
+        prop_assert!(bucket.try_acquire_at(now, taken).is_admitted());
+        bucket.set_rate_at(now, new_rate);
+        bucket.set_capacity_at(now, new_capacity);
+        let after = bucket.available_at(now);
+        // The tokens that can be given out before the end of time, up to the rounding of two changes.
+        let until_end = TokenBucket::new(new_rate, u64::MAX).available_at(now);
+        let kept = (old_capacity - taken).min(new_capacity);
+        prop_assert!(after <= kept.min(until_end), "{after} of {kept}, {until_end}");
+        prop_assert!(after >= kept.min(until_end.saturating_sub(4)), "{after} of {kept}, {until_end}");
+        if after > 0 {
+            prop_assert!(bucket.try_acquire_at(now, after).is_admitted());
+        }
+        prop_assert!(bucket.try_acquire_at(now, 1).is_refused());
+    }
+
+    /// Each request is due its interval after the one before, by the rate at its decision.
+    #[test]
+    fn pace_follows_the_rate(
+        steps in proptest::collection::vec((0..300_u64, 1..4_u64, 0..40_u64), 1..60),
+    ) {
+        let clock = ManualClock::new(at(60_000));
+        let bucket = LeakyBucket::with_clock(rate(1, 20), ms(500), clock.clone());
+        let (mut interval, mut max_wait, mut last) = (20, 500, None);
+        for (step, permits, change) in steps {
+            clock.advance(ms(step));
+            match change {
+                1..20 => {
+                    interval = change;
+                    bucket.set_rate(rate(1, interval));
+                }
+                20..30 => {
+                    max_wait = change * 20;
+                    bucket.set_max_wait(ms(max_wait));
+                }
+                _ => {}
+            }
+            prop_assert_eq!((bucket.rate(), bucket.max_wait()), (rate(1, interval), ms(max_wait)));
+            let now = clock.now().as_millis();
+            let due = last.map_or(now, |last| now.max(last + permits * interval));
+            let expected = due - now;
+            if expected > max_wait {
+                let refusal = bucket.try_acquire_many(permits).refusal().unwrap();
+                prop_assert_eq!(refusal.retry, Retry::At(at(due - max_wait)));
+            } else {
+                prop_assert_eq!(bucket.try_acquire_many(permits), Decision::after((), ms(expected)));
+                last = Some(due);
+            }
+        }
+    }
+}
+
+#[test]
+fn fraction_of_a_token_stays() {
+    let (bucket, clock) = bucket(rate(1, 100), 3);
+    assert!(bucket.try_acquire_many(3).is_admitted());
+    clock.advance(ms(130));
+    bucket.set_rate(rate(1, 1_000));
+    let retry = |permits| bucket.try_acquire_many(permits).refusal().unwrap().retry_at();
+    assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_830))), "7 of 10 parts are missing");
+    assert_eq!(bucket.quota().unwrap().reset, Some(at(61_830)));
+    bucket.set_capacity(9);
+    assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_830))));
+    bucket.set_rate(rate(1, 10));
+    assert_eq!((bucket.available(), retry(2)), (1, Some(at(60_137))));
+}
+
+#[test]
+fn capacity_that_is_never_reached_keeps_the_tokens() {
+    let (bucket, clock) = bucket(rate(1, 1_000), 10);
+    assert!(bucket.try_acquire_many(4).is_admitted());
+    bucket.set_capacity(u64::MAX);
+    assert_eq!((bucket.capacity(), bucket.available()), (u64::MAX, 6));
+    clock.advance(ms(5_000));
+    assert_eq!(bucket.available(), 11);
+    assert!(bucket.try_acquire_many(11).is_admitted() && bucket.try_acquire().is_refused());
+    bucket.set_capacity(2);
+    clock.advance(ms(5_000));
+    assert_eq!(bucket.available(), 2);
+}
+
+#[test]
+fn slow_rate_and_back_makes_no_tokens() {
+    let (bucket, _clock) = bucket(Rate::per_second(1_000).unwrap(), 2_000_000_000);
+    assert!(bucket.try_acquire_many(1_000_000_000).is_admitted());
+    let year = Rate::new(1, Duration::from_secs(31_557_600)).unwrap();
+    bucket.set_rate(year);
+    assert_eq!(bucket.available(), 585, "those of the rest of time");
+    bucket.set_rate(Rate::per_second(1_000).unwrap());
+    assert_eq!(bucket.available(), 1_000_000_000);
+}
+
+#[test]
+fn bucket_that_is_empty_for_ever_fills_at_a_faster_rate() {
+    let (bucket, clock) = bucket(Rate::new(1, Duration::from_nanos(u64::MAX)).unwrap(), 5);
+    assert!(bucket.try_acquire().is_admitted());
+    assert_eq!(bucket.try_acquire().refusal().unwrap().retry, Retry::Never);
+    bucket.set_rate(rate(1, 10));
+    assert_eq!(bucket.available(), 0);
+    clock.advance(ms(20));
+    assert_eq!(bucket.available(), 2);
+}
+
+#[test]
+fn change_with_a_stale_time_makes_no_tokens() {
+    let (bucket, clock) = bucket(rate(1, 100), 2);
+    clock.set(at(61_000));
+    assert!(bucket.try_acquire_many(2).is_admitted());
+    // At 60 s, the bucket was full. The tokens were taken a second later.
+    bucket.set_rate_at(at(60_000), rate(1, 10));
+    assert!(bucket.available_at(at(60_990)) == 0);
+    assert!(bucket.available_at(at(61_000)) <= 20, "at most the new rate since the given time");
+    bucket.set_capacity_at(at(60_000), 1);
+    assert!(bucket.available_at(at(61_000)) <= 1);
+}
+
+#[test]
+fn tokens_that_were_taken_before_a_change_are_not_given_back() {
+    let (bucket, clock) = bucket(rate(1, 100), 5);
+    assert!(bucket.try_acquire_many(3).is_admitted());
+    bucket.set_capacity(2);
+    assert!(!bucket.refund_at(at(60_000), 3, Duration::ZERO));
+    clock.advance(ms(1));
+    assert!(bucket.try_acquire_many(2).is_admitted());
+    assert!(bucket.refund_at(clock.now(), 2, Duration::ZERO));
+    assert_eq!(bucket.available(), 2);
+    let leaky = LeakyBucket::with_clock(rate(1, 10), ms(500), clock.clone());
+    assert!(leaky.try_acquire().is_admitted());
+    leaky.set_rate(rate(1, 100));
+    assert!(!leaky.refund_at(clock.now(), 1, Duration::ZERO));
+    assert_eq!(leaky.try_acquire().wait(), ms(100));
+    assert!(leaky.refund_at(clock.now(), 1, ms(100)));
+    assert_eq!(leaky.try_acquire().wait(), ms(100));
+}
+
+#[test]
+fn last_nanosecond_of_time_is_no_closed_word() {
+    let fastest = Rate::new(1, Duration::from_nanos(1)).unwrap();
+    let leaky = LeakyBucket::new(fastest, ms(1)).with_max_lead(Duration::MAX);
+    let (last, before) = (Timestamp::MAX, Timestamp::from_nanos(u64::MAX - 1));
+    assert_eq!(leaky.peek_at(last, 1), Some(Decision::Admitted(())));
+    assert_eq!(leaky.try_acquire_at(last, 1), Decision::Admitted(()));
+    for now in [last, before] {
+        let peek = leaky.peek_at(now, 1).unwrap();
+        assert_eq!(peek.refusal().unwrap().retry, Retry::Never);
+        assert_eq!(leaky.try_acquire_at(now, 1), peek);
+        assert!(!leaky.refund_at(last, 1, Duration::ZERO));
+    }
+    leaky.set_rate(rate(1, 1));
+    assert!(leaky.try_acquire_at(last, 1).is_refused());
+}
+
+/// Threads take tokens while another one changes the settings, and the time stands still: all tokens are taken, and no
+/// more.
+#[test]
+fn tokens_are_taken_once_while_the_settings_change() {
+    const TOKENS: u64 = 4_000;
+    let (bucket, _clock) = bucket(rate(1, 1_000), TOKENS);
+    let (taken, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let takers = [(); 3].map(|()| {
+            scope.spawn(|| {
+                while bucket.try_acquire().is_admitted() {
+                    taken.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        });
+        scope.spawn(|| {
+            let mut turn = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                turn += 1;
+                bucket.set_rate(rate(1, 1_000 * (turn % 7 + 1)));
+                bucket.set_capacity(TOKENS + turn % 5);
+            }
+        });
+        for taker in takers {
+            taker.join().unwrap();
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!((taken.into_inner(), bucket.available()), (TOKENS, 0));
+}
