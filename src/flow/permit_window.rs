@@ -111,7 +111,8 @@ impl PermitWindow {
                 number = 0;
                 continue;
             }
-            let Some(remaining) = ration.remaining(newest.number, newest.count) else {
+            let (number, taken) = (newest.number, newest.count);
+            let Some(remaining) = ration.remaining(self, number, taken, permits) else {
                 word = self.load();
                 continue;
             };
@@ -163,9 +164,7 @@ impl PermitWindow {
     /// word of the open bucket.
     #[cold]
     fn roll_to(&self, mut word: u64, number: u64, ration: &impl Ration, clock: &impl Clock) -> u64 {
-        let start = self.config.start_of(number);
-        let bounded = self.horizon.bound(start.as_nanos(), clock);
-        let number = self.config.bucket_number(Timestamp::from_nanos(bounded));
+        let number = self.within_horizon(number, clock);
         loop {
             let newest = self.layout.read(word);
             if newest.number >= number && !newest.flag {
@@ -173,6 +172,13 @@ impl PermitWindow {
             }
             word = self.roll(word, &newest, number, ration);
         }
+    }
+
+    /// Returns the bucket, or that of the horizon if it is earlier.
+    pub(super) fn within_horizon(&self, number: u64, clock: &impl Clock) -> u64 {
+        let start = self.config.start_of(number);
+        let bounded = self.horizon.bound(start.as_nanos(), clock);
+        self.config.bucket_number(Timestamp::from_nanos(bounded))
     }
 
     /// Makes one step towards a bucket that is not older than `number`, and returns the word after that step.
@@ -188,7 +194,7 @@ impl PermitWindow {
         }
         let permits = self.permits_in(newest);
         self.note(newest.number, permits);
-        ration.close(newest.number, newest.count, permits);
+        ration.close(self, newest.number, newest.count, permits);
         // The thread that closed the bucket had a `now` in a later bucket.
         self.open(word, number.max(newest.number + 1))
     }
@@ -232,7 +238,7 @@ impl PermitWindow {
 
     /// Returns the noted permits of the window that ends with a bucket. While that bucket is the newest, these are the
     /// permits of the buckets before it.
-    fn noted(&self, number: u64) -> u64 {
+    pub(super) fn noted(&self, number: u64) -> u64 {
         self.notes(number).map(|(_, permits)| permits).sum()
     }
 
@@ -308,6 +314,31 @@ impl PermitWindow {
         }
     }
 
+    /// Returns what `read` returns for the newest bucket, all of one moment. Closes no bucket.
+    pub(super) fn view<T>(&self, read: impl Fn(&PackedBucket) -> T) -> T {
+        let mut word = self.load();
+        loop {
+            let view = read(&self.layout.read(word));
+            // As in `permits_by_bucket`.
+            let again = self.load();
+            if again == word {
+                return view;
+            }
+            word = again;
+        }
+    }
+
+    /// Returns the buckets of the window that ends with a bucket that is not older than the newest, and their permits,
+    /// from the oldest to the newest.
+    pub(super) fn buckets_of(
+        &self,
+        number: u64,
+        newest: &PackedBucket,
+    ) -> impl Iterator<Item = (u64, u64)> {
+        let permits = move |number| (number, self.permits_of(number, newest));
+        run(number, self.closed.len() as u64).map(permits)
+    }
+
     /// Returns the buckets of the window at `now` and their permits, from the oldest to the newest. Closes no bucket.
     pub(super) fn permits_by_bucket(&self, now: Timestamp) -> Vec<BucketPermits> {
         let number = self.config.bucket_number(now);
@@ -331,7 +362,7 @@ impl PermitWindow {
     }
 
     /// Returns the permits that were taken in a bucket; 0 for a bucket after the newest one.
-    fn permits_of(&self, number: u64, newest: &PackedBucket) -> u64 {
+    pub(super) fn permits_of(&self, number: u64, newest: &PackedBucket) -> u64 {
         match number.cmp(&newest.number) {
             Less => self.note_in(&self.closed[self.config.slot_of(number)], number).unwrap_or(0),
             Equal => self.permits_in(newest),
@@ -402,9 +433,15 @@ impl PermitWindow {
 
 /// The limit of a window, which differs between limiters.
 pub(super) trait Ration {
-    /// Returns the permits that are left in the window that ends with bucket `number`, if `taken` permits were taken.
-    /// `None` makes the caller read the number of taken permits again.
-    fn remaining(&self, number: u64, taken: u64) -> Option<u64>;
+    /// Returns the permits that are left for a request for `permits` of them, in the window that ends with bucket
+    /// `number`, if `taken` permits were taken. `None` makes the caller read the number of taken permits again.
+    fn remaining(
+        &self,
+        window: &PermitWindow,
+        number: u64,
+        taken: u64,
+        permits: u64,
+    ) -> Option<u64>;
 
     /// Returns the refusal of a request for which too few permits are left.
     fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal;
@@ -415,7 +452,7 @@ pub(super) trait Ration {
     /// It may be called more than once for a bucket. If other threads are ahead, the permits may be wrong. In that case
     /// these threads have called it for the bucket before.
     #[inline]
-    fn close(&self, _number: u64, _of_window: u64, _of_bucket: u64) {}
+    fn close(&self, _window: &PermitWindow, _number: u64, _of_window: u64, _of_bucket: u64) {}
 }
 
 /// A window in which too few permits are left.

@@ -266,7 +266,7 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
 impl<C> Ration for SlidingWindowLimiter<C> {
     #[inline]
-    fn remaining(&self, _number: u64, taken: u64) -> Option<u64> {
+    fn remaining(&self, _: &PermitWindow, _number: u64, taken: u64, _permits: u64) -> Option<u64> {
         Some(self.limit.load(Ordering::Relaxed).saturating_sub(taken))
     }
 
@@ -313,12 +313,17 @@ impl<C: Clock> Ration for WithNode<'_, C> {
     /// threads, and makes this thread more likely to lose the race. The node is read before the permits: each pass of a
     /// request of this limiter that the read finds is then among the permits that were taken, so no request counts
     /// twice.
-    fn remaining(&self, number: u64, taken: u64) -> Option<u64> {
+    fn remaining(
+        &self,
+        window: &PermitWindow,
+        number: u64,
+        taken: u64,
+        _permits: u64,
+    ) -> Option<u64> {
         if taken >= self.limiter.limit() {
             return Some(0);
         }
         let Some(read) = self.read.get().filter(|read| read.number == number) else {
-            let window = &self.limiter.window;
             // Up to the end of the newest bucket, also for a thread with a stale `now`.
             let until = window.last_moment(number);
             let passed = self.node.passed_since(window.oldest(number), until);
