@@ -40,6 +40,7 @@ impl Layout {
     }
 
     /// Returns the word with the flag.
+    #[inline]
     pub(super) const fn flagged(self, word: u64) -> u64 {
         word | 1 << self.count_bits
     }

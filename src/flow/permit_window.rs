@@ -72,6 +72,12 @@ impl PermitWindow {
         &self.config
     }
 
+    /// Returns the layout of words of a bucket and its permits.
+    #[inline]
+    pub(super) const fn layout(&self) -> Layout {
+        self.layout
+    }
+
     /// Returns the maximum number of permits in a window of that geometry.
     pub(super) const fn max_permits(config: &WindowConfig) -> u64 {
         Layout::of(config).max_count()
@@ -111,8 +117,7 @@ impl PermitWindow {
                 number = 0;
                 continue;
             }
-            let (number, taken) = (newest.number, newest.count);
-            let Some(remaining) = ration.remaining(self, number, taken, permits) else {
+            let Some(remaining) = ration.remaining(self, word, permits) else {
                 word = self.load();
                 continue;
             };
@@ -152,7 +157,7 @@ impl PermitWindow {
     #[inline]
     fn refuse(&self, word: u64, permits: u64, ration: &impl Ration) -> Result<Refusal, u64> {
         let newest = self.layout.read(word);
-        let full = FullWindow { number: newest.number, taken: newest.count, permits };
+        let full = FullWindow { word, number: newest.number, taken: newest.count, permits };
         let refusal = ration.refuse(self, &full);
         // The ration may have read notes of a later bucket. In that case it has acquired them, and this load finds the
         // word changed.
@@ -433,15 +438,9 @@ impl PermitWindow {
 
 /// The limit of a window, which differs between limiters.
 pub(super) trait Ration {
-    /// Returns the permits that are left for a request for `permits` of them, in the window that ends with bucket
-    /// `number`, if `taken` permits were taken. `None` makes the caller read the number of taken permits again.
-    fn remaining(
-        &self,
-        window: &PermitWindow,
-        number: u64,
-        taken: u64,
-        permits: u64,
-    ) -> Option<u64>;
+    /// Returns the permits that are left for a request for `permits` of them, if `word` is the word of the newest bucket.
+    /// `None` makes the caller read the word again.
+    fn remaining(&self, window: &PermitWindow, word: u64, permits: u64) -> Option<u64>;
 
     /// Returns the refusal of a request for which too few permits are left.
     fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal;
@@ -457,6 +456,8 @@ pub(super) trait Ration {
 
 /// A window in which too few permits are left.
 pub(super) struct FullWindow {
+    /// The word of the newest bucket.
+    pub(super) word: u64,
     /// The bucket with which the window ends.
     pub(super) number: u64,
     /// The permits of the window that are taken.

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use super::packed_bucket::PackedBucket;
 use super::permit_window::{FullWindow, PermitWindow, Ration};
 use super::{BucketPermits, Decision, LimitError, Limiter, Passed, Quota, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -266,7 +267,8 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
 impl<C> Ration for SlidingWindowLimiter<C> {
     #[inline]
-    fn remaining(&self, _: &PermitWindow, _number: u64, taken: u64, _permits: u64) -> Option<u64> {
+    fn remaining(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<u64> {
+        let taken = window.layout().read(word).count;
         Some(self.limit.load(Ordering::Relaxed).saturating_sub(taken))
     }
 
@@ -313,13 +315,8 @@ impl<C: Clock> Ration for WithNode<'_, C> {
     /// threads, and makes this thread more likely to lose the race. The node is read before the permits: each pass of a
     /// request of this limiter that the read finds is then among the permits that were taken, so no request counts
     /// twice.
-    fn remaining(
-        &self,
-        window: &PermitWindow,
-        number: u64,
-        taken: u64,
-        _permits: u64,
-    ) -> Option<u64> {
+    fn remaining(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<u64> {
+        let PackedBucket { number, count: taken, .. } = window.layout().read(word);
         if taken >= self.limiter.limit() {
             return Some(0);
         }

@@ -102,17 +102,18 @@ impl CurveRation {
         self.retry.swap(word, Ordering::AcqRel);
     }
 
-    /// Returns the threshold of a bucket that is open, and stores it in `known`.
+    /// Returns `known` for the bucket of a flagged word, and stores it.
     #[cold]
     #[inline(never)]
-    fn find_threshold(&self, window: &PermitWindow, number: u64) -> u64 {
+    fn find_threshold(&self, window: &PermitWindow, of_bucket: u64) -> u64 {
+        let number = self.layout.read(of_bucket).number;
         // Acquire: pairs with the Release in `change`. The word is loaded before the state.
         let before = self.known.load(Ordering::Acquire);
         let found = self.state.load();
         let state = warmth(&found);
         let threshold = threshold(state, number, window.noted(number));
         self.store(&self.known, before, state, number, threshold);
-        threshold
+        self.layout.flagged(self.layout.word(number, threshold))
     }
 
     /// Stores a word that was computed for a bucket, unless the bucket is closed, or the word has changed since.
@@ -217,32 +218,33 @@ fn warmth(found: &Loaded<Warmth>) -> &Warmth {
 
 impl Ration for CurveRation {
     #[inline]
-    fn remaining(
-        &self,
-        window: &PermitWindow,
-        number: u64,
-        taken: u64,
-        permits: u64,
-    ) -> Option<u64> {
+    fn remaining(&self, window: &PermitWindow, word: u64, permits: u64) -> Option<u64> {
+        let layout = window.layout();
+        let taken = layout.flagged(word);
         // Acquire: pairs with the Release in `store`.
-        let known = self.layout.read(self.known.load(Ordering::Acquire));
-        let is_known = known.flag && known.number == number;
-        let threshold = if is_known { known.count } else { self.find_threshold(window, number) };
-        let remaining = threshold.saturating_sub(taken);
+        let known = self.known.load(Ordering::Acquire);
+        let is_known = layout.is_same_bucket(known, taken);
+        let known = if is_known { known } else { self.find_threshold(window, taken) };
+        // The words differ in their counts alone.
+        let remaining = known.saturating_sub(taken);
         if permits <= remaining || remaining == 0 {
             return Some(remaining);
         }
         // While one permit is free, a request gets as many as the limit has.
-        Some(self.remaining_of_limit(taken))
+        Some(self.remaining_of_limit(layout.read(word).count))
     }
 
     #[inline]
     fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal {
         // Acquire: pairs with the Release in `store`. The thread that stored the word has noted the refusal.
-        let known = self.layout.read(self.retry.load(Ordering::Acquire));
-        let is_known = full.permits == 1 && known.flag && known.number == full.number;
-        let retry =
-            if is_known { full.number + known.count } else { self.find_retry(window, full) };
+        let known = self.retry.load(Ordering::Acquire);
+        let layout = window.layout();
+        let is_known = layout.is_same_bucket(known, layout.flagged(full.word));
+        let retry = if full.permits == 1 && is_known {
+            full.number + layout.read(known).count
+        } else {
+            self.find_retry(window, full)
+        };
         if retry == NEVER {
             return Refusal::never();
         }
