@@ -45,8 +45,14 @@ impl Layout {
     }
 
     /// Returns the word with the flag.
+    #[inline]
     pub(super) const fn flagged(self, word: u64) -> u64 {
         word | self.flag
+    }
+
+    /// Returns a word without the flag that tells one revision from another. Its bucket and its count say nothing.
+    pub(super) const fn revision(self, revision: u64) -> u64 {
+        self.word(revision >> (self.shift - 1), revision & self.max_count)
     }
 
     /// Returns whether two words are of one bucket, both with the flag or both without it.
@@ -80,6 +86,8 @@ mod tests {
             assert_eq!(layout.read(layout.flagged(word)), PackedBucket { flag: true, ..read });
             assert!(layout.flagged(word) > word);
             assert!(layout.is_same_bucket(word, layout.word(last, 0)));
+            let revisions = [1, 2, 1 << 31, u64::MAX >> 1].map(|number| layout.revision(number));
+            assert!(revisions.is_sorted() && !revisions.map(|word| layout.read(word).flag)[3]);
             assert!(!layout.is_same_bucket(word, layout.flagged(word)));
             assert!(last == 0 || layout.flagged(layout.word(last - 1, layout.max_count())) < word);
         }

@@ -86,6 +86,12 @@ impl PermitWindow {
         &self.config
     }
 
+    /// Returns the layout of words of a bucket and its permits.
+    #[inline]
+    pub(super) const fn layout(&self) -> Layout {
+        self.layout
+    }
+
     /// Returns the maximum number of permits in a window of that geometry.
     pub(super) const fn max_permits(config: &WindowConfig) -> u64 {
         Layout::of(config).max_count()
@@ -125,7 +131,7 @@ impl PermitWindow {
                 number = 0;
                 continue;
             }
-            let Some(remaining) = ration.remaining(newest.number, newest.count) else {
+            let Some(remaining) = ration.remaining(self, word, permits) else {
                 word = self.load();
                 continue;
             };
@@ -165,7 +171,7 @@ impl PermitWindow {
     #[inline]
     fn refuse(&self, word: u64, permits: u64, ration: &impl Ration) -> Result<Refusal, u64> {
         let newest = self.layout.read(word);
-        let full = FullWindow { number: newest.number, taken: newest.count, permits };
+        let full = FullWindow { word, number: newest.number, taken: newest.count, permits };
         let refusal = ration.refuse(self, &full);
         // The ration may have read notes of a later bucket. In that case it has acquired them, and this load finds the
         // word changed.
@@ -177,9 +183,9 @@ impl PermitWindow {
     /// word of the open bucket.
     #[cold]
     fn roll_to(&self, mut word: u64, number: u64, ration: &impl Ration, clock: &impl Clock) -> u64 {
-        let start = self.config.start_of(number);
-        let bounded = self.horizon.bound(start.as_nanos(), clock);
-        let number = self.config.bucket_number(Timestamp::from_nanos(bounded));
+        let start = self.config.start_of(number).as_nanos();
+        let bounded = Timestamp::from_nanos(self.horizon.bound(start, clock));
+        let number = self.config.bucket_number(bounded);
         loop {
             let newest = self.layout.read(word);
             if newest.number >= number && !newest.flag {
@@ -202,7 +208,7 @@ impl PermitWindow {
         }
         let permits = self.permits_in(newest);
         self.note(newest.number, permits);
-        ration.close(newest.number, newest.count, permits);
+        ration.close(self, newest.number, newest.count, permits);
         // The thread that closed the bucket had a `now` in a later bucket.
         self.open(word, number.max(newest.number + 1))
     }
@@ -240,7 +246,7 @@ impl PermitWindow {
 
     /// Returns the noted permits of the window that ends with a bucket. While that bucket is the newest, these are the
     /// permits of the buckets before it.
-    fn noted(&self, number: u64) -> u64 {
+    pub(super) fn noted(&self, number: u64) -> u64 {
         self.notes(number).map(|(_, permits)| permits).sum()
     }
 
@@ -322,6 +328,20 @@ impl PermitWindow {
         }
     }
 
+    /// Returns what `read` returns for the newest bucket, all of one moment. Closes no bucket.
+    pub(super) fn view<T>(&self, read: impl Fn(&PackedBucket) -> T) -> T {
+        let mut word = self.load();
+        loop {
+            let view = read(&self.layout.read(word));
+            // As in `permits_by_bucket`.
+            let again = self.load();
+            if again == word {
+                return view;
+            }
+            word = again;
+        }
+    }
+
     /// Returns the buckets of the window at `now` and their permits, from the oldest to the newest. Closes no bucket.
     pub(super) fn permits_by_bucket(&self, now: Timestamp) -> Vec<BucketPermits> {
         let number = self.config.bucket_number(now);
@@ -361,7 +381,7 @@ impl PermitWindow {
     /// result is valid if that bucket is still the newest one afterwards. `None` if the time is after the end of time.
     #[cold]
     #[inline(never)]
-    fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
+    pub(super) fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
         let mut left = 0;
         let mut before = self.notes(number).take_while(|&(noted, _)| noted < number);
         let last = before.find(|(_, noted)| {
@@ -405,9 +425,9 @@ impl PermitWindow {
 
 /// The limit of a window, which differs between limiters.
 pub(super) trait Ration {
-    /// Returns the permits that are left in the window that ends with bucket `number`, if `taken` permits were taken.
-    /// `None` makes the caller read the number of taken permits again.
-    fn remaining(&self, number: u64, taken: u64) -> Option<u64>;
+    /// Returns the permits that are left for a request for `permits` of them, if `word` is the word of the newest bucket.
+    /// `None` makes the caller read the word again.
+    fn remaining(&self, window: &PermitWindow, word: u64, permits: u64) -> Option<u64>;
 
     /// Returns the refusal of a request for which too few permits are left.
     fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal;
@@ -418,11 +438,13 @@ pub(super) trait Ration {
     /// It may be called more than once for a bucket. If other threads are ahead, the permits may be wrong. In that case
     /// these threads have called it for the bucket before.
     #[inline]
-    fn close(&self, _number: u64, _of_window: u64, _of_bucket: u64) {}
+    fn close(&self, _window: &PermitWindow, _number: u64, _of_window: u64, _of_bucket: u64) {}
 }
 
 /// A window in which too few permits are left.
 pub(super) struct FullWindow {
+    /// The word of the newest bucket.
+    pub(super) word: u64,
     /// The bucket with which the window ends.
     pub(super) number: u64,
     /// The permits of the window that are taken.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use super::direct_passes::DirectPasses;
+use super::packed_bucket::PackedBucket;
 use super::permit_window::{FullWindow, PermitWindow, Ration};
 use super::{BucketPermits, Decision, LimitError, Limiter, Passed, Quota, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -301,7 +302,8 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
 impl<C> Ration for SlidingWindowLimiter<C> {
     #[inline]
-    fn remaining(&self, _number: u64, taken: u64) -> Option<u64> {
+    fn remaining(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<u64> {
+        let taken = window.layout().read(word).count;
         Some(self.limit.load(Ordering::Relaxed).saturating_sub(taken))
     }
 
@@ -348,7 +350,8 @@ impl<C> WithNode<'_, C> {
 
 impl<C: Clock> Ration for WithNode<'_, C> {
     #[inline]
-    fn remaining(&self, number: u64, taken: u64) -> Option<u64> {
+    fn remaining(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<u64> {
+        let PackedBucket { number, count: taken, .. } = window.layout().read(word);
         let own = self.counted.get().filter(|&(counted, _)| counted == number);
         let known = own.map(|(_, passes)| passes);
         let Some(direct) = known.or_else(|| self.limiter.direct.get(number, self.now)) else {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 
-use super::{FullWindow, PackedBucket, PermitWindow};
+use super::{PackedBucket, PermitWindow};
 use crate::flow::{Decision, Reason, Refusal};
 use crate::time::{Clock, Timestamp, run};
 
@@ -23,38 +23,34 @@ impl PermitWindow {
             return Decision::Refused(Refusal::never());
         }
         let number = self.config.bucket_number(now);
-        let mut word = self.load();
-        loop {
-            let newest = self.layout.read(word);
+        self.view(|newest| {
             let last = if newest.number < number || newest.flag {
                 // The bucket that `roll_to` would open.
-                let start = self.config.start_of(number).as_nanos();
-                let bounded = Timestamp::from_nanos(self.horizon.bounded(start, clock));
-                self.config.bucket_number(bounded).max(newest.number + u64::from(newest.flag))
+                let number = self.within_horizon(number, clock);
+                number.max(newest.number + u64::from(newest.flag))
             } else {
                 newest.number
             };
-            let taken = self.buckets(last, &newest).map(|(_, permits)| permits).sum();
-            let excess = FullWindow { number: last, taken, permits }.excess(limit);
-            let decision = if excess == 0 {
-                Decision::Admitted(())
-            } else {
-                Decision::Refused(self.refuse_until_left(last, &newest, excess))
-            };
-            // A thread that has read a note of a later bucket finds the word changed, as in `permits_by_bucket`.
-            let again = self.load();
-            if again == word {
-                return decision;
+            let taken = self.buckets_of(last, newest).map(|(_, permits)| permits).sum::<u64>();
+            match taken.saturating_add(permits).saturating_sub(limit) {
+                0 => Decision::Admitted(()),
+                excess => Decision::Refused(self.refuse_until_left(last, newest, excess)),
             }
-            word = again;
-        }
+        })
+    }
+
+    /// Returns the bucket, or that of the horizon if it is earlier. Does not advance the horizon.
+    pub(in crate::flow) fn within_horizon(&self, number: u64, clock: &impl Clock) -> u64 {
+        let start = self.config.start_of(number).as_nanos();
+        let bounded = Timestamp::from_nanos(self.horizon.bounded(start, clock));
+        self.config.bucket_number(bounded)
     }
 
     /// Returns the refusal until `excess` permits of the window that ends with bucket `last` have left it, the oldest
     /// first.
     fn refuse_until_left(&self, last: u64, newest: &PackedBucket, excess: u64) -> Refusal {
         let mut left = 0;
-        let leaves = self.buckets(last, newest).find(|(_, permits)| {
+        let leaves = self.buckets_of(last, newest).find(|(_, permits)| {
             left += permits;
             left >= excess
         });
@@ -63,13 +59,17 @@ impl PermitWindow {
     }
 
     /// Returns the buckets of the window that ends with bucket `last`, and their permits, from the oldest to the newest.
-    fn buckets(&self, last: u64, newest: &PackedBucket) -> impl Iterator<Item = (u64, u64)> {
+    pub(in crate::flow) fn buckets_of(
+        &self,
+        last: u64,
+        newest: &PackedBucket,
+    ) -> impl Iterator<Item = (u64, u64)> {
         let numbers = run(last, self.closed.len() as u64);
-        numbers.map(|number| (number, self.permits_of(number, newest)))
+        numbers.map(move |number| (number, self.permits_of(number, newest)))
     }
 
     /// Returns the permits that were taken in a bucket; 0 for a bucket after the newest one.
-    pub(super) fn permits_of(&self, number: u64, newest: &PackedBucket) -> u64 {
+    pub(in crate::flow) fn permits_of(&self, number: u64, newest: &PackedBucket) -> u64 {
         match number.cmp(&newest.number) {
             Less => self.note_in(&self.closed[self.config.slot_of(number)], number).unwrap_or(0),
             Equal => self.permits_in(newest),

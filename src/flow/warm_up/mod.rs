@@ -1,7 +1,10 @@
 //! A limiter whose limit is lower while the service is cold.
 
 mod config;
-mod tokens;
+mod curve;
+mod ration;
+mod view;
+mod warmth;
 
 pub use config::WarmUpConfig;
 
@@ -10,7 +13,8 @@ use std::time::Duration;
 use super::permit_window::PermitWindow;
 use super::{BucketPermits, Decision, LimitError, Limiter, Quota};
 use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
-use tokens::Tokens;
+use ration::CurveRation;
+use view::View;
 
 /// A [`SlidingWindowLimiter`](super::SlidingWindowLimiter) whose limit is lower while the service is cold, that is,
 /// after its start and after a time with few requests, when caches are empty and connections are closed.
@@ -50,7 +54,7 @@ use tokens::Tokens;
 #[derive(Debug)]
 pub struct WarmUp<C = MonotonicClock> {
     window: PermitWindow,
-    tokens: Tokens,
+    ration: CurveRation,
     clock: C,
 }
 
@@ -83,8 +87,8 @@ impl<C: Clock> WarmUp<C> {
         if limit == 0 {
             return Err(LimitError::Zero);
         }
-        let tokens = Tokens::new(&window, limit, config);
-        Ok(Self { window: PermitWindow::new(window), tokens, clock })
+        let ration = CurveRation::new(&window, limit, config);
+        Ok(Self { window: PermitWindow::new(window), ration, clock })
     }
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be. By default, this is a second.
@@ -122,8 +126,60 @@ impl<C: Clock> WarmUp<C> {
 
     /// Returns the number of permits in any window when the service is warm.
     #[must_use]
-    pub const fn limit(&self) -> u64 {
-        self.tokens.limit()
+    pub fn limit(&self) -> u64 {
+        self.ration.limit()
+    }
+
+    /// Changes the limit at once. Other threads may ask for permits at the same time. The service stays as warm as it is,
+    /// as a share, and a debt takes the same time as before. If the new limit is lower, permits above it are not taken
+    /// back: they leave the window with their buckets.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](WarmUp::new). The limit is then unchanged.
+    ///
+    /// ```
+    /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let limiter = WarmUp::new(second, 100, WarmUpConfig::default())?;
+    /// let times = (0..1_100).map(|tenths| Timestamp::from_millis(60_000 + tenths * 100));
+    /// times.for_each(|now| while limiter.try_acquire_at(now, 1).is_admitted() {});
+    /// let now = Timestamp::from_secs(170);
+    /// assert_eq!(limiter.current_limit_at(now), 100, "warm");
+    /// limiter.set_limit(200)?;
+    /// assert_eq!(limiter.current_limit_at(now), 200, "as warm as before");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limit(&self, limit: u64) -> Result<(), LimitError> {
+        self.ration.set_limit(self.window.config(), limit)
+    }
+
+    /// Returns the period and the cold factor.
+    #[must_use]
+    pub fn config(&self) -> WarmUpConfig {
+        self.ration.config()
+    }
+
+    /// Changes the period and the cold factor at once. Other threads may ask for permits at the same time. The service
+    /// stays as warm as it is, as a share: a service in the middle of its tokens is in the middle of the new ones.
+    ///
+    /// ```
+    /// use leaparray::flow::{WarmUp, WarmUpConfig};
+    /// use leaparray::{Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
+    /// let limiter = WarmUp::new(second, 90, WarmUpConfig::default())?;
+    /// assert_eq!(limiter.current_limit_at(Timestamp::from_secs(60)), 30, "cold");
+    /// limiter.set_config(WarmUpConfig::new(Duration::from_secs(30), 9.0)?);
+    /// assert_eq!(limiter.current_limit_at(Timestamp::from_secs(60)), 10, "as cold as before");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_config(&self, config: WarmUpConfig) {
+        self.ration.set_config(self.window.config(), config);
     }
 
     /// Returns the number of permits in the current window; see [`current_limit_at`](Self::current_limit_at).
@@ -134,7 +190,7 @@ impl<C: Clock> WarmUp<C> {
     /// Returns the number of permits in the window at `now`, from the tokens that have been counted. Permits that were
     /// taken in the last bucket are counted when a request asks in a later bucket.
     pub fn current_limit_at(&self, now: Timestamp) -> u64 {
-        self.tokens.find_limit(self.window.config().bucket_number(now))
+        self.view_at(now).limit()
     }
 
     /// Returns the number of permits that are left in the current window; see [`available_at`](Self::available_at).
@@ -161,7 +217,7 @@ impl<C: Clock> WarmUp<C> {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn available_at(&self, now: Timestamp) -> u64 {
-        self.current_limit_at(now).saturating_sub(self.window.permits(now))
+        self.view_at(now).available()
     }
 
     /// Returns the buckets of the current window and their permits; see
@@ -178,6 +234,13 @@ impl<C: Clock> WarmUp<C> {
     }
 }
 
+impl<C: Clock> WarmUp<C> {
+    /// Closes no bucket, and does not advance the horizon.
+    fn view_at(&self, now: Timestamp) -> View {
+        View::read(&self.ration, &self.window, self.window.config().bucket_number(now))
+    }
+}
+
 impl<C: Clock> Limiter for WarmUp<C> {
     type Permit = ();
 
@@ -188,15 +251,21 @@ impl<C: Clock> Limiter for WarmUp<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.window.take(now, permits, &self.tokens, &self.clock)
+        self.window.take(now, permits, &self.ration, &self.clock)
+    }
+
+    /// Returns the decision that a request would get. Takes no permits, and does not count a refusal as demand.
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        let number = self.window.config().bucket_number(now);
+        let number = self.window.within_horizon(number, &self.clock);
+        Some(View::peek(&self.ration, &self.window, number, permits))
     }
 
     /// Returns the current limit, which rises and falls with the load, and the permits that are left of it in the window. A
     /// request for more may be admitted, if the window has no permits. The time at which the whole limit remains is not
     /// known.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        let limit = self.current_limit_at(now);
-        let remaining = limit.saturating_sub(self.window.permits(now));
-        Some(Quota::new(limit, remaining, None))
+        let view = self.view_at(now);
+        Some(Quota::new(view.burst(), view.available(), None))
     }
 }

@@ -1,0 +1,80 @@
+//! Changes of the limit, the period and the cold factor of a warm-up in use.
+
+use leaparray::flow::{LimitError, SlidingWindowLimiter, WarmUpConfig};
+
+use super::{Service, config};
+
+#[test]
+fn warm_service_stays_warm_under_another_limit() {
+    let service = Service::of(100);
+    for bucket in 0..150 {
+        service.take_all(bucket, 1);
+    }
+    // In the middle of a bucket that is used up.
+    assert!(service.ask(149, 1).is_refused());
+    service.limiter.set_limit(200).unwrap();
+    assert_eq!((service.limiter.limit(), service.current_limit(149)), (200, 200));
+    assert_eq!(service.take_all(149, 1), 10, "20 in this bucket");
+    let second: u64 = (150..160).map(|bucket| service.take_all(bucket, 1)).sum();
+    assert_eq!(second, 200);
+    service.limiter.set_limit(50).unwrap();
+    assert_eq!((service.current_limit(160), service.available(160)), (50, 0));
+    let refused = service.ask(160, 1);
+    assert_eq!(service.retry(refused), 167, "when 151 of the 200 permits have left");
+    let later: u64 = (161..177).map(|bucket| service.take_all(bucket, 1)).sum();
+    assert_eq!(later, 50);
+}
+
+/// The service is in the middle of its tokens, and stays there.
+#[test]
+fn coldness_and_debt_stay_under_another_limit_and_curve() {
+    let service = Service::of(1_000);
+    assert!([0, 28].iter().all(|&bucket| service.ask(bucket, 1_000).is_admitted()));
+    // 2,000 of 5,000 tokens are taken, which is paid in bucket 52.
+    let retry = |bucket| service.retry(service.ask(bucket, 1));
+    assert_eq!((service.current_limit(29), retry(29)), (454, 52));
+    service.limiter.set_limit(500).unwrap();
+    assert_eq!((service.current_limit(29), retry(29)), (227, 52));
+    service.limiter.set_config(config(20_000, 3.0));
+    assert_eq!((service.current_limit(29), retry(29)), (227, 52));
+    service.limiter.set_config(config(20_000, 9.0));
+    assert_eq!((service.current_limit(29), retry(29)), (86, 52));
+    assert_eq!(service.limiter.config(), config(20_000, 9.0));
+}
+
+/// A period of half the length: the rest takes half of the time.
+#[test]
+fn rest_of_a_period_follows_the_new_one() {
+    let warm_after = |change: Option<WarmUpConfig>| {
+        let service = Service::of(1_000);
+        (0..1_000).find(|&bucket| {
+            if let (40, Some(config)) = (bucket, change) {
+                service.limiter.set_config(config);
+            }
+            service.take_all(bucket, 1);
+            service.current_limit(bucket + 1) == 1_000
+        })
+    };
+    assert_eq!(warm_after(None), Some(99));
+    assert_eq!(warm_after(Some(config(5_000, 3.0))), Some(69));
+}
+
+#[test]
+fn fresh_service_has_no_credit_after_a_change() {
+    let service = Service::of(1_000);
+    service.limiter.set_limit(2_000).unwrap();
+    assert_eq!(service.take_all(5, 1), 67);
+    // Nothing is forgotten by a change: as many again, in the next bucket.
+    service.limiter.set_config(WarmUpConfig::default());
+    assert_eq!(service.take_all(6, 1), 67);
+}
+
+#[test]
+fn limit_that_cannot_be_leaves_the_limiter_as_it_is() {
+    let service = Service::of(100);
+    let most = SlidingWindowLimiter::max_limit(&service.window);
+    assert_eq!(service.limiter.set_limit(0), Err(LimitError::Zero));
+    assert!(matches!(service.limiter.set_limit(most + 1), Err(LimitError::TooHigh { .. })));
+    assert_eq!(service.limiter.limit(), 100);
+    assert_eq!(service.limiter.set_limit(most), Ok(()));
+}
