@@ -8,6 +8,7 @@ mod limiters;
 mod rates;
 mod rolling_window;
 mod sliding_window;
+mod waiting;
 mod warm_up;
 mod worked_examples;
 
