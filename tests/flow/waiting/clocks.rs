@@ -241,27 +241,30 @@ fn request_under_a_clock_that_stands_still_is_refused_at_its_timeout() {
     assert_eq!(*results.borrow(), expected);
 }
 
+/// Admits each third request.
+struct Third<'a>(ManualClock, &'a std::cell::Cell<u32>);
+
+impl Limiter for Third<'_> {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision {
+        self.1.set(self.1.get() + 1);
+        if self.1.get().is_multiple_of(3) {
+            return Decision::Admitted(());
+        }
+        let retry = Retry::At(now.saturating_add(ms(5)));
+        Decision::Refused(Refusal::new(Reason::Custom("not the third"), retry))
+    }
+}
+
 /// A limiter that decides at random is asked at its retry time, and not before.
 #[test]
 fn limiter_that_cannot_tell_is_asked_at_its_retry_times() {
     let opening = std::cell::Cell::new(0);
-    struct Third<'a>(ManualClock, &'a std::cell::Cell<u32>);
-    impl Limiter for Third<'_> {
-        type Permit = ();
-
-        fn now(&self) -> Timestamp {
-            self.0.now()
-        }
-
-        fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision {
-            self.1.set(self.1.get() + 1);
-            if self.1.get().is_multiple_of(3) {
-                return Decision::Admitted(());
-            }
-            let retry = Retry::At(now.saturating_add(ms(5)));
-            Decision::Refused(Refusal::new(Reason::Custom("not the third"), retry))
-        }
-    }
     let clock = ManualClock::new(at(60_000));
     let queue = WaitQueue::new(Third(clock.clone(), &opening));
     queue.acquire_by(1, ms(100), |wait| clock.advance(wait)).unwrap();

@@ -141,6 +141,6 @@ fn ended_permit_notifies_the_queue() {
         }
         simulation.settle();
         assert_eq!(simulation.unfinished(), 0);
-        assert!(std::ptr::eq(first.into_inner().0, &one));
+        assert!(std::ptr::eq(first.into_inner().0, &raw const one));
     }
 }

@@ -169,7 +169,7 @@ fn check(limit: u64, capacity: usize, newest_first: bool, steps: &[Step]) {
                     match result {
                         Ok(_permit) => {
                             set(State::Holds);
-                            std::future::pending().await
+                            std::future::pending::<()>().await;
                         }
                         Err(refusal) => set(State::Refused(refusal)),
                     }

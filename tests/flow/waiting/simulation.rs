@@ -1,7 +1,7 @@
 //! An executor in virtual time. Tasks run one after the other, in the order in which they were woken.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ pub(super) struct Simulation<'a> {
 #[derive(Clone)]
 pub(super) struct Timers {
     pub(super) clock: ManualClock,
-    waiting: Rc<RefCell<Vec<(Timestamp, Waker)>>>,
+    waiting: Rc<RefCell<BTreeMap<Timestamp, Vec<Waker>>>>,
     /// The time by which each timer is late.
     late: Duration,
 }
@@ -57,7 +57,8 @@ impl Future for Sleep {
         if self.timers.clock.now() >= self.ends {
             return Poll::Ready(());
         }
-        self.timers.waiting.borrow_mut().push((self.ends, cx.waker().clone()));
+        let mut waiting = self.timers.waiting.borrow_mut();
+        waiting.entry(self.ends).or_default().push(cx.waker().clone());
         Poll::Pending
     }
 }
@@ -89,20 +90,18 @@ impl Timers {
 
     /// The end of the timer that ends next.
     fn next(&self) -> Option<Timestamp> {
-        self.waiting.borrow().iter().map(|&(ends, _)| ends).min()
+        self.waiting.borrow().keys().next().copied()
     }
 
     /// Advances the clock, and wakes the tasks whose timers have ended.
     fn advance_to(&self, now: Timestamp) {
         self.clock.set(now.max(self.clock.now()));
-        let mut waiting = self.waiting.take();
-        waiting.sort_by_key(|&(ends, _)| ends);
-        for (ends, waker) in waiting {
-            if ends <= self.clock.now() {
-                waker.wake();
-            } else {
-                self.waiting.borrow_mut().push((ends, waker));
+        let mut waiting = self.waiting.borrow_mut();
+        while let Some(timers) = waiting.first_entry() {
+            if *timers.key() > self.clock.now() {
+                return;
             }
+            timers.remove().into_iter().for_each(Waker::wake);
         }
     }
 }

@@ -155,19 +155,19 @@ fn late_timers_do_not_lower_the_rate() {
 /// After a pause in which no request was due, none is made up for.
 #[test]
 fn request_that_was_due_long_ago_does_not_hasten_the_next_ones() {
-    let (timers, times) = (Timers::late_by(ms(100)), RefCell::new(Vec::new()));
+    let (timers, admitted) = (Timers::late_by(ms(100)), RefCell::new(Vec::new()));
     let bucket = LeakyBucket::with_clock(rate(100, 1_000), ms(10_000), timers.clock.clone());
     let queue = WaitQueue::new(bucket);
     let simulation = Simulation::new(&timers);
     for _ in 0..4 {
         simulation.spawn(async {
             queue.acquire_with(1, ms(60_000), timers.sleeper()).await.unwrap();
-            times.borrow_mut().push(timers.millis());
+            admitted.borrow_mut().push(timers.millis());
         });
     }
     simulation.run_until(1_000);
     // The second was due at 10 ms and goes ahead at 110 ms, the third at once, and the fourth is due at 120 ms.
-    assert_eq!(*times.borrow(), [0, 110, 110, 220]);
+    assert_eq!(*admitted.borrow(), [0, 110, 110, 220]);
 }
 
 #[test]
