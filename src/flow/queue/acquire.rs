@@ -76,7 +76,7 @@ impl<L: Limiter> WaitQueue<L> {
         Ok(self.permit(permit))
     }
 
-    /// Waits for `permits` permits, all of them or none, for at most `timeout`, and blocks this thread meanwhile. Like
+    /// Waits for `permits` permits, all of them or none, for at most `timeout`, and blocks this thread until then. Like
     /// [`acquire_with`](Self::acquire_with) otherwise.
     ///
     /// # Errors

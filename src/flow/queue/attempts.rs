@@ -76,7 +76,7 @@ impl<L: Limiter, C: Clock + Clone> Source for OverNode<'_, L, C> {
     }
 }
 
-/// What a request has to do next.
+/// The next step of a request.
 #[derive(Debug)]
 pub(super) enum Next<P> {
     /// It is admitted, at that time.

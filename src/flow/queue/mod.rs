@@ -56,7 +56,7 @@ use waiting::Waiting;
 /// dropped or ends. A permit that was taken from the [limiter](Self::limiter) directly wakes no request when it is given back, nor
 /// does a higher limit: call [`recheck`](Self::recheck) after either.
 ///
-/// Any other refusal without a retry time is final, such as that of an [`AdaptiveBreaker`](super::AdaptiveBreaker) which
+/// Any other refusal without a retry time is final, such as that of an [`AdaptiveBreaker`](super::AdaptiveBreaker), which
 /// draws anew for each request.
 ///
 /// # Direct requests

@@ -73,7 +73,7 @@ impl List {
 #[derive(Debug)]
 pub(super) struct Full;
 
-/// What a request finds when it looks at its place.
+/// The position of a request in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// A newer request has taken the place.

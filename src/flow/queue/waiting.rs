@@ -23,7 +23,7 @@ pub(super) struct Waiting<'a, S> {
     is_expired: bool,
 }
 
-/// What the head waits for.
+/// The event for which the head waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plan {
     /// For nothing: it asks the limiter.

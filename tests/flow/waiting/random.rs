@@ -13,11 +13,11 @@ use crate::at;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A request for so many permits, with a timeout in milliseconds.
+    /// A request for that number of permits, with a timeout in milliseconds.
     Arrive(u64, u64),
     /// Drops the future, or the permit, of one of the requests.
     Drop(usize),
-    /// So many milliseconds pass.
+    /// That number of milliseconds passes.
     Pass(u64),
 }
 

@@ -47,18 +47,22 @@ impl Wake for Wakes {
 
 pub(super) struct Sleep {
     ends: Timestamp,
+    /// A task keeps its waker, so one is enough.
+    has_waker: bool,
     timers: Timers,
 }
 
 impl Future for Sleep {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.timers.clock.now() >= self.ends {
             return Poll::Ready(());
         }
-        let mut waiting = self.timers.waiting.borrow_mut();
-        waiting.entry(self.ends).or_default().push(cx.waker().clone());
+        if !std::mem::replace(&mut self.has_waker, true) {
+            let mut waiting = self.timers.waiting.borrow_mut();
+            waiting.entry(self.ends).or_default().push(cx.waker().clone());
+        }
         Poll::Pending
     }
 }
@@ -74,7 +78,7 @@ impl Timers {
 
     pub(super) fn sleep(&self, wait: Duration) -> Sleep {
         let ends = self.clock.now().saturating_add(wait.saturating_add(self.late));
-        Sleep { ends, timers: self.clone() }
+        Sleep { ends, has_waker: false, timers: self.clone() }
     }
 
     /// Returns a function that sleeps.
