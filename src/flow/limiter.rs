@@ -68,7 +68,8 @@ pub trait Limiter {
 
     /// Like [`try_acquire_for`](Self::try_acquire_for), for a request that cannot wait. A limiter that paces overrides this
     /// with a decision that takes no permits for a request that would have to wait. By default, they are spent, the permit
-    /// is told that the request was cancelled, and the time to ask again is unknown.
+    /// is told that the request was cancelled, and the time to ask again is unknown. A [`WaitQueue`](super::WaitQueue) asks by
+    /// this method.
     #[inline]
     fn try_acquire_at_once(
         &self,

@@ -16,6 +16,17 @@ impl Wake for Unpark {
     }
 }
 
+thread_local! {
+    /// The waker of this thread.
+    static WAKER: Waker = Waker::from(Arc::new(Unpark(thread::current())));
+}
+
+/// Returns the waker of this thread: a new one only in the destructors of its thread-locals.
+fn waker() -> Waker {
+    let new = |_| Waker::from(Arc::new(Unpark(thread::current())));
+    WAKER.try_with(Waker::clone).unwrap_or_else(new)
+}
+
 /// The timers of a thread that waits.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
@@ -39,7 +50,7 @@ impl Timers {
     /// Polls the future until it ends, and parks this thread in between.
     pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let waker = waker();
         loop {
             self.earliest.set(None);
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
