@@ -13,7 +13,8 @@ use crate::time::{Clock, Timestamp};
 /// request.
 ///
 /// The permits in use are one atomic, which a refused request does not write. The limiter has no clock: the time at
-/// which a request will end is not known, so a refusal has no time to ask again.
+/// which a request will end is not known, so a refusal has no time to ask again. To wait for a permit, in turn with other
+/// requests, put the limiter into a [`WaitQueue`](super::WaitQueue).
 ///
 /// ```
 /// use leaparray::flow::ConcurrencyLimiter;

@@ -375,7 +375,12 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
 
     /// Admits a request only if it is due at `now`. A request that would have to wait takes no permits, and is refused
     /// until it is due.
-    fn try_acquire_at_once(&self, _node: &dyn Passed, now: Timestamp, permits: u64) -> Decision {
+    fn try_acquire_at_once(
+        &self,
+        _node: Option<&dyn Passed>,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision {
         self.acquire(now, permits, Some(0))
     }
 }

@@ -66,17 +66,22 @@ pub trait Limiter {
         self.try_acquire_at(now, permits)
     }
 
-    /// Like [`try_acquire_for`](Self::try_acquire_for), for a request that cannot wait. A limiter that paces overrides this
-    /// with a decision that takes no permits for a request that would have to wait. By default, they are spent, the permit
-    /// is told that the request was cancelled, and the time to ask again is unknown.
+    /// Asks for `permits` permits at `now`, for a request that cannot wait, and that is about to enter `node`, if there is
+    /// one. A limiter that paces overrides this with a decision that takes no permits for a request that would have to
+    /// wait. By default, they are spent, the permit is told that the request was cancelled, and the time to ask again is
+    /// unknown. A [`WaitQueue`](super::WaitQueue) asks by this method.
     #[inline]
     fn try_acquire_at_once(
         &self,
-        node: &dyn Passed,
+        node: Option<&dyn Passed>,
         now: Timestamp,
         permits: u64,
     ) -> Decision<Self::Permit> {
-        match self.try_acquire_for(node, now, permits) {
+        let decision = match node {
+            Some(node) => self.try_acquire_for(node, now, permits),
+            None => self.try_acquire_at(now, permits),
+        };
+        match decision {
             Decision::Wait(delayed) => {
                 delayed.into_parts().0.end_at(now, Outcome::Cancelled);
                 Decision::Refused(Refusal::new(Reason::WaitTooLong, Retry::Unknown))
@@ -237,7 +242,7 @@ pub trait Limiter {
         N: Deref<Target = ResourceNode<C>>,
         C: Clock + Clone,
     {
-        match self.try_acquire_at_once(&*node, now, permits).at_once() {
+        match self.try_acquire_at_once(Some(&*node), now, permits).at_once() {
             Ok(permit) => Ok(Entry::with_permit(node, now, permits, permit)),
             Err(refusal) => {
                 node.refuse_many_at(now, permits, refusal.reason);
@@ -347,7 +352,7 @@ where
 
     fn try_acquire_at_once(
         &self,
-        node: &dyn Passed,
+        node: Option<&dyn Passed>,
         now: Timestamp,
         permits: u64,
     ) -> Decision<BoxPermit> {
@@ -395,7 +400,7 @@ macro_rules! forward {
             #[inline]
             fn try_acquire_at_once(
                 &self,
-                node: &dyn Passed,
+                node: Option<&dyn Passed>,
                 now: Timestamp,
                 permits: u64,
             ) -> Decision<L::Permit> {

@@ -5,9 +5,9 @@
 //! time at which asking again can succeed.
 //!
 //! The check and the taking of permits are one atomic step: if threads race for the last permit, one of them gets it,
-//! and no permit is taken and then given back, except by an [`AllOf`]. A controller never blocks its caller. To wait, use [`Decision::sleep`]
-//! and [`acquire_blocking`], or [`Decision::sleep_with`] and [`acquire_with`] with the timers of any runtime. Under a
-//! clock that is set by hand, use [`acquire_by`].
+//! and no permit is taken and then given back, except by an [`AllOf`]. A controller never blocks its caller. To wait for a decision that says how
+//! long, use [`Decision::sleep`], or [`Decision::sleep_with`] with the timers of any runtime. To wait for a permit, in turn
+//! with other requests and up to a timeout, put the limiter into a [`WaitQueue`].
 //!
 //! | to | use |
 //! |---|---|
@@ -17,6 +17,7 @@
 //! | admit at a rate, and bursts up to a size | [`TokenBucket`] |
 //! | let a cold service warm up | [`WarmUp`] |
 //! | limit the requests in flight | [`ConcurrencyLimiter`] |
+//! | wait for any of them, in turn | [`WaitQueue`] |
 //! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
 //! | combine limiters: all of them, or none | [`AllOf`] |
 //! | keep values of your own, bucket by bucket | [`RollingWindow`] |
@@ -27,7 +28,6 @@
 //! the newest bucket for which any thread has asked. A leaky bucket or a token bucket compares `now` with its own
 //! stored time, which is then further ahead. A breaker uses `now` as it is.
 
-mod acquire;
 mod all_of;
 mod breaker;
 mod bucket_permits;
@@ -42,18 +42,19 @@ mod limiter;
 mod live;
 mod packed_bucket;
 mod permit_window;
+mod queue;
 mod quota;
 mod rate;
 mod refusal;
 mod rolling_window;
 #[cfg(feature = "serde")]
 mod serde_config;
+mod sleep;
 mod sliding_window_limiter;
 mod token_bucket;
 mod warm_up;
 
 pub use crate::node::Reason;
-pub use acquire::{acquire_blocking, acquire_by, acquire_with};
 pub use all_of::AllOf;
 pub use breaker::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom, ThreadRandom,
@@ -65,6 +66,7 @@ pub use error::{BreakerConfigError, LimitError, RateError, WarmUpError};
 pub use fixed_window_limiter::FixedWindowLimiter;
 pub use leaky_bucket::LeakyBucket;
 pub use limiter::{BoxLimiter, BoxPermit, Limiter, Passed};
+pub use queue::{QueuePermit, WaitQueue};
 pub use quota::Quota;
 pub use rate::Rate;
 pub use refusal::{Refusal, Retry};

@@ -17,6 +17,8 @@ pub enum Reason {
     MoreThanLimit,
     /// The backend fails too often.
     Failing,
+    /// As many requests wait already as may wait: see [`WaitQueue::with_capacity`](crate::flow::WaitQueue::with_capacity).
+    QueueFull,
     /// A reason of your own, as text.
     ///
     /// ```
@@ -37,6 +39,7 @@ impl Reason {
             Self::MoreThanLimit => 2,
             Self::Failing => 3,
             Self::Custom(_) => 4,
+            Self::QueueFull => 5,
         }
     }
 }
@@ -48,13 +51,14 @@ impl fmt::Display for Reason {
             Self::WaitTooLong => "the wait would be too long",
             Self::MoreThanLimit => "the request asks for more than the limit",
             Self::Failing => "the backend fails too often",
+            Self::QueueFull => "too many requests wait already",
             Self::Custom(text) => text,
         })
     }
 }
 
 /// The number of kinds of reasons.
-const KINDS: usize = 5;
+const KINDS: usize = 6;
 
 /// The refused permits of a node by reason, since the node was made: plain data.
 ///
@@ -88,17 +92,21 @@ pub struct Refusals {
     pub failing: u64,
     /// Refused for any [reason of your own](Reason::Custom).
     pub custom: u64,
+    /// Refused because too many requests waited already.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub queue_full: u64,
 }
 
 impl Refusals {
     const fn from_counts(counts: [u64; KINDS]) -> Self {
-        let [limit_reached, wait_too_long, more_than_limit, failing, custom] = counts;
-        Self { limit_reached, wait_too_long, more_than_limit, failing, custom }
+        let [limit_reached, wait_too_long, more_than_limit, failing, custom, queue_full] = counts;
+        Self { limit_reached, wait_too_long, more_than_limit, failing, custom, queue_full }
     }
 
     const fn counts(&self) -> [u64; KINDS] {
-        let Self { limit_reached, wait_too_long, more_than_limit, failing, custom } = *self;
-        [limit_reached, wait_too_long, more_than_limit, failing, custom]
+        let Self { limit_reached, wait_too_long, more_than_limit, failing, custom, queue_full } =
+            *self;
+        [limit_reached, wait_too_long, more_than_limit, failing, custom, queue_full]
     }
 
     /// Returns the number of refused permits for all reasons together. It saturates at `u64::MAX`.

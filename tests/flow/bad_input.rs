@@ -81,6 +81,7 @@ fn refusal_names_its_reason() {
         (Reason::WaitTooLong, "refused: the wait would be too long"),
         (Reason::MoreThanLimit, "refused: the request asks for more than the limit"),
         (Reason::Failing, "refused: the backend fails too often"),
+        (Reason::QueueFull, "refused: too many requests wait already"),
     ];
     for (reason, text) in reasons {
         assert_eq!(Refusal::new(reason, Retry::Unknown).to_string(), text);

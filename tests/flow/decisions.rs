@@ -9,7 +9,7 @@ use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
 use leaparray::flow::{
     AdaptiveBreaker, BoxLimiter, BreakerConfig, BreakerPermit, ConcurrencyLimiter, Decision,
     FixedWindowLimiter, LeakyBucket, Limiter, RandomSource, Rate, Reason, Refusal, Retry,
-    SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig, acquire_by,
+    SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
 use leaparray::{
     ManualClock, NodeConfig, OnDrop, Outcome, Permit, Refusals, ResourceNode, Timestamp,
@@ -382,6 +382,7 @@ fn acquire_gives_up_on_a_breaker_whose_next_draw_may_differ() {
     }
     breaker.try_acquire().at_once().unwrap().reject();
     let sleep = |_| panic!("the time to ask again is unknown");
-    let refusal = acquire_by(&(&breaker), 1, ms(60_000), sleep).expect_err("one in two is dropped");
+    let queue = WaitQueue::new(&breaker);
+    let refusal = queue.acquire_by(1, ms(60_000), sleep).expect_err("one in two is dropped");
     assert_eq!((refusal.reason, refusal.retry), (Reason::Failing, Retry::Unknown));
 }

@@ -13,6 +13,7 @@ mod rates;
 mod refund;
 mod rolling_window;
 mod sliding_window;
+mod waiting;
 mod warm_up;
 mod worked_examples;
 

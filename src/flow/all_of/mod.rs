@@ -114,7 +114,7 @@ macro_rules! methods {
         #[inline]
         fn try_acquire_at_once(
             &self,
-            node: &dyn Passed,
+            node: Option<&dyn Passed>,
             now: Timestamp,
             permits: u64,
         ) -> Decision<Self::Permit> {

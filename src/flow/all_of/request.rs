@@ -20,7 +20,7 @@ pub(super) enum How<'a> {
     /// [`Limiter::try_acquire_for`].
     For(&'a dyn Passed),
     /// [`Limiter::try_acquire_at_once`].
-    AtOnce(&'a dyn Passed),
+    AtOnce(Option<&'a dyn Passed>),
 }
 
 impl Request<'_> {

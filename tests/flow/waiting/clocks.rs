@@ -1,18 +1,19 @@
-//! Waits and attempts, with clocks that are set by hand.
+//! Clocks that stand still, are slow, or go back while requests wait.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use super::*;
-use crate::flow::{LeakyBucket, Rate, Reason, Retry, TokenBucket};
-use crate::time::{CachedClock, Clock, ManualClock};
+use leaparray::flow::{
+    Decision, LeakyBucket, Limiter, Rate, Reason, Refusal, Retry, TokenBucket, WaitQueue,
+};
+use leaparray::{CachedClock, Clock, ManualClock, Timestamp};
 
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
+use super::simulation::{BEGIN, Simulation, Timers};
+use crate::{at, ms, rate};
 
 fn ten_a_second() -> Rate {
-    Rate::new(10, ms(1_000)).unwrap()
+    rate(10, 1_000)
 }
 
 /// The output of a future that never waits.
@@ -21,38 +22,6 @@ fn now<F: Future>(future: F) -> F::Output {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("the future is pending"),
     }
-}
-
-#[test]
-fn decision_sleeps_for_its_wait() {
-    let refusal = Refusal::new(Reason::LimitReached, Retry::Unknown);
-    for (decision, expected, result) in [
-        (Decision::Admitted(7), None, Ok(7)),
-        (Decision::after(7, ms(3)), Some(ms(3)), Ok(7)),
-        (Decision::Refused(refusal), None, Err(refusal)),
-    ] {
-        let mut slept = None;
-        assert_eq!(decision.into_result().map(|it| it.sleep_by(|wait| slept = Some(wait))), result);
-        assert_eq!(slept, expected);
-        let mut slept = None;
-        let sleep = |wait| {
-            slept = Some(wait);
-            std::future::ready(())
-        };
-        assert_eq!(now(decision.sleep_with(sleep)), result);
-        assert_eq!(slept, expected);
-    }
-}
-
-#[test]
-fn permit_is_dropped_with_its_future() {
-    let permit = std::sync::Arc::new(());
-    let decision = Decision::after(permit.clone(), ms(3));
-    let mut waiting = Box::pin(decision.sleep_with(|_| std::future::pending::<()>()));
-    let polled = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    assert!(polled.is_pending() && std::sync::Arc::strong_count(&permit) == 2);
-    drop(waiting);
-    assert_eq!(std::sync::Arc::strong_count(&permit), 1);
 }
 
 #[test]
@@ -65,25 +34,26 @@ fn refused_request_sleeps_until_the_retry_time() {
             slept.push(wait);
             clock.advance(wait);
         };
-        acquire_by(&bucket, 1, ms(100), sleep).unwrap();
+        WaitQueue::new(&bucket).acquire_by(1, ms(100), sleep).unwrap();
     }
     assert_eq!(slept, [ms(100), ms(100)]);
     let sleep = |_| panic!("the timeout would pass");
-    assert!(acquire_by(&bucket, 1, ms(99), sleep).is_err());
+    assert!(WaitQueue::new(&bucket).acquire_by(1, ms(99), sleep).is_err());
 }
 
+/// The clock stands still while the requests wait, as if the sleeping thread refreshed it.
 #[test]
-fn admitted_request_sleeps_for_its_wait() {
-    let clock = ManualClock::new(Timestamp::from_secs(60));
-    let bucket = LeakyBucket::with_clock(ten_a_second(), ms(1_000), clock);
+fn paced_request_sleeps_until_it_is_due() {
+    let clock = ManualClock::new(at(BEGIN));
+    let queue = WaitQueue::new(LeakyBucket::with_clock(ten_a_second(), ms(1_000), clock));
     let mut slept = Vec::new();
     for _ in 0..3 {
-        acquire_by(&bucket, 1, Duration::ZERO, |wait| slept.push(wait)).unwrap();
+        queue.acquire_by(1, ms(1_000), |wait| slept.push(wait)).unwrap();
         let sleep = |wait| {
             slept.push(wait);
             std::future::ready(())
         };
-        now(acquire_with(&bucket, 1, Duration::ZERO, sleep)).unwrap();
+        now(queue.acquire_with(1, ms(1_000), sleep)).unwrap();
     }
     assert_eq!(slept, [100, 200, 300, 400, 500].map(ms));
 }
@@ -120,18 +90,19 @@ fn acquire(
     sleep: impl Fn(&ManualClock, Duration),
 ) -> (Result<(), Refusal>, Vec<Duration>) {
     let (closed, mut slept) = (limiter(), Vec::new());
-    let result = acquire_by(&closed, 1, timeout, |wait| {
+    let result = WaitQueue::new(&closed).acquire_by(1, timeout, |wait| {
         assert!(slept.len() < 100, "endless");
         slept.push(wait);
         sleep(&closed.clock, wait);
     });
     let (closed, mut also_slept) = (limiter(), Vec::new());
-    let also = now(acquire_with(&closed, 1, timeout, |wait| {
+    let also = now(WaitQueue::new(&closed).acquire_with(1, timeout, |wait| {
         assert!(also_slept.len() < 100, "endless");
         also_slept.push(wait);
         sleep(&closed.clock, wait);
         std::future::ready(())
     }));
+    let (result, also) = (result.map(drop), also.map(drop));
     assert_eq!((result, &slept), (also, &also_slept));
     (result, slept)
 }
@@ -157,7 +128,7 @@ fn acquire_under_a_clock_that_stands_still_is_refused_at_the_timeout() {
     let (result, slept) = acquire(closed, ms(35), |_, _| ());
     assert_eq!(slept, [ms(10); 3]);
     let retry = Retry::At(Timestamp::from_millis(60_040));
-    assert_eq!(result, Err(Refusal::new(Reason::LimitReached, retry)));
+    assert_eq!(result, Err(Refusal::new(Reason::WaitTooLong, retry)));
 }
 
 #[test]
@@ -166,7 +137,7 @@ fn time_that_passes_beyond_the_wait_counts_for_the_timeout() {
     let (result, slept) = acquire(closed, ms(35), |clock, wait| clock.advance(wait * 2));
     assert_eq!(slept, [ms(10); 2]);
     let retry = Retry::At(Timestamp::from_millis(60_050));
-    assert_eq!(result, Err(Refusal::new(Reason::LimitReached, retry)));
+    assert_eq!(result, Err(Refusal::new(Reason::WaitTooLong, retry)));
 }
 
 /// The clock stands still for longer than the lead of the limiter. The attempts go on at the pace of the limiter's waits.
@@ -181,7 +152,7 @@ fn acquire_under_a_clock_that_stands_still_for_longer_than_the_lead_ends() {
         assert!(slept.len() < 100, "endless");
         slept.push(wait);
     };
-    assert!(acquire_by(&bucket, 1, Duration::MAX, sleep).is_err());
+    assert!(WaitQueue::new(&bucket).acquire_by(1, Duration::MAX, sleep).is_err());
     assert_eq!(slept, [ms(10_000)]);
 }
 
@@ -196,7 +167,7 @@ fn acquire_under_a_slow_clock_waits_for_what_the_clock_lacks() {
         slept.push(wait);
         clock.advance(ms(1_000));
     };
-    acquire_by(&bucket, 1, Duration::MAX, sleep).unwrap();
+    WaitQueue::new(&bucket).acquire_by(1, Duration::MAX, sleep).unwrap();
     // The lead is a second, so the token is there when the clock shows 69 s.
     assert_eq!(slept, (2..=10).rev().map(|secs| ms(1_000 * secs)).collect::<Vec<_>>());
 }
@@ -214,7 +185,7 @@ fn acquire_under_a_clock_that_stands_still_is_admitted_after_its_wait() {
             slept.push(wait);
             source.advance(wait);
         };
-        acquire_by(&bucket, 1, ms(1_000), sleep).unwrap();
+        WaitQueue::new(&bucket).acquire_by(1, ms(1_000), sleep).unwrap();
     }
     let sleep = |wait| {
         assert!(slept.len() < 100, "endless");
@@ -222,7 +193,80 @@ fn acquire_under_a_clock_that_stands_still_is_admitted_after_its_wait() {
         source.advance(wait);
         std::future::ready(())
     };
-    now(acquire_with(&bucket, 1, ms(1_000), sleep)).unwrap();
+    now(WaitQueue::new(&bucket).acquire_with(1, ms(1_000), sleep)).unwrap();
     assert_eq!(clock.now(), Timestamp::from_secs(60), "not refreshed");
     assert_eq!(slept, [100, 200].map(ms));
+}
+
+/// The clock goes back by an hour while two requests wait. Each counts from the time of its arrival, and sleeps no longer
+/// than for its token: the second begins to sleep after 100 ms.
+#[test]
+fn clock_that_goes_back_delays_no_waiting_request_by_more_than_its_sleep() {
+    let timers = Timers::new();
+    let clock = ManualClock::new(at(3_660_000));
+    let queue = WaitQueue::new(TokenBucket::with_clock(ten_a_second(), 1, clock.clone()));
+    let results = std::cell::RefCell::new(Vec::new());
+    let simulation = Simulation::new(&timers);
+    for _ in 0..3 {
+        simulation.spawn(async {
+            let result = queue.acquire_with(1, ms(1_000), timers.sleeper()).await;
+            results.borrow_mut().push((timers.millis(), result.is_ok()));
+        });
+    }
+    simulation.settle();
+    clock.set(at(60_000));
+    simulation.run_until(5_000);
+    assert_eq!(*results.borrow(), [(0, true), (100, true), (300, true)]);
+    assert_eq!(simulation.unfinished(), 0);
+}
+
+/// The other requests are not the head, and the clock does not show how long they wait. Their timers do.
+#[test]
+fn request_under_a_clock_that_stands_still_is_refused_at_its_timeout() {
+    let timers = Timers::new();
+    let clock = ManualClock::new(at(60_000));
+    let queue = WaitQueue::new(TokenBucket::with_clock(ten_a_second(), 1, clock));
+    let results = std::cell::RefCell::new(Vec::new());
+    let simulation = Simulation::new(&timers);
+    for _ in 0..5 {
+        simulation.spawn(async {
+            let result = queue.acquire_with(1, ms(250), timers.sleeper()).await;
+            results.borrow_mut().push((timers.millis(), result.is_ok()));
+        });
+    }
+    simulation.run_until(5_000);
+    // The third would sleep for 200 ms, by the clock that it sees. The fourth has become the head when its timeout passes,
+    // and its token is there by then.
+    let expected = [(0, true), (100, true), (250, false), (250, true), (250, false)];
+    assert_eq!(*results.borrow(), expected);
+}
+
+/// Admits each third request.
+struct Third<'a>(ManualClock, &'a std::cell::Cell<u32>);
+
+impl Limiter for Third<'_> {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision {
+        self.1.set(self.1.get() + 1);
+        if self.1.get().is_multiple_of(3) {
+            return Decision::Admitted(());
+        }
+        let retry = Retry::At(now.saturating_add(ms(5)));
+        Decision::Refused(Refusal::new(Reason::Custom("not the third"), retry))
+    }
+}
+
+/// A limiter that decides at random is asked at its retry time, and not before.
+#[test]
+fn limiter_that_cannot_tell_is_asked_at_its_retry_times() {
+    let opening = std::cell::Cell::new(0);
+    let clock = ManualClock::new(at(60_000));
+    let queue = WaitQueue::new(Third(clock.clone(), &opening));
+    queue.acquire_by(1, ms(100), |wait| clock.advance(wait)).unwrap();
+    assert_eq!((opening.get(), clock.now()), (3, at(60_010)));
 }

@@ -1,0 +1,197 @@
+//! Waiting in turn: no request waits while a permit is free and it is its turn, and no permit is lost with a request.
+#![cfg(loom)]
+
+use std::future::{Pending, pending};
+use std::pin::{Pin, pin};
+use std::sync::Arc as Invisible;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use leaparray::flow::{
+    ConcurrencyLimiter, ConcurrencyPermit, QueuePermit, Reason, Refusal, WaitQueue,
+};
+use leaparray_loom_tests::explore;
+use loom::sync::{Arc, Notify};
+use loom::thread;
+
+type Limiter = Invisible<ConcurrencyLimiter>;
+type Queue = WaitQueue<Limiter>;
+type Permit = QueuePermit<ConcurrencyPermit<Limiter>>;
+type Result = std::result::Result<Permit, Refusal>;
+type Request<'a> = Pin<Box<dyn Future<Output = Result> + 'a>>;
+
+fn queue(limit: u64) -> Queue {
+    WaitQueue::new(Invisible::new(ConcurrencyLimiter::new(limit)))
+}
+
+/// A request for one permit, without a timeout.
+fn acquire(queue: &Queue) -> Request<'_> {
+    Box::pin(queue.acquire_with(1, Duration::MAX, |_| -> Pending<()> { pending() }))
+}
+
+/// Wakes a thread of the model.
+struct Unpark(Notify);
+
+impl Wake for Unpark {
+    fn wake(self: Invisible<Self>) {
+        self.0.notify();
+    }
+}
+
+/// Polls a future until it ends. If it is never woken, loom reports a deadlock.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let (unpark, mut future) = (Invisible::new(Unpark(Notify::new())), pin!(future));
+    let waker = Waker::from(Invisible::clone(&unpark));
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        unpark.0.wait();
+    }
+}
+
+/// Polls a future once, with a waker that wakes nothing.
+fn poll(request: &mut Request<'_>) -> Poll<Result> {
+    request.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn take(queue: &Queue) -> Permit {
+    block_on(acquire(queue)).expect("there is no timeout")
+}
+
+/// One thread gives the only permit back while another begins to wait for it.
+#[test]
+fn release_beside_an_announcement_wakes_the_head() {
+    explore(None, || {
+        let queue = Arc::new(queue(1));
+        let held = take(&queue);
+        let waits = {
+            let queue = queue.clone();
+            thread::spawn(move || drop(take(&queue)))
+        };
+        drop(held);
+        waits.join().unwrap();
+        assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
+    });
+}
+
+/// Two threads wait for one permit, which each gives back.
+#[test]
+fn two_requests_get_one_permit_one_after_the_other() {
+    explore(Some(2), || {
+        let queue = Arc::new(queue(1));
+        let held = take(&queue);
+        let waits = [(); 2].map(|()| {
+            let queue = queue.clone();
+            thread::spawn(move || drop(take(&queue)))
+        });
+        drop(held);
+        for waits in waits {
+            waits.join().unwrap();
+        }
+        assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
+    });
+}
+
+/// The head is dropped while another thread gives the permit back, and a third waits behind it. The third gets the permit.
+#[test]
+fn cancellation_beside_a_release_passes_the_turn_on() {
+    explore(Some(2), || {
+        let queue = Arc::new(queue(1));
+        let held = take(&queue);
+        let mut head = acquire(&queue);
+        assert!(poll(&mut head).is_pending());
+        let waits = {
+            let queue = queue.clone();
+            thread::spawn(move || drop(take(&queue)))
+        };
+        let releases = thread::spawn(move || drop(held));
+        drop(head);
+        waits.join().unwrap();
+        releases.join().unwrap();
+        assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
+    });
+}
+
+/// As above, but the head is polled once more before it is dropped: it may have the permit, which it then gives back.
+#[test]
+fn cancellation_beside_a_grant_loses_no_permit() {
+    explore(Some(2), || {
+        let queue = Arc::new(queue(1));
+        let held = take(&queue);
+        let mut head = acquire(&queue);
+        assert!(poll(&mut head).is_pending());
+        let waits = {
+            let queue = queue.clone();
+            thread::spawn(move || drop(take(&queue)))
+        };
+        drop(held);
+        drop(poll(&mut head));
+        drop(head);
+        waits.join().unwrap();
+        assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
+    });
+}
+
+/// The only waiting request is displaced by a newer one while another thread gives the permit back. The newer one gets it,
+/// or the older one has got it before.
+#[test]
+fn request_that_displaces_the_head_beside_a_release_is_served() {
+    explore(Some(3), || {
+        let queue = Arc::new(queue(1).with_capacity(1).newest_first());
+        let held = take(&queue);
+        let older = {
+            let queue = queue.clone();
+            thread::spawn(move || block_on(acquire(&queue)).map(drop))
+        };
+        let releases = thread::spawn(move || drop(held));
+        let newer = block_on(acquire(&queue)).map(drop);
+        let older = older.join().unwrap();
+        releases.join().unwrap();
+        // The one that began to wait first may be displaced.
+        assert!(newer.is_ok() || older.is_ok());
+        for result in [newer, older] {
+            assert!(
+                result.is_ok_and(|()| true)
+                    || result.is_err_and(|it| it.reason == Reason::QueueFull)
+            );
+        }
+        assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
+    });
+}
+
+/// The head announces, leaves, and the next head announces again, while a permit is given back. A look that comes before the
+/// second announcement, and after the first was withdrawn, is acquired by the second.
+#[test]
+fn second_announcement_acquires_an_earlier_look() {
+    explore(Some(3), || {
+        let queue = Arc::new(queue(1));
+        let held = take(&queue);
+        let releases = thread::spawn(move || drop(held));
+        let mut head = acquire(&queue);
+        let first = poll(&mut head);
+        drop(head);
+        drop(first);
+        drop(take(&queue));
+        releases.join().unwrap();
+        assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
+    });
+}
+
+/// The limit is raised, and the head is told, while it begins to wait.
+#[test]
+fn recheck_beside_an_arrival_is_not_missed() {
+    explore(None, || {
+        let queue = Arc::new(queue(1));
+        let held = take(&queue);
+        let waits = {
+            let queue = queue.clone();
+            thread::spawn(move || drop(take(&queue)))
+        };
+        queue.limiter().set_limit(2);
+        queue.recheck();
+        waits.join().unwrap();
+        drop(held);
+        assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
+    });
+}

@@ -1,0 +1,246 @@
+//! The questions of one request to its limiter, and the times of them.
+
+use std::mem;
+use std::time::Duration;
+
+use crate::flow::{Decision, Limiter, Reason, Refusal, Retry};
+use crate::node::ResourceNode;
+use crate::time::{Clock, Timestamp};
+
+/// A limiter, for requests that enter a node or that do not.
+pub(super) trait Source {
+    type Permit;
+
+    fn now(&self) -> Timestamp;
+
+    /// Returns the decision that a request would get. Takes nothing.
+    fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision>;
+
+    /// Takes permits only for a request that can go ahead at `now`.
+    fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal>;
+}
+
+/// A limiter by itself.
+#[derive(Debug)]
+pub(super) struct Direct<'a, L>(pub(super) &'a L);
+
+impl<L: Limiter> Source for Direct<'_, L> {
+    type Permit = L::Permit;
+
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        self.0.peek_at(now, permits)
+    }
+
+    fn take(&self, now: Timestamp, permits: u64) -> Result<L::Permit, Refusal> {
+        self.0.try_acquire_at_once(None, now, permits).at_once()
+    }
+}
+
+/// A limiter of the requests that enter a node, with the clock of the node.
+#[derive(Debug)]
+pub(super) struct OverNode<'a, L, C: Clock + Clone>(
+    pub(super) &'a L,
+    pub(super) &'a ResourceNode<C>,
+);
+
+impl<L: Limiter, C: Clock + Clone> Source for OverNode<'_, L, C> {
+    type Permit = L::Permit;
+
+    fn now(&self) -> Timestamp {
+        self.1.clock().now()
+    }
+
+    fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        self.0.peek_at(now, permits)
+    }
+
+    fn take(&self, now: Timestamp, permits: u64) -> Result<L::Permit, Refusal> {
+        self.0.try_acquire_at_once(Some(self.1), now, permits).at_once()
+    }
+}
+
+/// The next step of a request.
+#[derive(Debug)]
+pub(super) enum Next<P> {
+    /// It is admitted, at that time.
+    Go(P, Timestamp),
+    /// It is refused, and waiting longer does not help, or not in time.
+    GiveUp(Refusal),
+    /// It asks again after that time.
+    Sleep(Duration),
+    /// It asks again after a permit was given back.
+    AwaitRelease,
+}
+
+/// An answer of the limiter, before the times are compared.
+enum Answer<P> {
+    Granted(P),
+    Refused {
+        refusal: Refusal,
+        /// The retry time is the time at which the request is due, as a limiter that paces has one.
+        is_due_then: bool,
+    },
+}
+
+/// The questions of one request.
+#[derive(Debug)]
+pub(super) struct Attempts<S> {
+    source: S,
+    permits: u64,
+    /// The time that has passed for this request: of its arrival, and later of its last sleep. It may be ahead of a clock
+    /// that stands still, as one that the sleeping thread refreshes.
+    now: Timestamp,
+    /// The latest time of a question.
+    until: Timestamp,
+    /// The last reading of the clock; at first, the time of the arrival.
+    clock: Timestamp,
+    /// The end of the sleep, and whether the request is due then.
+    wakes: (Timestamp, bool),
+    /// The request has slept since the last question.
+    has_slept: bool,
+}
+
+impl<S: Source> Attempts<S> {
+    pub(super) fn begin(source: S, now: Timestamp, permits: u64, timeout: Duration) -> Self {
+        let until = now.saturating_add(timeout);
+        let (clock, wakes, has_slept) = (now, (now, false), false);
+        Self { source, permits, now, until, clock, wakes, has_slept }
+    }
+
+    /// Notes that the sleep of [`Next::Sleep`] is over.
+    pub(super) fn slept(&mut self) {
+        self.now = self.now.max(self.wakes.0);
+        self.has_slept = true;
+    }
+
+    /// Notes that the timeout has passed.
+    pub(super) fn expire(&mut self) {
+        self.now = self.now.max(self.until);
+    }
+
+    /// Returns the time that is left until the timeout.
+    pub(super) fn left(&self) -> Duration {
+        self.until.saturating_since(self.source.now().max(self.now))
+    }
+
+    /// Returns the refusal of a request that cannot be admitted in time, whatever the requests before it do; `Ok` if it
+    /// may be, or if the limiter cannot tell.
+    pub(super) fn foresee(&mut self) -> Result<(), Refusal> {
+        if self.until <= self.now {
+            return Err(out_of_time());
+        }
+        let now = self.now;
+        let Some(Answer::Refused { refusal, is_due_then }) = self.foretold(now) else {
+            return Ok(());
+        };
+        match self.next(refusal, is_due_then, now, now, false) {
+            Next::GiveUp(refusal) if refusal.retry != Retry::Unknown => Err(refusal),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks the limiter at the time of the arrival.
+    pub(super) fn ask_at_arrival(&mut self) -> Next<S::Permit> {
+        self.ask_at(self.now)
+    }
+
+    /// Asks the limiter now.
+    pub(super) fn ask(&mut self) -> Next<S::Permit> {
+        self.ask_at(self.source.now())
+    }
+
+    /// Asks the limiter at the time `clock` of the clock.
+    fn ask_at(&mut self, clock: Timestamp) -> Next<S::Permit> {
+        let former = mem::replace(&mut self.clock, clock);
+        // The clock may stand still while the request waits. The wait has passed all the same.
+        let now = clock.max(self.now);
+        let has_slept = mem::take(&mut self.has_slept);
+        // A timer may be late. The time at which the request was due is used nevertheless, so that the delays of many
+        // requests do not add up, and a limiter that paces keeps its rate.
+        let mut answer = match self.wakes {
+            (due, true) if has_slept && due < now => match self.answer(due) {
+                granted @ Answer::Granted(_) => Some(granted),
+                Answer::Refused { .. } => None,
+            },
+            _ => None,
+        };
+        match answer.take().unwrap_or_else(|| self.answer(now)) {
+            Answer::Granted(permit) => Next::Go(permit, now),
+            Answer::Refused { refusal, is_due_then } => {
+                let stands_still = has_slept && former == clock;
+                self.next(refusal, is_due_then, clock, now, stands_still)
+            }
+        }
+    }
+
+    /// Returns what the limiter says at `now`. It makes a decision only for a request that it would admit at once, or if it
+    /// cannot tell.
+    fn answer(&self, now: Timestamp) -> Answer<S::Permit> {
+        self.foretold(now).unwrap_or_else(|| match self.source.take(now, self.permits) {
+            Ok(permit) => Answer::Granted(permit),
+            Err(refusal) => refused(refusal),
+        })
+    }
+
+    /// Returns the refusal that the request would get; `None` if it would be admitted at once, or if the limiter cannot tell.
+    fn foretold(&self, now: Timestamp) -> Option<Answer<S::Permit>> {
+        match self.source.peek(now, self.permits)? {
+            Decision::Admitted(()) => None,
+            Decision::Wait(delayed) => {
+                let due = Retry::At(now.saturating_add(delayed.wait()));
+                Some(refused(Refusal::new(Reason::WaitTooLong, due)))
+            }
+            Decision::Refused(refusal) => Some(refused(refusal)),
+        }
+    }
+
+    /// Returns what to do after a refusal at `now`.
+    fn next(
+        &mut self,
+        refusal: Refusal,
+        is_due_then: bool,
+        clock: Timestamp,
+        now: Timestamp,
+        stands_still: bool,
+    ) -> Next<S::Permit> {
+        let retry_at = match refusal.retry {
+            Retry::At(time) => time,
+            // The permits are held by other requests.
+            Retry::Unknown if refusal.reason == Reason::LimitReached => return Next::AwaitRelease,
+            Retry::Unknown | Retry::Never => return Next::GiveUp(refusal),
+        };
+        if retry_at <= now && retry_at > clock && stands_still {
+            // The sleep was longer than the limiter's lead, and the clock has not moved: no sleep would be long enough.
+            return Next::GiveUp(refusal);
+        }
+        // A limiter whose clock is further behind than its lead returns a time that has passed here, but not by its
+        // clock: the request sleeps for what its clock lacks. A pause in any case prevents a busy loop.
+        let from = if retry_at > now { now } else { clock };
+        let wait = retry_at.saturating_since(from).max(Duration::from_nanos(1));
+        let wakes = now.saturating_add(wait);
+        if wakes == now {
+            // At the end of time.
+            return Next::GiveUp(refusal);
+        }
+        if wakes > self.until {
+            return Next::GiveUp(Refusal::new(Reason::WaitTooLong, refusal.retry));
+        }
+        self.wakes = (wakes, is_due_then);
+        Next::Sleep(wakes.saturating_since(now))
+    }
+}
+
+/// The answer to a refused request.
+fn refused<P>(refusal: Refusal) -> Answer<P> {
+    // A limiter that paces refuses for this reason before a request is due.
+    Answer::Refused { refusal, is_due_then: refusal.reason == Reason::WaitTooLong }
+}
+
+/// The refusal of a request whose timeout has passed, and that cannot tell how much longer it would have to wait.
+pub(super) const fn out_of_time() -> Refusal {
+    Refusal::new(Reason::WaitTooLong, Retry::Unknown)
+}

@@ -1,0 +1,152 @@
+//! A request that waits in the queue.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::attempts::{Attempts, Next, Source, out_of_time};
+use super::waiters::{Place, Turn, Waiters};
+use crate::flow::{Reason, Refusal, Retry};
+use crate::time::Timestamp;
+
+/// A request that waits in the queue. Dropping it gives up its place, and holds no permit.
+#[derive(Debug)]
+pub(super) struct Waiting<'a, S> {
+    place: Place<'a>,
+    attempts: Attempts<S>,
+    plan: Plan,
+    /// The last answer was that permits are given back at an unknown time. The head announces that it waits for that before
+    /// it asks.
+    awaits_release: bool,
+    has_deadline: bool,
+    is_expired: bool,
+}
+
+/// The event for which the head waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plan {
+    /// For nothing: it asks the limiter.
+    Ask,
+    /// For its timer.
+    Sleep(Duration),
+    /// For its timer, which runs.
+    Sleeping,
+    /// For a notification.
+    AwaitRelease,
+}
+
+impl<'a, S: Source> Waiting<'a, S> {
+    /// Joins the queue, after the answer `next`, or without a question if another request is before this one.
+    pub(super) fn join(
+        waiters: &'a Waiters,
+        attempts: Attempts<S>,
+        next: Option<&Next<S::Permit>>,
+        has_deadline: bool,
+    ) -> Result<Self, Refusal> {
+        let Ok(place) = waiters.join() else { return Err(no_room()) };
+        let plan = match next {
+            Some(&Next::Sleep(wait)) => Plan::Sleep(wait),
+            // Permits may have been given back since.
+            _ => Plan::Ask,
+        };
+        let awaits_release = matches!(next, Some(Next::AwaitRelease));
+        Ok(Self { place, attempts, plan, awaits_release, has_deadline, is_expired: false })
+    }
+
+    /// Waits for permits. `sleep` returns a future that ends after the given time.
+    pub(super) async fn run<F: Future>(
+        mut self,
+        mut sleep: impl FnMut(Duration) -> F,
+    ) -> Result<(S::Permit, Timestamp), Refusal> {
+        let (mut timer, mut deadline) = (pin!(None), pin!(None));
+        poll_fn(|cx| self.poll(cx, &mut sleep, timer.as_mut(), deadline.as_mut())).await
+    }
+
+    /// Goes on as far as possible without waiting. `timer` ends when the head asks again, and `deadline` when the timeout has
+    /// passed.
+    fn poll<F: Future>(
+        &mut self,
+        cx: &mut Context<'_>,
+        sleep: &mut impl FnMut(Duration) -> F,
+        mut timer: Pin<&mut Option<F>>,
+        mut deadline: Pin<&mut Option<F>>,
+    ) -> Poll<Result<(S::Permit, Timestamp), Refusal>> {
+        loop {
+            // Before the turn: a request that has become the head by then asks once more.
+            if has_ended(deadline.as_mut(), cx) {
+                self.is_expired = true;
+                self.attempts.expire();
+            }
+            // Stores the waker. A notification after this wakes the task.
+            match self.place.look(cx.waker()) {
+                Turn::Displaced => return Poll::Ready(Err(no_room())),
+                // If this request was the head before, what it has heard is out of date by the time it is again.
+                Turn::Behind => self.plan = Plan::Ask,
+                Turn::Head { notified, announced } => {
+                    if notified {
+                        self.plan = Plan::Ask;
+                    }
+                    if let Plan::Sleep(wait) = self.plan {
+                        timer.set(Some(sleep(wait)));
+                        self.plan = Plan::Sleeping;
+                    }
+                    if self.plan == Plan::Sleeping && has_ended(timer.as_mut(), cx) {
+                        self.attempts.slept();
+                        self.plan = Plan::Ask;
+                    }
+                    if self.plan == Plan::Ask {
+                        if let Some(result) = self.ask(announced) {
+                            return Poll::Ready(result);
+                        }
+                        continue;
+                    }
+                }
+            }
+            if self.plan != Plan::Sleeping {
+                timer.set(None);
+            }
+            if self.is_expired {
+                return Poll::Ready(Err(out_of_time()));
+            }
+            if self.plan == Plan::Sleeping || !self.has_deadline || deadline.is_some() {
+                return Poll::Pending;
+            }
+            deadline.set(Some(sleep(self.attempts.left())));
+        }
+    }
+
+    /// Asks the limiter, as the head. Returns the result, if that ends the wait.
+    fn ask(&mut self, announced: bool) -> Option<Result<(S::Permit, Timestamp), Refusal>> {
+        if self.awaits_release && !announced && !self.place.announce() {
+            // A newer request has become the head.
+            return None;
+        }
+        match self.attempts.ask() {
+            Next::Go(permit, now) => return Some(Ok((permit, now))),
+            Next::GiveUp(refusal) => return Some(Err(refusal)),
+            Next::Sleep(wait) => {
+                self.plan = Plan::Sleep(wait);
+                self.awaits_release = false;
+            }
+            Next::AwaitRelease if self.awaits_release => self.plan = Plan::AwaitRelease,
+            // Not announced before the question: asks once more.
+            Next::AwaitRelease => self.awaits_release = true,
+        }
+        None
+    }
+}
+
+/// Returns whether the timer has just ended, and clears it.
+fn has_ended<F: Future>(mut timer: Pin<&mut Option<F>>, cx: &mut Context<'_>) -> bool {
+    let has_ended = timer.as_mut().as_pin_mut().is_some_and(|timer| timer.poll(cx).is_ready());
+    if has_ended {
+        timer.set(None);
+    }
+    has_ended
+}
+
+/// The refusal of a request that has no place in the queue.
+const fn no_room() -> Refusal {
+    Refusal::new(Reason::QueueFull, Retry::Unknown)
+}

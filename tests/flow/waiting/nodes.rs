@@ -1,0 +1,146 @@
+//! Requests that enter a node after their wait.
+
+use std::time::Duration;
+
+use leaparray::MetricEvent::{Block, Pass, Success};
+use leaparray::flow::{ConcurrencyLimiter, Reason, SlidingWindowLimiter, TokenBucket, WaitQueue};
+use leaparray::{Clock, ManualClock, NodeConfig, Outcome, Permit, ResourceNode, WindowConfig};
+
+use super::simulation::{Simulation, Timers};
+use crate::{at, ms, rate};
+
+fn node(clock: &ManualClock) -> ResourceNode<ManualClock> {
+    ResourceNode::with_clock(NodeConfig::default(), clock.clone())
+}
+
+#[test]
+fn waiting_request_enters_when_it_is_admitted() {
+    let timers = Timers::new();
+    let node = node(&timers.clock);
+    let limiter = ConcurrencyLimiter::new(1);
+    let queue = WaitQueue::new(&limiter).with_capacity(2);
+    let simulation = Simulation::new(&timers);
+    for timeout in [1_000, 1_000, 150, 1_000] {
+        let (queue, node, timers) = (&queue, &node, &timers);
+        simulation.spawn(async move {
+            if let Ok(entry) = queue.enter_with(node, 1, ms(timeout), timers.sleeper()).await {
+                timers.sleep(ms(200)).await;
+                entry.success();
+            }
+        });
+    }
+    simulation.run_until(100);
+    assert_eq!((node.concurrency(), queue.waiting(), node.refusals().queue_full), (1, 2, 1));
+    simulation.run_until(900);
+    assert_eq!([Pass, Success, Block].map(|event| node.long_sum(event)), [2, 2, 2]);
+    assert_eq!((node.refusals().wait_too_long, node.refusals().sum()), (1, 2));
+    assert_eq!((node.max_rt(), limiter.in_use()), (Some(ms(200)), 0));
+}
+
+/// The limiter of a window counts the passes that did not go through it.
+#[test]
+fn window_over_a_node_counts_direct_entries() {
+    let clock = ManualClock::new(at(60_000));
+    let node = node(&clock);
+    let config = WindowConfig::new(10, ms(1_000)).unwrap();
+    let limiter = SlidingWindowLimiter::with_clock(config, 2, clock.clone()).unwrap();
+    let queue = WaitQueue::new(limiter);
+    node.enter_at(at(60_000)).success_at(at(60_000));
+    queue.enter_by(&node, 1, ms(0), |_| panic!("one is left")).unwrap().success();
+    let entry = queue.enter_by(&node, 1, ms(2_000), |wait| clock.advance(wait)).unwrap();
+    assert_eq!((entry.started(), clock.now()), (at(61_000), at(61_000)));
+    entry.success();
+    // Without a node, only its own permits count.
+    clock.advance(ms(900));
+    queue.acquire_by(1, ms(0), |_| panic!("one is left")).unwrap();
+}
+
+#[test]
+fn given_time_is_that_of_the_first_question() {
+    let clock = ManualClock::new(at(60_000));
+    let node = node(&clock);
+    let bucket = TokenBucket::with_clock(rate(10, 1_000), 1, clock.clone());
+    let queue = WaitQueue::new(bucket);
+    let mut waits = Vec::new();
+    queue.acquire_by_at(at(60_050), 1, ms(0), |_| ()).unwrap();
+    queue.acquire_by_at(at(60_070), 1, ms(100), |wait| waits.push(wait)).unwrap();
+    assert_eq!(waits, [ms(80)]);
+    let acquire = queue.enter_with_at(&node, at(60_200), 1, ms(100), |wait: Duration| {
+        waits.push(wait);
+        std::future::ready(())
+    });
+    let entry = simulate(acquire).unwrap();
+    assert_eq!((entry.started(), waits), (at(60_250), vec![ms(80), ms(50)]));
+    entry.success_at(at(60_250));
+    let sleep = |_| std::future::pending::<()>();
+    let refused = simulate(queue.enter_with_at(&node, at(60_260), 1, ms(10), sleep));
+    assert_eq!(refused.map(drop).unwrap_err().reason, Reason::WaitTooLong);
+    assert_eq!(node.long_sum(Block), 1);
+}
+
+/// The output of a future that never waits.
+fn simulate<F: Future>(future: F) -> F::Output {
+    let poll =
+        std::pin::pin!(future).poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+    match poll {
+        std::task::Poll::Ready(output) => output,
+        std::task::Poll::Pending => panic!("the future is pending"),
+    }
+}
+
+/// The end of a permit lets the next request ask, even if the permit is kept.
+#[test]
+fn ended_permit_notifies_the_queue() {
+    /// One permit, which is given back when it ends.
+    struct One(std::cell::Cell<bool>);
+
+    struct Taken<'a>(&'a One);
+
+    impl Permit for Taken<'_> {
+        fn end_at(&mut self, _now: leaparray::Timestamp, _outcome: Outcome) {
+            self.0.0.set(false);
+        }
+    }
+
+    impl<'a> leaparray::flow::Limiter for &'a One {
+        type Permit = Taken<'a>;
+
+        fn now(&self) -> leaparray::Timestamp {
+            leaparray::Timestamp::MIN
+        }
+
+        fn try_acquire_at(
+            &self,
+            _now: leaparray::Timestamp,
+            _permits: u64,
+        ) -> leaparray::flow::Decision<Taken<'a>> {
+            use leaparray::flow::{Decision, Refusal, Retry};
+
+            if self.0.replace(true) {
+                Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
+            } else {
+                Decision::Admitted(Taken(self))
+            }
+        }
+    }
+
+    for dropped in [false, true] {
+        let (timers, one) = (Timers::new(), One(std::cell::Cell::new(false)));
+        let queue = WaitQueue::new(&one);
+        let mut first = queue.acquire_by(1, ms(0), |_| ()).unwrap();
+        let simulation = Simulation::new(&timers);
+        simulation.spawn(async {
+            queue.acquire_with(1, Duration::MAX, timers.sleeper()).await.unwrap();
+        });
+        simulation.settle();
+        assert_eq!(simulation.unfinished(), 1);
+        if dropped {
+            first.drop_at(at(0), Outcome::Exception);
+        } else {
+            first.end_at(at(0), Outcome::Success);
+        }
+        simulation.settle();
+        assert_eq!(simulation.unfinished(), 0);
+        assert!(std::ptr::eq(first.into_inner().0, &raw const one));
+    }
+}

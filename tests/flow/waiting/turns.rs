@@ -1,0 +1,295 @@
+//! The order of the requests, and the decisions that they take.
+
+use std::cell::{Cell, RefCell};
+
+use leaparray::flow::{
+    ConcurrencyLimiter, FixedWindowLimiter, LeakyBucket, Limiter, Reason, Refusal, Retry,
+    TokenBucket, WaitQueue,
+};
+use leaparray::{Clock, ManualClock};
+
+use super::Counted;
+use super::simulation::{BEGIN, Simulation, Timers};
+use crate::{at, ms, rate};
+
+fn tokens(per_second: u64, capacity: u64, clock: &ManualClock) -> TokenBucket<ManualClock> {
+    TokenBucket::with_clock(rate(per_second, 1_000), capacity, clock.clone())
+}
+
+/// Lets 500 requests for one permit wait, of 100 a second. Returns the number of decisions.
+fn decisions_of_500(can_tell: bool) -> u64 {
+    let (timers, order) = (Timers::new(), RefCell::new(Vec::new()));
+    let mut counted = Counted::new(tokens(100, 1, &timers.clock), |bucket, now, permits| {
+        bucket.available_at(now) >= permits
+    });
+    if !can_tell {
+        counted = counted.without_peek();
+    }
+    let queue = WaitQueue::new(counted);
+    let simulation = Simulation::new(&timers);
+    for request in 0..500 {
+        let (queue, order, sleep, timers) = (&queue, &order, timers.sleeper(), &timers);
+        simulation.spawn(async move {
+            queue.acquire_with(1, ms(60_000), sleep).await.unwrap();
+            order.borrow_mut().push((request, timers.millis()));
+        });
+    }
+    simulation.settle();
+    assert_eq!(queue.waiting(), 499);
+    simulation.run_until(5_000);
+    assert!(order.borrow().iter().copied().eq((0..500).map(|request| (request, request * 10))));
+    assert_eq!((queue.waiting(), simulation.unfinished()), (0, 0));
+    queue.limiter().decisions.get()
+}
+
+#[test]
+fn each_of_500_waiting_requests_takes_one_decision() {
+    assert_eq!(decisions_of_500(true), 500);
+}
+
+/// The head has to ask in order to learn when it will be admitted.
+#[test]
+fn without_a_peek_each_request_takes_two_decisions() {
+    assert_eq!(decisions_of_500(false), 500 + 499);
+}
+
+#[test]
+fn request_for_five_gets_its_turn_beside_loops_of_one() {
+    let timers = Timers::new();
+    let queue = WaitQueue::new(tokens(10, 5, &timers.clock));
+    let (granted, first_five) = (Cell::new(0), Cell::new(None));
+    let simulation = Simulation::new(&timers);
+    for _ in 0..3 {
+        let (queue, granted, sleep) = (&queue, &granted, timers.sleeper());
+        simulation.spawn(async move {
+            loop {
+                queue.acquire_with(1, ms(60_000), sleep.clone()).await.unwrap();
+                granted.set(granted.get() + 1);
+            }
+        });
+    }
+    simulation.run_until(1_000);
+    let before = granted.get();
+    assert_eq!((before, queue.waiting()), (5 + 10, 3));
+    let (queue, timers) = (&queue, &timers);
+    let (granted, first_five) = (&granted, &first_five);
+    let five = simulation.spawn(async move {
+        queue.acquire_with(5, ms(3_000), timers.sleeper()).await.unwrap();
+        first_five.set(Some((granted.get() - before, timers.millis())));
+    });
+    simulation.run_until(3_000);
+    // The three requests that waited before, and then five tokens.
+    assert_eq!(first_five.get(), Some((3, 1_000 + 800)));
+    simulation.cancel(five);
+}
+
+#[test]
+fn permits_in_flight_are_passed_on_in_turn() {
+    let (timers, order) = (Timers::new(), RefCell::new(Vec::new()));
+    let limiter = ConcurrencyLimiter::new(3);
+    let queue = WaitQueue::new(&limiter);
+    let simulation = Simulation::new(&timers);
+    for (request, permits) in [1, 2, 3, 1, 1, 2].into_iter().enumerate() {
+        let (queue, order, timers) = (&queue, &order, &timers);
+        simulation.spawn(async move {
+            let permit = queue.acquire_with(permits, ms(1_000), timers.sleeper()).await.unwrap();
+            assert_eq!(permit.permits(), permits);
+            order.borrow_mut().push((request, timers.millis()));
+            timers.sleep(ms(10)).await;
+        });
+    }
+    simulation.run_until(1_000);
+    assert_eq!(*order.borrow(), [(0, 0), (1, 0), (2, 10), (3, 20), (4, 20), (5, 30)]);
+    assert_eq!((limiter.in_use(), simulation.unfinished()), (0, 0));
+}
+
+/// Each release lets the head look at the limiter. It decides only when it would be admitted.
+#[test]
+fn waiting_for_releases_takes_one_decision() {
+    let timers = Timers::new();
+    let limiter = ConcurrencyLimiter::new(4);
+    let queue = WaitQueue::new(Counted::new(&limiter, |limiter, _, permits| {
+        limiter.in_use() + permits <= limiter.limit()
+    }));
+    let mut held: Vec<_> =
+        (0..4).map(|_| queue.acquire_by(1, ms(0), |_| panic!("it is free")).unwrap()).collect();
+    let got = Cell::new(false);
+    let simulation = Simulation::new(&timers);
+    simulation.spawn(async {
+        let _permit = queue.acquire_with(4, ms(1_000), timers.sleeper()).await.unwrap();
+        got.set(true);
+    });
+    simulation.settle();
+    while held.pop().is_some() {
+        assert!(!got.get());
+        simulation.settle();
+    }
+    assert!(got.get());
+    assert_eq!(queue.limiter().decisions.get(), 4 + 1);
+}
+
+/// Runs 200 requests of 100 a second through a leaky bucket. Returns the time of the last one, in milliseconds.
+fn last_of_200(timers: &Timers) -> u64 {
+    let (bucket, last) =
+        (LeakyBucket::with_clock(rate(100, 1_000), ms(10_000), timers.clock.clone()), Cell::new(0));
+    let queue = WaitQueue::new(bucket);
+    let simulation = Simulation::new(timers);
+    for _ in 0..200 {
+        simulation.spawn(async {
+            queue.acquire_with(1, ms(60_000), timers.sleeper()).await.unwrap();
+            last.set(timers.millis());
+        });
+    }
+    simulation.run_until(10_000);
+    assert_eq!(simulation.unfinished(), 0);
+    last.get()
+}
+
+/// Each timer is late by 3 ms. The requests go ahead at the times at which they were due.
+#[test]
+fn late_timers_do_not_lower_the_rate() {
+    assert_eq!(last_of_200(&Timers::new()), 1_990);
+    assert_eq!(last_of_200(&Timers::late_by(ms(3))), 1_993);
+}
+
+/// After a pause in which no request was due, none is made up for.
+#[test]
+fn request_that_was_due_long_ago_does_not_hasten_the_next_ones() {
+    let (timers, admitted) = (Timers::late_by(ms(100)), RefCell::new(Vec::new()));
+    let bucket = LeakyBucket::with_clock(rate(100, 1_000), ms(10_000), timers.clock.clone());
+    let queue = WaitQueue::new(bucket);
+    let simulation = Simulation::new(&timers);
+    for _ in 0..4 {
+        simulation.spawn(async {
+            queue.acquire_with(1, ms(60_000), timers.sleeper()).await.unwrap();
+            admitted.borrow_mut().push(timers.millis());
+        });
+    }
+    simulation.run_until(1_000);
+    // The second was due at 10 ms and goes ahead at 110 ms, the third at once, and the fourth is due at 120 ms.
+    assert_eq!(*admitted.borrow(), [0, 110, 110, 220]);
+}
+
+#[test]
+fn request_for_nothing_waits_for_no_other() {
+    let timers = Timers::new();
+    let queue = WaitQueue::new(tokens(1, 1, &timers.clock));
+    let simulation = Simulation::new(&timers);
+    for _ in 0..3 {
+        simulation.spawn(async {
+            queue.acquire_with(1, ms(60_000), timers.sleeper()).await.unwrap();
+        });
+    }
+    simulation.settle();
+    assert_eq!(queue.waiting(), 2);
+    queue.acquire_by(0, ms(0), |_| panic!("it asks for nothing")).unwrap();
+    assert!(queue.try_acquire_many(0).is_admitted());
+    simulation.run_until(2_000);
+    assert_eq!(simulation.unfinished(), 0);
+}
+
+/// The limiter itself still admits direct requests. The queue, as a limiter, does not while requests wait.
+#[test]
+fn request_that_does_not_wait_is_refused_behind_others() {
+    let timers = Timers::new();
+    let queue = WaitQueue::new(tokens(1, 3, &timers.clock));
+    assert_eq!(queue.now(), timers.clock.now());
+    let _ = queue.try_acquire_many(2).at_once().unwrap();
+    let simulation = Simulation::new(&timers);
+    simulation.spawn(async {
+        queue.acquire_with(2, ms(60_000), timers.sleeper()).await.unwrap();
+    });
+    simulation.settle();
+    let refusal = Refusal::new(Reason::LimitReached, Retry::Unknown);
+    assert_eq!(queue.try_acquire().refusal(), Some(refusal));
+    assert_eq!(queue.peek_at(at(BEGIN), 1).map(|it| it.refusal()), Some(Some(refusal)));
+    let sleep = |_| panic!("the timeout is zero");
+    let late = Refusal::new(Reason::WaitTooLong, Retry::Unknown);
+    assert_eq!(queue.acquire_by(1, ms(0), sleep).unwrap_err(), late);
+    assert!(queue.limiter().try_acquire().is_admitted(), "the third token");
+    simulation.run_until(2_000);
+    assert_eq!(simulation.unfinished(), 0);
+    assert!(queue.try_acquire().is_refused(), "no token is left");
+    timers.clock.advance(ms(1_000));
+    assert!(queue.try_acquire().is_admitted());
+}
+
+/// A request that can never be admitted, or not in time, is refused without waiting for its turn.
+#[test]
+fn hopeless_request_is_refused_at_once_behind_others() {
+    let timers = Timers::new();
+    let counted = Counted::new(tokens(1, 3, &timers.clock), |bucket, now, permits| {
+        bucket.available_at(now) >= permits
+    });
+    let queue = WaitQueue::new(counted);
+    assert!(queue.try_acquire_many(3).is_admitted());
+    let simulation = Simulation::new(&timers);
+    simulation.spawn(async {
+        queue.acquire_with(1, ms(60_000), timers.sleeper()).await.unwrap();
+    });
+    simulation.settle();
+    let sleep = |_| panic!("it is hopeless");
+    let never = queue.acquire_by(4, ms(60_000), sleep).unwrap_err();
+    assert_eq!(never, Refusal::new(Reason::MoreThanLimit, Retry::Never));
+    let late = queue.acquire_by(3, ms(2_999), sleep).unwrap_err();
+    assert_eq!(late, Refusal::new(Reason::WaitTooLong, Retry::At(at(BEGIN + 3_000))));
+    assert_eq!(queue.limiter().decisions.get(), 1);
+}
+
+#[test]
+fn raised_limit_is_seen_after_a_recheck() {
+    let timers = Timers::new();
+    let in_flight = ConcurrencyLimiter::new(1);
+    let permit = in_flight.try_acquire().at_once().unwrap();
+    let queue = WaitQueue::new(&in_flight);
+    let interval = FixedWindowLimiter::with_clock(ms(60_000), 1, timers.clock.clone()).unwrap();
+    let windows = WaitQueue::new(&interval);
+    let simulation = Simulation::new(&timers);
+    for _ in 0..2 {
+        simulation.spawn(async {
+            let _permit = queue.acquire_with(1, ms(90_000), timers.sleeper()).await.unwrap();
+            timers.sleep(ms(1_000)).await;
+        });
+        simulation.spawn(async {
+            windows.acquire_with(1, ms(90_000), timers.sleeper()).await.unwrap();
+        });
+    }
+    simulation.run_until(1);
+    assert_eq!((queue.waiting(), windows.waiting()), (2, 1));
+    in_flight.set_limit(2);
+    interval.set_limit(2).unwrap();
+    simulation.run_until(2);
+    assert_eq!((queue.waiting(), windows.waiting()), (2, 1), "they do not know");
+    queue.recheck();
+    windows.recheck();
+    simulation.run_until(3);
+    assert_eq!((queue.waiting(), windows.waiting()), (1, 0));
+    // The permit that was taken directly wakes no request either.
+    drop(permit);
+    simulation.run_until(4);
+    assert_eq!(queue.waiting(), 1);
+    queue.recheck();
+    simulation.settle();
+    assert_eq!((queue.waiting(), in_flight.in_use()), (0, 2));
+}
+
+/// A limit that falls below a waiting request refuses it when it asks again.
+#[test]
+fn lowered_limit_refuses_a_request_for_more() {
+    let timers = Timers::new();
+    let limiter = ConcurrencyLimiter::new(3);
+    let queue = WaitQueue::new(&limiter);
+    let held = queue.acquire_by(2, ms(0), |_| ()).unwrap();
+    let result = RefCell::new(None);
+    let simulation = Simulation::new(&timers);
+    simulation.spawn(async {
+        let refused = queue.acquire_with(3, ms(9_000), timers.sleeper()).await.map(drop);
+        result.replace(Some(refused));
+    });
+    simulation.settle();
+    limiter.set_limit(2);
+    drop(held);
+    simulation.settle();
+    let never = Refusal::new(Reason::MoreThanLimit, Retry::Never);
+    assert_eq!(*result.borrow(), Some(Err(never)));
+}
