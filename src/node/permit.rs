@@ -137,10 +137,14 @@ tuple!(P 0, Q 1, R 2, S 3);
 impl<P: Permit> Permit for Vec<P> {
     /// Ends each permit.
     fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
-        self.iter_mut().for_each(|permit| permit.end_at(now, outcome));
+        for permit in self {
+            permit.end_at(now, outcome);
+        }
     }
 
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
-        self.iter_mut().for_each(|permit| permit.drop_at(now, outcome));
+        for permit in self {
+            permit.drop_at(now, outcome);
+        }
     }
 }

@@ -14,6 +14,10 @@ fn bucket(rate: Rate, capacity: u64) -> (TokenBucket<ManualClock>, ManualClock) 
     (TokenBucket::with_clock(rate, capacity, clock.clone()), clock)
 }
 
+fn float(number: u64) -> f64 {
+    f64::from(u32::try_from(number).unwrap())
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Ask(u64),
@@ -41,16 +45,16 @@ proptest! {
         let (bucket, clock) = bucket(rate(per_second, 1_000), capacity);
         for (millis, step) in steps {
             clock.advance(ms(millis));
-            level = (level + millis as f64 * per_second as f64 / 1_000.0).min(capacity as f64);
+            level = (level + float(millis * per_second) / 1_000.0).min(float(capacity));
             let available = bucket.available();
-            prop_assert!((available as f64) < level + 1e-5, "{available} of {level}");
-            prop_assert!(available as f64 + 1.0 > level - 1e-5, "{available} of {level}");
+            prop_assert!(float(available) < level + 1e-5, "{available} of {level}");
+            prop_assert!(float(available) + 1.0 > level - 1e-5, "{available} of {level}");
             match step {
                 Step::Ask(permits) => {
                     let is_admitted = bucket.try_acquire_many(permits).is_admitted();
                     prop_assert_eq!(is_admitted, permits <= available);
                     if is_admitted {
-                        level -= permits as f64;
+                        level -= float(permits);
                     }
                 }
                 Step::Rate(next) => {
@@ -60,7 +64,7 @@ proptest! {
                     prop_assert_eq!(bucket.available(), available);
                 }
                 Step::Capacity(next) => {
-                    (capacity, level) = (next, level.min(next as f64));
+                    (capacity, level) = (next, level.min(float(next)));
                     bucket.set_capacity(next);
                     prop_assert_eq!((bucket.capacity(), bucket.available()), (next, available.min(next)));
                 }

@@ -13,7 +13,7 @@ use request::{How, Outlook, Request, tightest};
 ///
 /// `T` is a tuple of two to four limiters of any types, or a `Vec` of limiters of one type, such as
 /// [`BoxLimiter`](super::BoxLimiter). The permit is a tuple or a `Vec` of their permits. Give all of them the same clock, for
-/// example by a [`Timeline`](crate::Timeline): the time is that of the first limiter that has a clock.
+/// example by a [`Timeline`](crate::Timeline): the combination reads the clock of the first limiter that has one.
 ///
 /// ```
 /// use leaparray::flow::{AllOf, FixedWindowLimiter, Limiter};
@@ -62,7 +62,7 @@ use request::{How, Outlook, Request, tightest};
 /// - a leaky bucket's, if a later request was placed since. Their time passes unused;
 /// - a token bucket's, as far as tokens were added since they were taken.
 ///
-/// The cost is that of a peek and a decision of each limiter. A tuple allocates nothing, and a `Vec` allocates the permits of an
+/// Each limiter is asked twice: by a peek, and for its decision. A tuple allocates nothing, and a `Vec` allocates the permits of an
 /// admitted request. A `Vec` of no limiters admits every request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllOf<T>(T);
@@ -256,8 +256,9 @@ impl<L: Limiter> Limiter for AllOf<Vec<L>> {
     /// Gives permits back to each limiter. Returns whether each has given them back. If several limiters have made the request
     /// wait, only the one with the longest wait can.
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-        // Each one, also after one that gives none back.
-        self.0.iter().fold(true, |all, limiter| limiter.refund_at(now, permits, wait) && all)
+        // Each limiter is asked, also after one that gives nothing back.
+        let refunds = self.0.iter().map(|limiter| limiter.refund_at(now, permits, wait));
+        refunds.filter(|is_back| !is_back).count() == 0
     }
 
     /// Returns the quota of the limiter in which the fewest permits remain.

@@ -59,7 +59,7 @@ impl Request<'_> {
     }
 }
 
-/// What the limiters would decide.
+/// The decision that several limiters would make together.
 #[derive(Default)]
 pub(super) struct Outlook {
     refusal: Option<Refusal>,

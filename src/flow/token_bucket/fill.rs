@@ -95,8 +95,9 @@ impl Fill {
     /// Returns the time of the bucket after `permits` tokens are given back that were taken at `now`, `elapsed` nanoseconds
     /// ago; `None` if none of them can be given back.
     ///
-    /// Without the request, the bucket might have been full in that time, and lost tokens that were added since. How many
-    /// is not known, but they are at most those that are added in the time. So the time moves back by that much less.
+    /// Without the request, the bucket might have been full in that time, and lost tokens that were added since. Their
+    /// number is not known, but is at most that of the tokens that are added in the time. So the time moves back by that much
+    /// less.
     /// Then each request that stays finds the time of the bucket at least as late as if the request had never been made.
     pub(super) fn give_back(
         &self,
@@ -163,6 +164,7 @@ impl Settings for Fill {
 }
 
 /// A fraction of a token.
+#[derive(Clone, Copy)]
 struct Fraction {
     rest: u64,
     of: u64,

@@ -61,14 +61,13 @@ impl Plain {
     fn arrive(&mut self, permits: u64, timeout: u64) {
         let request = self.states.len();
         self.states.push(State::Waits);
-        if permits == 0 || self.newest_first || self.queue.is_empty() {
-            if self.take(request, permits) {
-                return;
-            }
-            if permits > self.limit {
-                self.states[request] = refused(Reason::MoreThanLimit);
-                return;
-            }
+        let is_head = permits == 0 || self.newest_first || self.queue.is_empty();
+        if is_head && self.take(request, permits) {
+            return;
+        }
+        if permits > self.limit {
+            self.states[request] = refused(Reason::MoreThanLimit);
+            return;
         }
         if self.queue.len() >= self.capacity {
             if !self.newest_first || self.capacity == 0 {
