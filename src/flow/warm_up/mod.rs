@@ -19,20 +19,39 @@ use view::View;
 /// A [`SlidingWindowLimiter`](super::SlidingWindowLimiter) whose limit is lower while the service is cold, that is,
 /// after its start and after a time with few requests, when caches are empty and connections are closed.
 ///
-/// A token bucket measures how cold the service is, as in Sentinel's warm-up controller and Guava's `SmoothWarmingUp`.
-/// Tokens are added at the rate of the limit, and admitted requests take tokens. Up to a *warning line* of tokens, the
-/// limit is whole. From the line to the full bucket, the time between two permits rises linearly, to `cold_factor`
-/// times as much. Above the line, tokens are added only while no request is refused and fewer permits are taken than a
-/// cold service admits. The size of the bucket follows from the period: under full demand, the full bucket falls to the
-/// line in that time.
+/// # The curve
 ///
-/// Tokens are counted when a bucket of the window ends, and the limit is constant during the next bucket. It is a whole
-/// number of permits, rounded down, and at least one. Because of the rounding, a service with a small limit warms up
-/// later than the period. With a limit below the cold factor, it warms up earlier, because it has one permit even when
-/// it is cold. A service is cold at the beginning.
+/// A token bucket measures how cold the service is, as in Guava's `SmoothWarmingUp` and in Sentinel's warm-up
+/// controller. Admitted requests take tokens. Up to a *warning line* of tokens, the rate is the limit. From the line to
+/// the full bucket, the time between two permits rises linearly, to the cold factor times as much. The size of the bucket
+/// follows from the period: under full demand, the full bucket falls to the line in that time.
 ///
-/// A request for more permits than a cold service admits is admitted if the window has no other permits. Otherwise, it
-/// would wait for ever.
+/// Under full demand, the permits that were admitted up to the end of a bucket of the window are those of this curve, and
+/// less than one request more, for any period and also for periods shorter than the window. With the default factor of
+/// 3, the period has half of the permits of a warm service. After it, the whole rate is admitted. A window then has the
+/// whole limit one interval later.
+///
+/// # Credit and debt
+///
+/// What the curve gives and no request takes is *credit*, for at most one window including the current bucket. So a burst
+/// after an idle time is at most what the curve gives in a window. A warm service whose credit is full decides exactly as
+/// a sliding window of the whole limit does. Before its first permit, a service has no credit.
+///
+/// A request for several permits is admitted if any permit is free, and if the window has as many left of the whole
+/// limit. If it takes more than the curve has given, this is *debt*: later requests are refused until it is paid. So a
+/// request for the whole limit is admitted at any cold factor, and the mean rate is that of the curve.
+///
+/// In all cases, any window has at most the limit. A refusal tells the first time at which the same request is admitted,
+/// if no other request asks until then.
+///
+/// # Cooling
+///
+/// Above the line, tokens are added at the rate of the limit, in each bucket without a refusal and without debt whose
+/// window has fewer permits than a cold service admits at first. A refusal counts until its bucket has left the window. A
+/// request for more than the limit can never succeed, and is no demand. An idle service is cold again after
+/// `2 / (1 + cold factor)` of the period. A service is cold at the beginning.
+///
+/// The state is replaced when a bucket of the window is closed, which allocates once.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
@@ -48,7 +67,8 @@ use view::View;
 ///     (0..100).filter(|_| limiter.try_acquire().is_admitted()).count()
 /// };
 /// let admitted: Vec<usize> = (0..12).map(|_| (0..10).map(|_| burst()).sum()).collect();
-/// assert_eq!(admitted, [31, 33, 35, 37, 40, 44, 49, 58, 73, 90, 90, 90]);
+/// assert_eq!(admitted, [31, 32, 34, 37, 38, 42, 47, 52, 61, 76, 90, 90]);
+/// assert_eq!(admitted[..10].iter().sum::<usize>(), 450, "half of 900");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -108,9 +128,9 @@ impl<C: Clock> WarmUp<C> {
     /// let window = WindowConfig::new(10, second)?;
     /// let clock = ManualClock::new(t(60));
     /// let limiter = WarmUp::with_clock(window, 90, WarmUpConfig::default(), clock)?.with_max_lead(second);
-    /// // An hour ahead: the permits are taken at 61 s.
+    /// // An hour ahead: the permits are taken at 61 s, and cost a cold service nearly a second.
     /// assert!(limiter.try_acquire_at(t(3_660), 30).is_admitted());
-    /// assert_eq!([t(61), t(62)].map(|now| limiter.available_at(now)), [0, 30]);
+    /// assert_eq!([t(61), t(62)].map(|now| limiter.available_at(now)), [0, 4]);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -182,27 +202,28 @@ impl<C: Clock> WarmUp<C> {
         self.ration.set_config(self.window.config(), config);
     }
 
-    /// Returns the number of permits in the current window; see [`current_limit_at`](Self::current_limit_at).
+    /// Returns the present rate; see [`current_limit_at`](Self::current_limit_at).
     pub fn current_limit(&self) -> u64 {
         self.current_limit_at(self.now())
     }
 
-    /// Returns the number of permits in the window at `now`, from the tokens that have been counted. Permits that were
-    /// taken in the last bucket are counted when a request asks in a later bucket.
+    /// Returns the permits of a window at the rate of the service at `now`, if no more permits are taken until then: from
+    /// the [limit](Self::limit) divided by the cold factor, when the service is cold, to the limit. It is rounded down,
+    /// and at least one. If a request has asked in a bucket after that of `now`, the result is for that bucket.
     pub fn current_limit_at(&self, now: Timestamp) -> u64 {
         self.view_at(now).limit()
     }
 
-    /// Returns the number of permits that are left in the current window; see [`available_at`](Self::available_at).
+    /// Returns the number of permits that can be taken now, one by one; see [`available_at`](Self::available_at).
     pub fn available(&self) -> u64 {
         self.available_at(self.now())
     }
 
-    /// Returns the number of permits that are left in the window at `now`: the [limit](Self::current_limit_at) of that
-    /// time, less the permits that were taken. The result is exact if no request asks during the call.
+    /// Returns the number of permits that can be taken at `now`, one by one: the credit and what the curve gives in the
+    /// bucket, but not more than the window has left of the [limit](Self::limit). The result is exact if no request asks
+    /// during the call.
     ///
-    /// If none was taken, a request for more permits than these is admitted, up to the [limit](Self::limit) of a warm
-    /// service.
+    /// If it is not zero, a request for more permits is admitted, up to the permits that the window has left.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, WarmUp, WarmUpConfig};
@@ -212,8 +233,12 @@ impl<C: Clock> WarmUp<C> {
     /// let second = WindowConfig::new(10, Duration::from_secs(1))?;
     /// let limiter = WarmUp::new(second, 90, WarmUpConfig::default())?;
     /// let now = Timestamp::from_secs(60);
+    /// // 30 a second are 3 in a bucket, and the rate rises within the bucket.
+    /// assert_eq!((limiter.current_limit_at(now), limiter.available_at(now)), (30, 4));
     /// assert!(limiter.try_acquire_at(now, 12).is_admitted());
-    /// assert_eq!((limiter.current_limit_at(now), limiter.available_at(now)), (30, 18));
+    /// assert_eq!(limiter.available_at(now), 0, "until the 12 are paid");
+    /// let refusal = limiter.try_acquire_at(now, 1).refusal().expect("they are not");
+    /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_millis(60_300)));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn available_at(&self, now: Timestamp) -> u64 {
@@ -261,9 +286,8 @@ impl<C: Clock> Limiter for WarmUp<C> {
         Some(View::peek(&self.ration, &self.window, number, permits))
     }
 
-    /// Returns the current limit, which rises and falls with the load, and the permits that are left of it in the window. A
-    /// request for more may be admitted, if the window has no permits. The time at which the whole limit remains is not
-    /// known.
+    /// Returns the permits that can be taken at once when the credit is full, which rise and fall with the load, and those
+    /// that [can be taken](Self::available_at) now. The time at which the whole limit remains is not known.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         let view = self.view_at(now);
         Some(Quota::new(view.burst(), view.available(), None))
