@@ -3,8 +3,10 @@
 
 mod chance;
 mod config;
+mod evidence;
 mod permit;
 mod random;
+mod settings;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,13 +15,15 @@ pub use config::BreakerConfig;
 pub use permit::BreakerPermit;
 pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
-use super::{Decision, Limiter, Reason, Refusal, Retry};
+use super::{BreakerConfigError, Decision, Limiter, Reason, Refusal, Retry};
 use crate::metric::MetricEvent;
 use crate::node::{Entry, Outcome, ResourceNode};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
+use evidence::{Buckets, Counts, Geometry};
+use settings::Settings;
 
 /// A breaker that drops requests to a failing backend before they are sent. It implements the adaptive throttling of
 /// the chapter *Handling Overload* of Google's *Site Reliability Engineering*, with the window and the forced probes of
@@ -84,13 +88,11 @@ pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
     chance: Chance,
     /// The last time, in nanoseconds, at which a request got through that might have been dropped.
     last_pass: AtomicU64,
-    probe_nanos: u64,
-    /// If the last pass is at least this far ahead of `now`, time has gone back.
-    back_nanos: u64,
+    settings: Settings,
+    window_nanos: u64,
     random: R,
-    config: BreakerConfig,
-    /// The requests: accepted by the backend (successes), rejected by the backend (exceptions), dropped (blocks), and
-    /// cancelled.
+    /// The requests: admitted (passes), accepted by the backend (successes, with response times), rejected by the backend
+    /// (exceptions), dropped (blocks), and cancelled.
     window: SlidingWindow<C>,
 }
 
@@ -117,10 +119,9 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         Self {
             chance: Chance::new(config.window),
             last_pass: AtomicU64::new(0),
-            probe_nanos: saturating_nanos(config.probe_interval),
-            back_nanos: saturating_nanos(config.probe_interval.max(config.window.interval())),
+            settings: Settings::new(config),
+            window_nanos: saturating_nanos(config.window.interval()),
             random,
-            config,
             window: SlidingWindow::with_clock(config.window, clock),
         }
     }
@@ -165,7 +166,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     ) -> Decision<BreakerPermit<Arc<Self>, C, R>> {
         match self.decide(now) {
             // Cloned only after the decision: a dropped request does not write the shared reference count.
-            Ok(()) => Decision::Admitted(BreakerPermit::of(Arc::clone(self))),
+            Ok(admission) => Decision::Admitted(BreakerPermit::of(Arc::clone(self), admission)),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
@@ -201,9 +202,12 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     //
     // One place makes the refusal. Two places would write it to memory, and the caller would wait for the store.
     #[inline(always)]
-    fn decide(&self, now: Timestamp) -> Result<(), Refusal> {
+    fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
         let threshold = self.chance.get(now).unwrap_or_else(|| self.renew(now));
-        if threshold.is_zero() { Ok(()) } else { self.draw(now, threshold) }
+        let pass_before =
+            if threshold.is_zero() { Admission::NOT_NOTED } else { self.draw(now, threshold)? };
+        self.window.add_at(now, MetricEvent::Pass, 1);
+        Ok(Admission { start: now, pass_before })
     }
 
     #[cold]
@@ -211,63 +215,93 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         self.chance.renew(now, || self.threshold(now))
     }
 
+    /// Admits the request by chance or as a probe, and returns the time of the last pass that it has replaced.
     #[inline(always)]
-    fn draw(&self, now: Timestamp, threshold: Threshold) -> Result<(), Refusal> {
+    fn draw(&self, now: Timestamp, threshold: Threshold) -> Result<u64, Refusal> {
         if !threshold.drops(self.random.next_u32()) {
-            self.note_pass(now);
-            return Ok(());
+            return Ok(self.note_pass(now));
         }
-        let Err(probe_at) = self.probe(now) else { return Ok(()) };
+        let probe_at = match self.probe(now) {
+            Ok(before) => return Ok(before),
+            Err(probe_at) => probe_at,
+        };
         self.window.add_at(now, MetricEvent::Block, 1);
         let retry = if threshold.drops_most() { Retry::At(probe_at) } else { Retry::Unknown };
         Err(Refusal::new(Reason::Failing, retry))
     }
 
-    /// Lets a request through as a probe, if a probe is due; otherwise returns the time of the next probe.
+    /// Lets a request through as a probe, if a probe is due, and returns the time of the pass before; otherwise returns
+    /// the time of the next probe.
     #[inline]
-    fn probe(&self, now: Timestamp) -> Result<(), Timestamp> {
-        let nanos = now.as_nanos();
+    fn probe(&self, now: Timestamp) -> Result<u64, Timestamp> {
+        let (nanos, probe_nanos) = (now.as_nanos(), self.settings.probe_nanos());
         // Relaxed throughout: the time orders nothing, and its modification order decides.
         let mut last = self.last_pass.load(Ordering::Relaxed);
         // If `last` is only a little ahead, another thread has a later time, and `now` is stale.
-        let has_gone_back = last.saturating_sub(nanos) >= self.back_nanos;
-        if nanos.saturating_sub(last) >= self.probe_nanos || has_gone_back {
+        let ahead = last.saturating_sub(nanos);
+        let has_gone_back = ahead >= probe_nanos && ahead >= self.window_nanos;
+        if nanos.saturating_sub(last) >= probe_nanos || has_gone_back {
             match self.last_pass.compare_exchange(last, nanos, Ordering::Relaxed, Ordering::Relaxed)
             {
-                Ok(_) => return Ok(()),
+                Ok(before) => return Ok(before),
                 Err(found) => last = found,
             }
         }
-        Err(Timestamp::from_nanos(last.saturating_add(self.probe_nanos)))
+        Err(Timestamp::from_nanos(last.saturating_add(probe_nanos)))
     }
 
     /// Notes the time of a request that got through by chance, to a sixteenth of the interval, because each note makes
-    /// other threads load the line again.
-    fn note_pass(&self, now: Timestamp) {
+    /// other threads load the line again. Returns the time of the pass before, if the time was noted.
+    fn note_pass(&self, now: Timestamp) -> u64 {
         let nanos = now.as_nanos();
         // Relaxed: as for `probe`.
         let last = self.last_pass.load(Ordering::Relaxed);
-        if nanos.saturating_sub(last) > self.probe_nanos / 16 {
+        if nanos.saturating_sub(last) > self.settings.probe_nanos() / 16 {
             let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
             // If the compare-exchange fails, another thread has noted a time.
-            let _ = self.last_pass.compare_exchange(last, nanos, success, failure);
+            if self.last_pass.compare_exchange(last, nanos, success, failure).is_ok() {
+                return last;
+            }
         }
+        Admission::NOT_NOTED
     }
 }
 
 impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// Counts the outcome of a request.
     #[inline]
-    fn count(&self, now: Timestamp, outcome: Outcome) {
-        self.window.add_at(now, outcome.event(), 1);
+    fn count(&self, now: Timestamp, admission: Admission, outcome: Outcome) {
         let changes = match outcome {
-            Outcome::Exception => true,
-            // An acceptance cannot raise the probability.
-            Outcome::Success => self.chance.drops_any(),
-            Outcome::Cancelled => false,
+            Outcome::Exception => {
+                self.window.add_at(now, MetricEvent::Exception, 1);
+                true
+            }
+            Outcome::Success => {
+                let rt = now.as_nanos().saturating_sub(admission.start.as_nanos());
+                self.window.record_success_nanos_at(now, rt);
+                // An acceptance cannot raise the probability.
+                self.chance.drops_any()
+            }
+            Outcome::Cancelled => {
+                self.window.add_at(now, MetricEvent::Cancelled, 1);
+                self.take_back(admission);
+                false
+            }
         };
         if changes {
             self.note_end(now);
+        }
+    }
+
+    /// Sets the time of the last pass back to the time before the request, if the request has noted its own time and no
+    /// other request has got through since.
+    fn take_back(&self, Admission { start, pass_before }: Admission) {
+        if pass_before != Admission::NOT_NOTED {
+            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+            // Relaxed: as for `probe`. One compare-exchange, so of the requests that race for the probe that becomes due,
+            // one gets it. If it fails, another request has got through, and the next probe follows from its time.
+            let start = start.as_nanos();
+            let _ = self.last_pass.compare_exchange(start, pass_before, success, failure);
         }
     }
 
@@ -291,15 +325,60 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// decision may use an earlier sum.
     #[must_use]
     pub fn drop_probability_at(&self, now: Timestamp) -> f64 {
-        use MetricEvent::{Block, Exception, Success};
-        let [success, exception, block] = self.window.sums_at(now, [Success, Exception, Block]);
-        let total = success.saturating_add(exception).saturating_add(block);
-        self.config.drop_probability(total, success)
+        let config = self.window.config();
+        let geometry = Geometry {
+            buckets: config.sample_count() as u64,
+            bucket_nanos: config.bucket_nanos(),
+            age_nanos: config.bucket_and_age(now).1,
+        };
+        let buckets = At { window: &self.window, now };
+        self.settings.rule().drop_probability(geometry, &buckets)
     }
 
     /// Returns the configuration.
-    pub const fn config(&self) -> &BreakerConfig {
-        &self.config
+    pub fn config(&self) -> BreakerConfig {
+        self.settings.config()
+    }
+
+    /// Replaces the configuration now; see [`set_config_at`](Self::set_config_at).
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`BreakerConfigError`] if the window differs from that of the breaker.
+    pub fn set_config(&self, config: BreakerConfig) -> Result<(), BreakerConfigError> {
+        self.set_config_at(self.clock().now(), config)
+    }
+
+    /// Replaces the configuration at `now`. The breaker keeps its counts and the time of the last probe. A decision that
+    /// begins after this call uses the new settings; a decision beside it may use some of each.
+    ///
+    /// Changes take turns by a lock, which no decision and no end of a request takes.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`BreakerConfigError`] if the window differs from that of the breaker. Then nothing is changed.
+    ///
+    /// ```
+    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+    ///
+    /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
+    /// for _ in 0..20 {
+    ///     breaker.try_acquire().map(|permit| permit.reject());
+    /// }
+    /// assert!(breaker.drop_probability() > 0.0);
+    /// breaker.set_config(breaker.config().min_requests(100))?;
+    /// assert_eq!(breaker.drop_probability(), 0.0);
+    /// # Ok::<_, leaparray::flow::BreakerConfigError>(())
+    /// ```
+    pub fn set_config_at(
+        &self,
+        now: Timestamp,
+        config: BreakerConfig,
+    ) -> Result<(), BreakerConfigError> {
+        self.settings.set(config)?;
+        // A turn: a thread that has read former settings does not replace the word that follows from here.
+        self.note_end(now);
+        Ok(())
     }
 
     /// Returns the clock that this breaker reads.
@@ -318,6 +397,39 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     #[must_use]
     pub const fn window(&self) -> &SlidingWindow<C> {
         &self.window
+    }
+}
+
+/// What the permit of an admitted request remembers.
+#[derive(Clone, Copy, Debug)]
+struct Admission {
+    start: Timestamp,
+    /// The time of the last pass that this request has replaced by its own, or `NOT_NOTED`.
+    pass_before: u64,
+}
+
+impl Admission {
+    /// The request has not noted its time. Time ends there, so no request gets through after a pass at that time.
+    const NOT_NOTED: u64 = u64::MAX;
+}
+
+/// The counts of a window at one time.
+struct At<'a, C> {
+    window: &'a SlidingWindow<C>,
+    now: Timestamp,
+}
+
+impl<C: Clock> Buckets for At<'_, C> {
+    fn newest(&self, len: u64) -> Counts {
+        Counts::of(self.window.sums_of_newest_at(self.now, len, Counts::EVENTS))
+    }
+
+    fn bucket(&self, age: u64) -> Option<Counts> {
+        self.window.sums_of_sample_at(self.now, age, Counts::EVENTS).map(Counts::of)
+    }
+
+    fn mean_rt(&self) -> Option<u64> {
+        self.window.avg_rt_at(self.now).map(saturating_nanos)
     }
 }
 
