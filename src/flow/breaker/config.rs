@@ -7,7 +7,8 @@ use crate::flow::error::BreakerConfigError;
 use crate::node::OnDrop;
 use crate::time::WindowConfig;
 
-/// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, and how early it drops requests.
+/// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, how early it drops requests, and how
+/// fast it recovers. All but the window can be [changed](super::AdaptiveBreaker::set_config) while the breaker runs.
 ///
 /// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
 /// `window`, `k`, `min_requests`, `probe_interval`, `recovery` and `on_drop`.
@@ -92,7 +93,7 @@ impl BreakerConfig {
     /// The time begins when the first request is accepted, which may be a [probe](Self::probe_interval). The probability
     /// falls linearly, and is zero at the end. At first, it falls more slowly, so that the number of admitted requests
     /// stays in proportion to the number of accepted ones; see
-    /// [`AdaptiveBreaker`](super::AdaptiveBreaker#recovery). The window bounds the recovery as well: a failure that has
+    /// [`AdaptiveBreaker`](super::AdaptiveBreaker#outage-and-recovery). The window bounds the recovery as well: a failure that has
     /// left the window drops no request.
     ///
     /// # Errors
@@ -141,7 +142,8 @@ impl BreakerConfig {
     /// distinguish it from 1, it is 1.
     ///
     /// The probability is `max(0, (total − min_requests − k · accepts) / (total + 1))`, after the chapter *Handling
-    /// Overload* of Google's *Site Reliability Engineering*.
+    /// Overload* of Google's *Site Reliability Engineering*. After an outage and for attempts in flight, the breaker
+    /// [adds to it](super::AdaptiveBreaker#outage-and-recovery).
     ///
     /// ```
     /// use leaparray::flow::BreakerConfig;

@@ -133,6 +133,10 @@ impl Rule {
     /// Returns the probability with which a request is dropped.
     pub(super) fn drop_probability(&self, geometry: Geometry, buckets: &impl Buckets) -> f64 {
         let all = buckets.newest(geometry.buckets);
+        if geometry.buckets == 1 {
+            // The newest bucket is the window, so there is neither an older attempt nor a newer request.
+            return self.formula(all.requests(), all.accepted);
+        }
         let overdue = self.overdue(geometry, buckets, all);
         let by_share = self.formula(all.requests().saturating_add(overdue), all.accepted);
         let hangs = self.formula(all.accepted.saturating_add(overdue), all.accepted) > 0.0;
@@ -182,13 +186,12 @@ impl Rule {
     }
 
     /// Returns the probability by a silence: the newest buckets, up to and without the last one in which a request was
-    /// answered. If an attempt of the silence has waited for three tenths of the window, what was accepted before tells
+    /// answered. If an attempt of the silence has waited for three tenths of the window, the acceptances before it tell
     /// nothing about the backend now.
     fn by_silence(&self, geometry: Geometry, buckets: &impl Buckets) -> f64 {
         let shortest = geometry.tenths(3);
         let len = geometry.younger_than(shortest) + 1;
-        let newest = buckets.newest(len.min(geometry.buckets));
-        if len > geometry.buckets || newest.answered() > 0 {
+        if len > geometry.buckets || buckets.newest(len).answered() > 0 {
             return 0.0;
         }
         let patience = patience(geometry, buckets).max(shortest);

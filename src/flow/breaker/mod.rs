@@ -30,21 +30,53 @@ use settings::Settings;
 /// [go-zero](https://github.com/zeromicro/go-zero)'s breaker.
 ///
 /// Each request is dropped with a [probability](BreakerConfig::drop_probability) that grows with the share of requests
-/// that the backend rejects. No request is dropped while the backend accepts at least 1 in [`k`](BreakerConfig::k)
-/// requests. The breaker has no open and closed state, and no threshold that all clients reach at once. A dropped
-/// request counts as a request, so a backend that rejects every request gets fewer and fewer of them.
+/// that the backend does not accept. No request is dropped while the backend accepts at least 1 in
+/// [`k`](BreakerConfig::k) requests. The breaker has no open and closed state, and no threshold that all clients reach at
+/// once. A dropped request counts as a request, so a backend that rejects every request gets fewer and fewer of them.
 ///
 /// A *probe* is a request that is let through although it would be dropped. A request becomes a probe if no request
 /// that might have been dropped got through during the [probe interval](BreakerConfig::probe_interval). If threads race
 /// for a probe, one of them gets it. The time of a request that got through by chance is noted to a sixteenth of the
-/// interval, so a probe may be early by that much.
+/// interval, so a probe may be early by that much. If a probe is [cancelled](BreakerPermit::cancel), and no other request
+/// got through since, the next request that would be dropped is a probe.
+///
+/// # Outage and recovery
+///
+/// While requests are dropped, the newest tenth of the window decides if the backend has accepted fewer than 1 in 2 · `k`
+/// requests there: acceptances from before an outage then count no longer. If the backend has answered too few requests
+/// in a tenth, the newest part is longer.
+///
+/// The backend *works* again from the newest bucket back, as long as it has not failed from any of these buckets on: as
+/// long as rejections and acceptances exceed `k` times the acceptances by at most one. Once it has accepted two requests,
+/// the probability is multiplied by `1 − t / recovery`, where t is the time since the first accepted request of them, and
+/// [`recovery`](BreakerConfig::recovery) is 5 seconds by default. The share of requests that get through is at most four
+/// times the share that the backend has accepted in the newest tenth, so that at a high rate one probe does not let
+/// thousands of requests through. If the backend fails again, the full probability applies at once.
+///
+/// # Backends that hang
+///
+/// An attempt counts when it begins, and again when it ends. It is *overdue* if it takes longer than twice the mean response
+/// time of the accepted requests of the window, or a tenth of the window if that is longer; at most half of the window; and
+/// three tenths if none was accepted. An overdue attempt counts as a request that was not accepted. Attempts in flight are
+/// the attempts of the window without the ends of the window, so a [`forget`](std::mem::forget)-ten permit counts until
+/// its bucket leaves the window.
+///
+/// A *silence* are the newest buckets in which the backend has answered no request. If an attempt of the silence has waited
+/// for three tenths of the window, the acceptances before the silence count no longer. So with the default window, the first
+/// drop comes 3 to 3.5 seconds after the last answer of a backend that hangs, if there were more than `min_requests`
+/// attempts since.
+///
+/// No request to a backend with a constant response time of at most three tenths of the window is dropped, also not after
+/// a start, a jump of the load or a jump of the response time. If the response time is longer, and was not known before,
+/// requests are dropped until the first answers come. The
+/// [guide](crate::guide#a-failing-backend) has the numbers. A window of one bucket has neither recovery nor overdue attempts.
 ///
 /// # Freshness
 ///
 /// A decision is based on all requests that ended before it and whose counts are in the window: a rejection updates the
-/// probability before it returns, and so does an acceptance while requests are dropped. Two other changes take effect
+/// probability before it returns, and so does an acceptance while requests are dropped. Other changes take effect
 /// after at most one slice, which is a sixteenth of a bucket or less, by default 8.4 ms: buckets that leave the window,
-/// and dropped requests. An acceptance that races with the first rejection may also take effect that late.
+/// dropped requests, attempts that become overdue, the progress of a recovery, and cancellations. An acceptance that races with the first rejection may also take effect that late.
 ///
 /// The breaker uses `now` as it is. If time goes back, it uses the window of that time, without the buckets that newer
 /// buckets have replaced. A request that ends more than a window before the newest bucket is late and is not counted.
@@ -52,9 +84,10 @@ use settings::Settings;
 ///
 /// # Cost
 ///
-/// An admitted request reads the clock, and one word that is rarely written. A request that may be dropped also draws a
-/// random number, and a dropped request is counted in a cell of its thread. A rejection adds up the window, which takes
-/// less than a microsecond.
+/// An admitted request reads the clock, and one word that is rarely written, and is counted in a cell of its thread. A
+/// request that may be dropped also draws a random number, and a dropped request is counted in a cell as well. The first
+/// decision in a slice adds up the window, and so do a rejection, and an acceptance while requests are dropped. While
+/// requests are dropped, it also reads up to half of the buckets one by one.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Reason, SeededRandom};
@@ -387,10 +420,11 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
         self.window.clock()
     }
 
-    /// Returns the window in which the breaker counts: a [success](MetricEvent::Success) for each request that the
+    /// Returns the window in which the breaker counts: a [pass](MetricEvent::Pass) for each request that got through, in
+    /// the bucket in which it began; a [success](MetricEvent::Success) and a response time for each request that the
     /// backend accepted, an [exception](MetricEvent::Exception) for each request that it rejected, a
     /// [block](MetricEvent::Block) for each request that was dropped, and [`Cancelled`](MetricEvent::Cancelled) for each
-    /// request that ended without an outcome. Decisions do not take cancelled requests into account.
+    /// request that ended without an outcome, which takes its pass back.
     ///
     /// The window is meant for reading. An event that is recorded in it directly affects decisions from the next slice
     /// on.
@@ -400,7 +434,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     }
 }
 
-/// What the permit of an admitted request remembers.
+/// The state of an admitted request, kept in its permit.
 #[derive(Clone, Copy, Debug)]
 struct Admission {
     start: Timestamp,

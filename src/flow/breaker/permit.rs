@@ -109,7 +109,8 @@ where
     }
 
     /// Reports now that the request tells nothing about the backend, because the client has gone away or the request
-    /// was never sent. It is counted as [cancelled](crate::MetricEvent::Cancelled), which no decision takes into account.
+    /// was never sent. It is counted as [cancelled](crate::MetricEvent::Cancelled), and raises no probability. If the
+    /// request was a probe, and no other request got through since, the next request that would be dropped is a probe.
     ///
     /// ```
     /// use leaparray::MetricEvent::{Cancelled, Exception};

@@ -79,11 +79,11 @@ fn few_requests_get_through_while_the_backend_is_down() {
                     }
                 };
                 let report = simulate(BreakerConfig::default(), &[(rate, 60.0)], backend, 1);
-                let admitted = report.admitted_per_second(20.0, 60.0);
+                let admitted = report.share(20.0, 60.0) * rate;
                 assert!(admitted < limit, "{failing}, {rate}: {admitted} a second");
-                // The formula over the window alone would admit 6.6 seconds' worth of requests.
-                let first = report.admitted_per_second(10.0, 20.0) * 10.0 / rate;
-                assert!(first < 5.0, "{failing}, {rate}: {first}");
+                // The formula over the window alone would admit two thirds of the requests of ten seconds.
+                let first = report.share(10.0, 20.0);
+                assert!(first < 0.5, "{failing}, {rate}: {first}");
             }
         }
     }
@@ -105,7 +105,7 @@ fn relapse_stops_the_recovery() {
     }
 }
 
-/// What the guide says about steady failure.
+/// The guide has these shares.
 #[test]
 fn steady_failure_below_a_third_drops_nothing() {
     let share = |failing| {

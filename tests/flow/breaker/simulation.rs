@@ -13,7 +13,7 @@ use std::time::Duration;
 use leaparray::flow::{AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom};
 use leaparray::{ManualClock, Outcome, Timestamp};
 
-/// What the backend does with a request.
+/// The answer of the backend to a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     /// The time from the request to its end.
@@ -102,11 +102,6 @@ impl Report {
     /// Returns the number of requests that got through between two times, in seconds.
     pub(crate) fn admitted(&self, from: f64, to: f64) -> u64 {
         self.sum(from, to, |tenth| tenth.admitted)
-    }
-
-    /// Returns the number of requests per second that got through between two times, in seconds.
-    pub(crate) fn admitted_per_second(&self, from: f64, to: f64) -> f64 {
-        self.admitted(from, to) as f64 / (to - from)
     }
 
     /// Returns the number of requests that were dropped between two times, in seconds.
