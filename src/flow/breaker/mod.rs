@@ -4,6 +4,7 @@
 mod chance;
 mod config;
 mod evidence;
+mod last_pass;
 mod permit;
 mod random;
 mod settings;
@@ -18,11 +19,11 @@ pub use random::{RandomSource, SeededRandom, ThreadRandom};
 use super::{BreakerConfigError, Decision, Limiter, Reason, Refusal, Retry};
 use crate::metric::MetricEvent;
 use crate::node::{Entry, Outcome, ResourceNode};
-use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
 use evidence::{Buckets, Counts, Geometry};
+use last_pass::{Admission, LastPass};
 use settings::Settings;
 
 /// A breaker that drops requests to a failing backend before they are sent. It implements the adaptive throttling of
@@ -119,10 +120,8 @@ use settings::Settings;
 #[derive(Debug)]
 pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
     chance: Chance,
-    /// The last time, in nanoseconds, at which a request got through that might have been dropped.
-    last_pass: AtomicU64,
+    last_pass: LastPass,
     settings: Settings,
-    window_nanos: u64,
     random: R,
     /// The requests: admitted (passes), accepted by the backend (successes, with response times), rejected by the backend
     /// (exceptions), dropped (blocks), and cancelled.
@@ -151,9 +150,8 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     pub fn with_source(config: BreakerConfig, clock: C, random: R) -> Self {
         Self {
             chance: Chance::new(config.window),
-            last_pass: AtomicU64::new(0),
+            last_pass: LastPass::new(saturating_nanos(config.window.interval())),
             settings: Settings::new(config),
-            window_nanos: saturating_nanos(config.window.interval()),
             random,
             window: SlidingWindow::with_clock(config.window, clock),
         }
@@ -252,51 +250,15 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     #[inline(always)]
     fn draw(&self, now: Timestamp, threshold: Threshold) -> Result<u64, Refusal> {
         if !threshold.drops(self.random.next_u32()) {
-            return Ok(self.note_pass(now));
+            return Ok(self.last_pass.note(now, self.settings.probe_nanos()));
         }
-        let probe_at = match self.probe(now) {
+        let probe_at = match self.last_pass.probe(now, self.settings.probe_nanos()) {
             Ok(before) => return Ok(before),
             Err(probe_at) => probe_at,
         };
         self.window.add_at(now, MetricEvent::Block, 1);
         let retry = if threshold.drops_most() { Retry::At(probe_at) } else { Retry::Unknown };
         Err(Refusal::new(Reason::Failing, retry))
-    }
-
-    /// Lets a request through as a probe, if a probe is due, and returns the time of the pass before; otherwise returns
-    /// the time of the next probe.
-    #[inline]
-    fn probe(&self, now: Timestamp) -> Result<u64, Timestamp> {
-        let (nanos, probe_nanos) = (now.as_nanos(), self.settings.probe_nanos());
-        // Relaxed throughout: the time orders nothing, and its modification order decides.
-        let mut last = self.last_pass.load(Ordering::Relaxed);
-        // If `last` is only a little ahead, another thread has a later time, and `now` is stale.
-        let ahead = last.saturating_sub(nanos);
-        let has_gone_back = ahead >= probe_nanos && ahead >= self.window_nanos;
-        if nanos.saturating_sub(last) >= probe_nanos || has_gone_back {
-            match self.last_pass.compare_exchange(last, nanos, Ordering::Relaxed, Ordering::Relaxed)
-            {
-                Ok(before) => return Ok(before),
-                Err(found) => last = found,
-            }
-        }
-        Err(Timestamp::from_nanos(last.saturating_add(probe_nanos)))
-    }
-
-    /// Notes the time of a request that got through by chance, to a sixteenth of the interval, because each note makes
-    /// other threads load the line again. Returns the time of the pass before, if the time was noted.
-    fn note_pass(&self, now: Timestamp) -> u64 {
-        let nanos = now.as_nanos();
-        // Relaxed: as for `probe`.
-        let last = self.last_pass.load(Ordering::Relaxed);
-        if nanos.saturating_sub(last) > self.settings.probe_nanos() / 16 {
-            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-            // If the compare-exchange fails, another thread has noted a time.
-            if self.last_pass.compare_exchange(last, nanos, success, failure).is_ok() {
-                return last;
-            }
-        }
-        Admission::NOT_NOTED
     }
 }
 
@@ -317,24 +279,12 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
             }
             Outcome::Cancelled => {
                 self.window.add_at(now, MetricEvent::Cancelled, 1);
-                self.take_back(admission);
+                self.last_pass.take_back(admission);
                 false
             }
         };
         if changes {
             self.note_end(now);
-        }
-    }
-
-    /// Sets the time of the last pass back to the time before the request, if the request has noted its own time and no
-    /// other request has got through since.
-    fn take_back(&self, Admission { start, pass_before }: Admission) {
-        if pass_before != Admission::NOT_NOTED {
-            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-            // Relaxed: as for `probe`. One compare-exchange, so of the requests that race for the probe that becomes due,
-            // one gets it. If it fails, another request has got through, and the next probe follows from its time.
-            let start = start.as_nanos();
-            let _ = self.last_pass.compare_exchange(start, pass_before, success, failure);
         }
     }
 
@@ -432,19 +382,6 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     pub const fn window(&self) -> &SlidingWindow<C> {
         &self.window
     }
-}
-
-/// The state of an admitted request, kept in its permit.
-#[derive(Clone, Copy, Debug)]
-struct Admission {
-    start: Timestamp,
-    /// The time of the last pass that this request has replaced by its own, or `NOT_NOTED`.
-    pass_before: u64,
-}
-
-impl Admission {
-    /// The request has not noted its time. Time ends there, so no request gets through after a pass at that time.
-    const NOT_NOTED: u64 = u64::MAX;
 }
 
 /// The counts of a window at one time.
