@@ -20,7 +20,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, mem, thread};
 
-use leaparray::MetricEvent::{Block, Pass};
+use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, BreakerPermit, LeakyBucket, Limiter, RandomSource, Rate,
     SlidingWindowLimiter, TokenBucket,
@@ -37,7 +37,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// An operation's name in the baseline, and a function that repeats it.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 19] = [
+const OPERATIONS: [Operation; 21] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -56,6 +56,8 @@ const OPERATIONS: [Operation; 19] = [
     ("sliding_admitted_at", sliding_admitted_at),
     ("sliding_refused_at", sliding_refused_at),
     ("enter_through_limiter_at", enter_through_limiter_at),
+    ("breaker_admitted_at", breaker_admitted_at),
+    ("breaker_accepted_at", breaker_accepted_at),
     ("breaker_refused_at", breaker_refused_at),
 ];
 
@@ -194,6 +196,20 @@ fn enter_through_limiter_at(times: u64) {
         let entry = limiter.try_enter_at(&node, black_box(NOW)).expect("all are admitted");
         entry.success_at(black_box(NOW));
     });
+}
+
+fn breaker_admitted_at(times: u64) {
+    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), ManualClock::new(NOW));
+    repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(mem::forget));
+}
+
+/// A request that is admitted, and its end.
+fn breaker_accepted_at(times: u64) {
+    let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default(), ManualClock::new(NOW));
+    repeat(times, |_| {
+        breaker.try_acquire_at(black_box(NOW)).map(|permit| permit.accept_at(black_box(NOW)))
+    });
+    assert_eq!(breaker.window().sum_at(NOW, Success), times, "all are accepted");
 }
 
 fn breaker_refused_at(times: u64) {

@@ -80,7 +80,7 @@ fn parts_have_the_parameters_of_the_call() {
     let limiter = timeline.warm_up(window(2), 60, WarmUpConfig::new(SECOND, 6.0).unwrap()).unwrap();
     assert_eq!((limiter.limit(), limiter.current_limit()), (60, 10), "cold");
     let config = BreakerConfig::default().k(3.0).unwrap();
-    assert_eq!(timeline.breaker(config).config(), &config);
+    assert_eq!(timeline.breaker(config).config(), config);
 }
 
 #[test]

@@ -23,7 +23,8 @@ pub(crate) type Gates = [Gate; Route::COUNT];
 
 /// An admitted request. It ends the limiter's permit, and counts as cancelled if it is dropped without an outcome.
 ///
-/// So a breaker does not notice a backend that hangs until clients go away. That would need a timeout.
+/// A breaker notices a backend that hangs as long as its clients wait. A client that goes away cancels its attempt, which
+/// tells the breaker nothing.
 pub(crate) type Admitted = Entry<Resource, MonotonicClock, BoxPermit>;
 
 /// A resource, and the limiter of the requests to it. The decision and the record use one reading of the clock.

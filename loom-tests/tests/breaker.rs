@@ -133,14 +133,39 @@ fn rejection_beside_a_thread_that_follows_the_time() {
     show_all_words();
     explore(Some(3), || {
         let breaker = breaker(0, STRICT);
-        let rejected = permit(&breaker, 0);
+        // Another slice of the same bucket: a cell that moves to another bucket adds executions that say nothing about the
+        // word.
+        let later = start(1).saturating_add(LEN / 2);
+        let ask =
+            move |breaker: Breaker| BreakerPermit::try_acquire_at(breaker, later).at_once().ok();
+        let rejected = permit(&breaker, 1);
         let other = {
             let breaker = breaker.clone();
-            thread::spawn(move || ask(&breaker, 1))
+            thread::spawn(move || ask(breaker))
         };
-        rejected.reject_at(start(1));
+        rejected.reject_at(later);
         let asked = other.join().unwrap();
-        assert!(ask(&breaker, 1).is_none());
+        assert!(ask(breaker.clone()).is_none());
         assert_eq!(counts(&breaker, 1), [0, 1, 2 - u64::from(asked.is_some())]);
+    });
+}
+
+/// One thread cancels a probe beside a thread that asks. The next request that would be dropped is a probe, and no other
+/// one.
+#[test]
+fn cancelled_probe_is_passed_on_once() {
+    explore(None, || {
+        let breaker = breaker(0, STRICT);
+        permit(&breaker, 3).reject_at(start(3));
+        let probe = ask(&breaker, 3).expect("a probe is due");
+        let other = {
+            let breaker = breaker.clone();
+            thread::spawn(move || ask(&breaker, 3))
+        };
+        probe.cancel_at(start(3));
+        let theirs = other.join().unwrap();
+        let [mine, last] = [(); 2].map(|()| ask(&breaker, 3));
+        assert!(theirs.is_some() ^ mine.is_some(), "one request is the probe now");
+        assert!(last.is_none(), "one cancelled probe makes one probe");
     });
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::time::ConfigError;
+use crate::time::{ConfigError, WindowConfig};
 
 /// The error of [`Rate::new`](super::Rate::new).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +139,16 @@ pub enum BreakerConfigError {
     },
     /// The probe interval is zero.
     ZeroProbeInterval,
+    /// The time of recovery is zero.
+    ZeroRecovery,
+    /// The configuration of a breaker that runs was to be replaced by one with another window. The counts of one window
+    /// do not fit into the buckets of another.
+    OtherWindow {
+        /// The window of the breaker.
+        window: WindowConfig,
+        /// The window that was asked for.
+        asked: WindowConfig,
+    },
 }
 
 impl fmt::Display for BreakerConfigError {
@@ -150,6 +160,10 @@ impl fmt::Display for BreakerConfigError {
             Self::KBelowOne { k } => write!(f, "k is {k}, but must be at least 1"),
             Self::ZeroProbeInterval => {
                 f.write_str("the probe interval is 0 ns, but must be longer")
+            }
+            Self::ZeroRecovery => f.write_str("the recovery takes 0 ns, but must take longer"),
+            Self::OtherWindow { window, asked } => {
+                write!(f, "a breaker keeps its window of {window}: it cannot change to {asked}")
             }
         }
     }

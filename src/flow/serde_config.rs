@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for WarmUpConfig {
 #[serde(
     default,
     deny_unknown_fields,
-    expecting = "a breaker with `window`, `k`, `min_requests`, `probe_interval` and `on_drop`"
+    expecting = "a breaker with `window`, `k`, `min_requests`, `probe_interval`, `recovery` and `on_drop`"
 )]
 struct BreakerForm {
     window: WindowConfig,
@@ -76,13 +76,15 @@ struct BreakerForm {
     min_requests: u64,
     #[serde(with = "serde_duration")]
     probe_interval: Duration,
+    #[serde(with = "serde_duration")]
+    recovery: Duration,
     on_drop: OnDrop,
 }
 
 impl From<BreakerConfig> for BreakerForm {
     fn from(config: BreakerConfig) -> Self {
-        let BreakerConfig { window, k, min_requests, probe_interval, on_drop } = config;
-        Self { window, k, min_requests, probe_interval, on_drop }
+        let BreakerConfig { window, k, min_requests, probe_interval, recovery, on_drop } = config;
+        Self { window, k, min_requests, probe_interval, recovery, on_drop }
     }
 }
 
@@ -96,9 +98,9 @@ impl TryFrom<BreakerForm> for BreakerConfig {
     type Error = BreakerConfigError;
 
     fn try_from(form: BreakerForm) -> Result<Self, BreakerConfigError> {
-        let BreakerForm { window, k, min_requests, probe_interval, on_drop } = form;
+        let BreakerForm { window, k, min_requests, probe_interval, recovery, on_drop } = form;
         let config = Self::default().window(window).min_requests(min_requests).on_drop(on_drop);
-        config.k(k)?.probe_interval(probe_interval)
+        config.k(k)?.probe_interval(probe_interval)?.recovery(recovery)
     }
 }
 

@@ -20,8 +20,8 @@ mod sum;
 pub use config::NodeConfig;
 pub use entry::Entry;
 pub use error::NodeConfigError;
-pub(crate) use on_drop::Drops;
 pub use on_drop::OnDrop;
+pub(crate) use on_drop::{AtomicOnDrop, Drops};
 pub use permit::{Outcome, Permit};
 pub use reason::{Reason, Refusals};
 pub use reserve::Reservation;
@@ -39,7 +39,6 @@ use crate::sync::{AtomicUsize, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use crate::window::SlidingWindow;
 use generation::Generation;
-use on_drop::AtomicOnDrop;
 use reason::RefusalCounters;
 
 /// The metrics of one resource, such as a route or a method: the requests that passed, were blocked, succeeded or

@@ -331,6 +331,34 @@ impl<C: Clock> SlidingWindow<C> {
         Some(Span::of(config.start_of(first), (last - first + 1) * config.bucket_nanos()))
     }
 
+    /// Returns the sums of some events over the newest `len` buckets of this window at `now`, cut at the beginning of
+    /// time. There is at least one.
+    pub(crate) fn sums_of_newest_at<const K: usize>(
+        &self,
+        now: Timestamp,
+        len: u64,
+        events: [MetricEvent; K],
+    ) -> [u64; K] {
+        if len >= self.config.sample_count() as u64 {
+            return self.sums_at(now, events);
+        }
+        let newest = self.array.config().bucket_number(now);
+        self.array.sums(run(newest, len.max(1) * self.buckets_per_sample), events)
+    }
+
+    /// Returns the sums of some events over the bucket of this window that is `age` buckets before the bucket of `now`;
+    /// `None` before the beginning of time.
+    pub(crate) fn sums_of_sample_at<const K: usize>(
+        &self,
+        now: Timestamp,
+        age: u64,
+        events: [MetricEvent; K],
+    ) -> Option<[u64; K]> {
+        let len = self.buckets_per_sample;
+        let last = self.array.config().bucket_number(now).checked_sub(age * len)?;
+        Some(self.array.sums(run(last, len), events))
+    }
+
     /// Returns the numbers of the array's buckets that this window covers at `now`, cut at the beginning of time.
     pub(super) fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
         run(self.array.config().bucket_number(now), self.array_len as u64)

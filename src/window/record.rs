@@ -88,9 +88,19 @@ impl<C: Clock> SlidingWindow<C> {
         self.array().record(now, move |cell, _| cell.writer().record_concurrency(concurrency));
     }
 
+    /// Records at `now` one [`MetricEvent::Success`] and a response time in nanoseconds, in the same bucket.
+    #[inline]
+    pub(crate) fn record_success_nanos_at(&self, now: Timestamp, nanos: u64) {
+        self.record_end_nanos_at(now, MetricEvent::Success, nanos);
+    }
+
     #[inline]
     fn record_end_at(&self, now: Timestamp, event: MetricEvent, rt: Duration) {
-        let nanos = saturating_nanos(rt);
+        self.record_end_nanos_at(now, event, saturating_nanos(rt));
+    }
+
+    #[inline]
+    fn record_end_nanos_at(&self, now: Timestamp, event: MetricEvent, nanos: u64) {
         self.array().record(now, move |cell, _| {
             cell.writer().increment(event);
             cell.writer().record_rt(nanos);

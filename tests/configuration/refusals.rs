@@ -93,7 +93,7 @@ fn unknown_field_is_refused_with_the_fields_that_there_are() {
     );
     assert_refused::<BreakerConfig>(
         r#"{ "K": 2.0 }"#,
-        "unknown field `K`, expected one of `window`, `k`, `min_requests`, `probe_interval`, `on_drop`",
+        "unknown field `K`, expected one of `window`, `k`, `min_requests`, `probe_interval`, `recovery`, `on_drop`",
     );
 }
 
@@ -144,6 +144,7 @@ fn warm_up_and_breaker_that_cannot_be_are_refused() {
     for (json, expected) in [
         (r#"{ "k": 0.5 }"#, "k is 0.5, but must be at least 1"),
         (r#"{ "probe_interval": "0s" }"#, "the probe interval is 0 ns, but must be longer"),
+        (r#"{ "recovery": "0s" }"#, "the recovery takes 0 ns, but must take longer"),
         (
             r#"{ "window": { "buckets": 0, "interval": "1s" } }"#,
             "a window of 1s needs at least one sample, not 0",

@@ -126,6 +126,7 @@ fn breaker_is_all_that_it_is_set_to() {
         "k": 1.5,
         "min_requests": 5,
         "probe_interval": "1s",
+        "recovery": "5s",
         "on_drop": "exception",
     });
     assert_form(&BreakerConfig::default(), &default);
@@ -133,12 +134,13 @@ fn breaker_is_all_that_it_is_set_to() {
 
     let config = BreakerConfig::default().window(window(60, 30_000)).min_requests(20);
     let config = config.k(2.0).unwrap().probe_interval(Duration::from_millis(500)).unwrap();
-    let config = config.on_drop(OnDrop::Cancelled);
+    let config = config.recovery(Duration::from_secs(2)).unwrap().on_drop(OnDrop::Cancelled);
     let form = json!({
         "window": { "buckets": 60, "interval": "30s" },
         "k": 2.0,
         "min_requests": 20,
         "probe_interval": "500ms",
+        "recovery": "2s",
         "on_drop": "cancelled",
     });
     assert_form(&config, &form);

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use super::evidence::Rule;
 use crate::flow::error::BreakerConfigError;
 use crate::node::OnDrop;
 use crate::time::WindowConfig;
 
-/// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, and how early it drops requests.
+/// The configuration of an [`AdaptiveBreaker`](super::AdaptiveBreaker): its window, how early it drops requests, and how
+/// fast it recovers. All but the window can be [changed](super::AdaptiveBreaker::set_config) while the breaker runs.
 ///
 /// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
-/// `window`, `k`, `min_requests`, `probe_interval` and `on_drop`.
+/// `window`, `k`, `min_requests`, `probe_interval`, `recovery` and `on_drop`.
 ///
 /// ```
 /// use leaparray::WindowConfig;
@@ -33,6 +35,7 @@ pub struct BreakerConfig {
     pub(in crate::flow) k: f64,
     pub(in crate::flow) min_requests: u64,
     pub(in crate::flow) probe_interval: Duration,
+    pub(in crate::flow) recovery: Duration,
     pub(in crate::flow) on_drop: OnDrop,
 }
 
@@ -84,6 +87,34 @@ impl BreakerConfig {
         Ok(Self { probe_interval, ..self })
     }
 
+    /// Sets the recovery: the time in which the probability falls to zero after a failure, while the backend works again.
+    /// The default is 5 seconds.
+    ///
+    /// The time begins when the first request is accepted, which may be a [probe](Self::probe_interval). The probability
+    /// falls linearly, and is zero at the end. At first, it falls more slowly, so that the number of admitted requests
+    /// stays in proportion to the number of accepted ones; see
+    /// [`AdaptiveBreaker`](super::AdaptiveBreaker#outage-and-recovery). The window bounds the recovery as well: a failure that has
+    /// left the window drops no request.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`BreakerConfigError`] if the time is zero: then one accepted request would end an outage.
+    ///
+    /// ```
+    /// use leaparray::flow::{BreakerConfig, BreakerConfigError};
+    /// use std::time::Duration;
+    ///
+    /// let config = BreakerConfig::default();
+    /// assert!(config.recovery(Duration::from_secs(2)).is_ok());
+    /// assert_eq!(config.recovery(Duration::ZERO), Err(BreakerConfigError::ZeroRecovery));
+    /// ```
+    pub const fn recovery(self, recovery: Duration) -> Result<Self, BreakerConfigError> {
+        if recovery.is_zero() {
+            return Err(BreakerConfigError::ZeroRecovery);
+        }
+        Ok(Self { recovery, ..self })
+    }
+
     /// Sets the outcome of a request whose [`BreakerPermit`](super::BreakerPermit) is dropped without a report: the backend
     /// has rejected it, which is the default, or it was cancelled.
     ///
@@ -111,7 +142,8 @@ impl BreakerConfig {
     /// distinguish it from 1, it is 1.
     ///
     /// The probability is `max(0, (total − min_requests − k · accepts) / (total + 1))`, after the chapter *Handling
-    /// Overload* of Google's *Site Reliability Engineering*.
+    /// Overload* of Google's *Site Reliability Engineering*. After an outage and for attempts in flight, the breaker
+    /// [adds to it](super::AdaptiveBreaker#outage-and-recovery).
     ///
     /// ```
     /// use leaparray::flow::BreakerConfig;
@@ -123,12 +155,9 @@ impl BreakerConfig {
     /// assert_eq!(config.drop_probability(99, 0), 0.94);
     /// ```
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
     pub const fn drop_probability(&self, total: u64, accepts: u64) -> f64 {
-        // `min_requests` is subtracted as an integer. If the result is negative, no request is dropped.
-        let beyond = total.saturating_sub(self.min_requests) as f64;
-        let too_many = (beyond - self.k * accepts as f64).max(0.0);
-        too_many / (total as f64 + 1.0)
+        let Self { k, min_requests, .. } = *self;
+        Rule { k, min_requests, recovery_nanos: 1 }.formula(total, accepts)
     }
 }
 
@@ -143,6 +172,7 @@ impl Default for BreakerConfig {
             k: 1.5,
             min_requests: 5,
             probe_interval: Duration::from_secs(1),
+            recovery: Duration::from_secs(5),
             on_drop: OnDrop::default(),
         }
     }

@@ -3,8 +3,11 @@
 
 mod chance;
 mod config;
+mod evidence;
+mod last_pass;
 mod permit;
 mod random;
+mod settings;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,34 +16,68 @@ pub use config::BreakerConfig;
 pub use permit::BreakerPermit;
 pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
-use super::{Decision, Limiter, Reason, Refusal, Retry};
+use super::{BreakerConfigError, Decision, Limiter, Reason, Refusal, Retry};
 use crate::metric::MetricEvent;
 use crate::node::{Entry, Outcome, ResourceNode};
-use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
+use evidence::{Buckets, Counts, Geometry};
+use last_pass::{Admission, LastPass};
+use settings::Settings;
 
 /// A breaker that drops requests to a failing backend before they are sent. It implements the adaptive throttling of
 /// the chapter *Handling Overload* of Google's *Site Reliability Engineering*, with the window and the forced probes of
 /// [go-zero](https://github.com/zeromicro/go-zero)'s breaker.
 ///
 /// Each request is dropped with a [probability](BreakerConfig::drop_probability) that grows with the share of requests
-/// that the backend rejects. No request is dropped while the backend accepts at least 1 in [`k`](BreakerConfig::k)
-/// requests. The breaker has no open and closed state, and no threshold that all clients reach at once. A dropped
-/// request counts as a request, so a backend that rejects every request gets fewer and fewer of them.
+/// that the backend does not accept. No request is dropped while the backend accepts at least 1 in
+/// [`k`](BreakerConfig::k) requests. The breaker has no open and closed state, and no threshold that all clients reach at
+/// once. A dropped request counts as a request, so a backend that rejects every request gets fewer and fewer of them.
 ///
 /// A *probe* is a request that is let through although it would be dropped. A request becomes a probe if no request
 /// that might have been dropped got through during the [probe interval](BreakerConfig::probe_interval). If threads race
 /// for a probe, one of them gets it. The time of a request that got through by chance is noted to a sixteenth of the
-/// interval, so a probe may be early by that much.
+/// interval, so a probe may be early by that much. If a probe is [cancelled](BreakerPermit::cancel), and no other request
+/// got through since, the next request that would be dropped is a probe.
+///
+/// # Outage and recovery
+///
+/// While requests are dropped, the newest tenth of the window decides if the backend has accepted fewer than 1 in 2 · `k`
+/// requests there: acceptances from before an outage then count no longer. If the backend has answered too few requests
+/// in a tenth, the newest part is longer.
+///
+/// The backend *works* again from the newest bucket back, as long as it has not failed from any of these buckets on: as
+/// long as rejections and acceptances exceed `k` times the acceptances by at most one. Once it has accepted two requests,
+/// the probability is multiplied by `1 − t / recovery`, where t is the time since the first accepted request of them, and
+/// [`recovery`](BreakerConfig::recovery) is 5 seconds by default. The share of requests that get through is at most four
+/// times the share that the backend has accepted in the newest tenth, so that at a high rate one probe does not let
+/// thousands of requests through. If the backend fails again, the full probability applies at once.
+///
+/// # Backends that hang
+///
+/// An attempt counts when it begins, and again when it ends. It is *overdue* if it takes longer than twice the mean response
+/// time of the accepted requests of the window, or a tenth of the window if that is longer; at most half of the window; and
+/// three tenths if none was accepted. An overdue attempt counts as a request that was not accepted. Attempts in flight are
+/// the attempts of the window without the ends of the window, so a [`forget`](std::mem::forget)-ten permit counts until
+/// its bucket leaves the window.
+///
+/// A *silence* are the newest buckets in which the backend has answered no request. If an attempt of the silence has waited
+/// for three tenths of the window, the acceptances before the silence count no longer. So with the default window, the first
+/// drop comes 3 to 3.5 seconds after the last answer of a backend that hangs, if there were more than `min_requests`
+/// attempts since.
+///
+/// No request to a backend with a constant response time of at most three tenths of the window is dropped, also not after
+/// a start, a jump of the load or a jump of the response time. If the response time is longer, and was not known before,
+/// requests are dropped until the first answers come. The
+/// [guide](crate::guide#a-failing-backend) has the numbers. A window of one bucket has neither recovery nor overdue attempts.
 ///
 /// # Freshness
 ///
 /// A decision is based on all requests that ended before it and whose counts are in the window: a rejection updates the
-/// probability before it returns, and so does an acceptance while requests are dropped. Two other changes take effect
+/// probability before it returns, and so does an acceptance while requests are dropped. Other changes take effect
 /// after at most one slice, which is a sixteenth of a bucket or less, by default 8.4 ms: buckets that leave the window,
-/// and dropped requests. An acceptance that races with the first rejection may also take effect that late.
+/// dropped requests, attempts that become overdue, the progress of a recovery, and cancellations. An acceptance that races with the first rejection may also take effect that late.
 ///
 /// The breaker uses `now` as it is. If time goes back, it uses the window of that time, without the buckets that newer
 /// buckets have replaced. A request that ends more than a window before the newest bucket is late and is not counted.
@@ -48,9 +85,10 @@ use chance::{Chance, Threshold};
 ///
 /// # Cost
 ///
-/// An admitted request reads the clock, and one word that is rarely written. A request that may be dropped also draws a
-/// random number, and a dropped request is counted in a cell of its thread. A rejection adds up the window, which takes
-/// less than a microsecond.
+/// An admitted request reads the clock, and one word that is rarely written, and is counted in a cell of its thread. A
+/// request that may be dropped also draws a random number, and a dropped request is counted in a cell as well. The first
+/// decision in a slice adds up the window, and so do a rejection, and an acceptance while requests are dropped. While
+/// requests are dropped, it also reads up to half of the buckets one by one.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Reason, SeededRandom};
@@ -82,15 +120,11 @@ use chance::{Chance, Threshold};
 #[derive(Debug)]
 pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
     chance: Chance,
-    /// The last time, in nanoseconds, at which a request got through that might have been dropped.
-    last_pass: AtomicU64,
-    probe_nanos: u64,
-    /// If the last pass is at least this far ahead of `now`, time has gone back.
-    back_nanos: u64,
+    last_pass: LastPass,
+    settings: Settings,
     random: R,
-    config: BreakerConfig,
-    /// The requests: accepted by the backend (successes), rejected by the backend (exceptions), dropped (blocks), and
-    /// cancelled.
+    /// The requests: admitted (passes), accepted by the backend (successes, with response times), rejected by the backend
+    /// (exceptions), dropped (blocks), and cancelled.
     window: SlidingWindow<C>,
 }
 
@@ -116,11 +150,9 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     pub fn with_source(config: BreakerConfig, clock: C, random: R) -> Self {
         Self {
             chance: Chance::new(config.window),
-            last_pass: AtomicU64::new(0),
-            probe_nanos: saturating_nanos(config.probe_interval),
-            back_nanos: saturating_nanos(config.probe_interval.max(config.window.interval())),
+            last_pass: LastPass::new(saturating_nanos(config.window.interval())),
+            settings: Settings::new(config),
             random,
-            config,
             window: SlidingWindow::with_clock(config.window, clock),
         }
     }
@@ -165,7 +197,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     ) -> Decision<BreakerPermit<Arc<Self>, C, R>> {
         match self.decide(now) {
             // Cloned only after the decision: a dropped request does not write the shared reference count.
-            Ok(()) => Decision::Admitted(BreakerPermit::of(Arc::clone(self))),
+            Ok(admission) => Decision::Admitted(BreakerPermit::of(Arc::clone(self), admission)),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
@@ -201,9 +233,12 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     //
     // One place makes the refusal. Two places would write it to memory, and the caller would wait for the store.
     #[inline(always)]
-    fn decide(&self, now: Timestamp) -> Result<(), Refusal> {
+    fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
         let threshold = self.chance.get(now).unwrap_or_else(|| self.renew(now));
-        if threshold.is_zero() { Ok(()) } else { self.draw(now, threshold) }
+        let pass_before =
+            if threshold.is_zero() { Admission::NOT_NOTED } else { self.draw(now, threshold)? };
+        self.window.add_at(now, MetricEvent::Pass, 1);
+        Ok(Admission { start: now, pass_before })
     }
 
     #[cold]
@@ -211,60 +246,42 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
         self.chance.renew(now, || self.threshold(now))
     }
 
+    /// Admits the request by chance or as a probe, and returns the time of the last pass that it has replaced.
     #[inline(always)]
-    fn draw(&self, now: Timestamp, threshold: Threshold) -> Result<(), Refusal> {
+    fn draw(&self, now: Timestamp, threshold: Threshold) -> Result<u64, Refusal> {
         if !threshold.drops(self.random.next_u32()) {
-            self.note_pass(now);
-            return Ok(());
+            return Ok(self.last_pass.note(now, self.settings.probe_nanos()));
         }
-        let Err(probe_at) = self.probe(now) else { return Ok(()) };
+        let probe_at = match self.last_pass.probe(now, self.settings.probe_nanos()) {
+            Ok(before) => return Ok(before),
+            Err(probe_at) => probe_at,
+        };
         self.window.add_at(now, MetricEvent::Block, 1);
         let retry = if threshold.drops_most() { Retry::At(probe_at) } else { Retry::Unknown };
         Err(Refusal::new(Reason::Failing, retry))
-    }
-
-    /// Lets a request through as a probe, if a probe is due; otherwise returns the time of the next probe.
-    #[inline]
-    fn probe(&self, now: Timestamp) -> Result<(), Timestamp> {
-        let nanos = now.as_nanos();
-        // Relaxed throughout: the time orders nothing, and its modification order decides.
-        let mut last = self.last_pass.load(Ordering::Relaxed);
-        // If `last` is only a little ahead, another thread has a later time, and `now` is stale.
-        let has_gone_back = last.saturating_sub(nanos) >= self.back_nanos;
-        if nanos.saturating_sub(last) >= self.probe_nanos || has_gone_back {
-            match self.last_pass.compare_exchange(last, nanos, Ordering::Relaxed, Ordering::Relaxed)
-            {
-                Ok(_) => return Ok(()),
-                Err(found) => last = found,
-            }
-        }
-        Err(Timestamp::from_nanos(last.saturating_add(self.probe_nanos)))
-    }
-
-    /// Notes the time of a request that got through by chance, to a sixteenth of the interval, because each note makes
-    /// other threads load the line again.
-    fn note_pass(&self, now: Timestamp) {
-        let nanos = now.as_nanos();
-        // Relaxed: as for `probe`.
-        let last = self.last_pass.load(Ordering::Relaxed);
-        if nanos.saturating_sub(last) > self.probe_nanos / 16 {
-            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-            // If the compare-exchange fails, another thread has noted a time.
-            let _ = self.last_pass.compare_exchange(last, nanos, success, failure);
-        }
     }
 }
 
 impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// Counts the outcome of a request.
     #[inline]
-    fn count(&self, now: Timestamp, outcome: Outcome) {
-        self.window.add_at(now, outcome.event(), 1);
+    fn count(&self, now: Timestamp, admission: Admission, outcome: Outcome) {
         let changes = match outcome {
-            Outcome::Exception => true,
-            // An acceptance cannot raise the probability.
-            Outcome::Success => self.chance.drops_any(),
-            Outcome::Cancelled => false,
+            Outcome::Exception => {
+                self.window.add_at(now, MetricEvent::Exception, 1);
+                true
+            }
+            Outcome::Success => {
+                let rt = now.as_nanos().saturating_sub(admission.start.as_nanos());
+                self.window.record_success_nanos_at(now, rt);
+                // An acceptance cannot raise the probability.
+                self.chance.drops_any()
+            }
+            Outcome::Cancelled => {
+                self.window.add_at(now, MetricEvent::Cancelled, 1);
+                self.last_pass.take_back(admission);
+                false
+            }
         };
         if changes {
             self.note_end(now);
@@ -291,15 +308,60 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// decision may use an earlier sum.
     #[must_use]
     pub fn drop_probability_at(&self, now: Timestamp) -> f64 {
-        use MetricEvent::{Block, Exception, Success};
-        let [success, exception, block] = self.window.sums_at(now, [Success, Exception, Block]);
-        let total = success.saturating_add(exception).saturating_add(block);
-        self.config.drop_probability(total, success)
+        let config = self.window.config();
+        let geometry = Geometry {
+            buckets: config.sample_count() as u64,
+            bucket_nanos: config.bucket_nanos(),
+            age_nanos: config.bucket_and_age(now).1,
+        };
+        let buckets = At { window: &self.window, now };
+        self.settings.rule().drop_probability(geometry, &buckets)
     }
 
     /// Returns the configuration.
-    pub const fn config(&self) -> &BreakerConfig {
-        &self.config
+    pub fn config(&self) -> BreakerConfig {
+        self.settings.config()
+    }
+
+    /// Replaces the configuration now; see [`set_config_at`](Self::set_config_at).
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`BreakerConfigError`] if the window differs from that of the breaker.
+    pub fn set_config(&self, config: BreakerConfig) -> Result<(), BreakerConfigError> {
+        self.set_config_at(self.clock().now(), config)
+    }
+
+    /// Replaces the configuration at `now`. The breaker keeps its counts and the time of the last probe. A decision that
+    /// begins after this call uses the new settings; a decision beside it may use some of each.
+    ///
+    /// Changes take turns by a lock, which no decision and no end of a request takes.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`BreakerConfigError`] if the window differs from that of the breaker. Then nothing is changed.
+    ///
+    /// ```
+    /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
+    ///
+    /// let breaker = AdaptiveBreaker::new(BreakerConfig::default());
+    /// for _ in 0..20 {
+    ///     breaker.try_acquire().map(|permit| permit.reject());
+    /// }
+    /// assert!(breaker.drop_probability() > 0.0);
+    /// breaker.set_config(breaker.config().min_requests(100))?;
+    /// assert_eq!(breaker.drop_probability(), 0.0);
+    /// # Ok::<_, leaparray::flow::BreakerConfigError>(())
+    /// ```
+    pub fn set_config_at(
+        &self,
+        now: Timestamp,
+        config: BreakerConfig,
+    ) -> Result<(), BreakerConfigError> {
+        self.settings.set(config)?;
+        // A turn: a thread that has read former settings does not replace the word that follows from here.
+        self.note_end(now);
+        Ok(())
     }
 
     /// Returns the clock that this breaker reads.
@@ -308,16 +370,37 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
         self.window.clock()
     }
 
-    /// Returns the window in which the breaker counts: a [success](MetricEvent::Success) for each request that the
+    /// Returns the window in which the breaker counts: a [pass](MetricEvent::Pass) for each request that got through, in
+    /// the bucket in which it began; a [success](MetricEvent::Success) and a response time for each request that the
     /// backend accepted, an [exception](MetricEvent::Exception) for each request that it rejected, a
     /// [block](MetricEvent::Block) for each request that was dropped, and [`Cancelled`](MetricEvent::Cancelled) for each
-    /// request that ended without an outcome. Decisions do not take cancelled requests into account.
+    /// request that ended without an outcome, which takes its pass back.
     ///
     /// The window is meant for reading. An event that is recorded in it directly affects decisions from the next slice
     /// on.
     #[must_use]
     pub const fn window(&self) -> &SlidingWindow<C> {
         &self.window
+    }
+}
+
+/// The counts of a window at one time.
+struct At<'a, C> {
+    window: &'a SlidingWindow<C>,
+    now: Timestamp,
+}
+
+impl<C: Clock> Buckets for At<'_, C> {
+    fn newest(&self, len: u64) -> Counts {
+        Counts::of(self.window.sums_of_newest_at(self.now, len, Counts::EVENTS))
+    }
+
+    fn bucket(&self, age: u64) -> Option<Counts> {
+        self.window.sums_of_sample_at(self.now, age, Counts::EVENTS).map(Counts::of)
+    }
+
+    fn mean_rt(&self) -> Option<u64> {
+        self.window.avg_rt_at(self.now).map(saturating_nanos)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use super::{AdaptiveBreaker, RandomSource, ThreadRandom};
+use super::{AdaptiveBreaker, Admission, RandomSource, ThreadRandom};
 use crate::flow::Decision;
 use crate::node::{Drops, OnDrop, Outcome, Permit};
 use crate::time::{Clock, MonotonicClock, Timestamp};
@@ -46,6 +46,7 @@ where
     C: Clock,
 {
     breaker: B,
+    admission: Admission,
     drops: Drops,
 }
 
@@ -66,7 +67,7 @@ where
     #[inline(always)]
     pub fn try_acquire_at(breaker: B, now: Timestamp) -> Decision<Self> {
         match breaker.decide(now) {
-            Ok(()) => Decision::Admitted(Self::of(breaker)),
+            Ok(admission) => Decision::Admitted(Self::of(breaker, admission)),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
@@ -79,8 +80,8 @@ where
 {
     /// Creates the permit of a request that was let through.
     #[inline(always)]
-    pub(super) fn of(breaker: B) -> Self {
-        Self { breaker, drops: Drops::inherited() }
+    pub(super) fn of(breaker: B, admission: Admission) -> Self {
+        Self { breaker, admission, drops: Drops::inherited() }
     }
 
     /// Reports now that the backend has accepted the request.
@@ -108,7 +109,8 @@ where
     }
 
     /// Reports now that the request tells nothing about the backend, because the client has gone away or the request
-    /// was never sent. It is counted as [cancelled](crate::MetricEvent::Cancelled), which no decision takes into account.
+    /// was never sent. It is counted as [cancelled](crate::MetricEvent::Cancelled), and raises no probability. If the
+    /// request was a probe, and no other request got through since, the next request that would be dropped is a probe.
     ///
     /// ```
     /// use leaparray::MetricEvent::{Cancelled, Exception};
@@ -144,12 +146,12 @@ where
         // process.
         self.drops.end();
         let now = now(self.breaker.clock());
-        self.breaker.count(now, outcome);
+        self.breaker.count(now, self.admission, outcome);
     }
 
     #[cold]
     fn abandon(&mut self) {
-        let outcome = self.drops.now(self.breaker.config().on_drop);
+        let outcome = self.drops.now(self.breaker.settings.on_drop());
         self.end(C::now, outcome);
     }
 }
@@ -169,7 +171,7 @@ where
 
     /// Reports a cancellation if the entry was cancelled, or if the policy of the permit or of the breaker says so.
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
-        let own = self.drops.now(self.breaker.config().on_drop);
+        let own = self.drops.now(self.breaker.settings.on_drop());
         let is_cancelled = [own, outcome].contains(&Outcome::Cancelled);
         self.end_at(now, if is_cancelled { Outcome::Cancelled } else { outcome });
     }

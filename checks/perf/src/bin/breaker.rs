@@ -1,0 +1,137 @@
+//! Simulates an `AdaptiveBreaker` in front of backends that fail, recover, hang, or are slow. Prints the tables of the
+//! guide. Times are simulated, and the random numbers have fixed seeds, so each run prints the same.
+
+#[path = "../../../../tests/flow/breaker/simulation.rs"]
+mod simulation;
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use leaparray::flow::BreakerConfig;
+use simulation::{Answer, Report, simulate};
+
+const RT: Duration = Duration::from_millis(20);
+/// The outage: from this second on, for 30 seconds.
+const DOWN: f64 = 10.0;
+const UP: f64 = 40.0;
+
+fn main() {
+    recovery();
+    steady_failure();
+    hangs();
+    slow_backends();
+}
+
+fn run(rate: f64, secs: f64, backend: impl FnMut(f64, f64) -> Answer) -> Report {
+    simulate(BreakerConfig::default(), &[(rate, secs)], backend, 1)
+}
+
+fn line(cells: impl IntoIterator<Item = impl Display>) {
+    let cells: Vec<_> = cells.into_iter().map(|cell| cell.to_string()).collect();
+    println!("| {} |", cells.join(" | "));
+}
+
+fn head(title: &str, columns: &[&str]) {
+    println!("\n{title}\n");
+    line(columns);
+    println!("|{}", "---|".repeat(columns.len()));
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A backend that rejects every request during the outage, and a share of `errors` before and after it.
+fn outage(rate: f64, errors: f64) -> Report {
+    run(rate, 60.0, |secs, draw| {
+        let is_down = (DOWN..UP).contains(&secs);
+        if is_down || draw < errors { Answer::rejected(RT) } else { Answer::accepted(RT) }
+    })
+}
+
+fn recovery() {
+    let secs = [1, 2, 3, 4, 5, 6, 7, 8];
+    let mut columns = vec!["requests/s".to_owned()];
+    columns.extend(secs.map(|sec| format!("{sec}")));
+    columns.extend([
+        "99 % after".to_owned(),
+        "dropped".to_owned(),
+        "admitted while down".to_owned(),
+    ]);
+    let columns: Vec<_> = columns.iter().map(String::as_str).collect();
+    head("Share that gets through in each second after an outage of 30 seconds.", &columns);
+    for rate in [10.0, 100.0, 1_000.0, 10_000.0] {
+        let report = outage(rate, 0.0);
+        let mut cells = vec![rate.to_string()];
+        cells
+            .extend(secs.map(f64::from).map(|sec| percent(report.share(UP + sec - 1.0, UP + sec))));
+        cells.push(format!("{:.1} s", report.recovery(UP)));
+        cells
+            .extend([report.dropped(UP, 60.0), report.admitted(DOWN, UP)].map(|it| it.to_string()));
+        line(cells);
+    }
+    let columns = ["requests/s", "0 %", "0.1 %", "1 %", "5 %"];
+    head("Seconds to 99 %, if the backend rejects a share of the requests afterwards.", &columns);
+    for rate in [2.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0] {
+        let mut cells = vec![rate.to_string()];
+        let errors = [0.0, 0.001, 0.01, 0.05];
+        cells.extend(errors.map(|errors| format!("{:.1}", outage(rate, errors).recovery(UP))));
+        line(cells);
+    }
+}
+
+fn steady_failure() {
+    let columns = ["rejected", "at 100/s", "at 1,000/s", "at 10,000/s"];
+    head("Share that gets through in the second minute of a steady failure.", &columns);
+    for tenths in 1..=10 {
+        let failing = f64::from(tenths) / 10.0;
+        let mut cells = vec![format!("{} %", 10 * tenths)];
+        cells.extend([100.0, 1_000.0, 10_000.0].map(|rate| {
+            let report = run(rate, 120.0, |_, draw| {
+                if draw < failing { Answer::rejected(RT) } else { Answer::accepted(RT) }
+            });
+            percent(report.share(60.0, 120.0))
+        }));
+        line(cells);
+    }
+}
+
+fn hangs() {
+    let columns = ["of the requests", "from", "10/s", "100/s", "1,000/s", "10,000/s"];
+    head("Seconds to the first drop, if the backend hangs.", &columns);
+    for (share, name) in [(1.0, "all"), (0.99, "99 %"), (0.5, "half"), (0.3, "30 %")] {
+        for (start, from) in [(20.0, "second 20 on"), (0.0, "the start on")] {
+            let mut cells = vec![name.to_owned(), from.to_owned()];
+            cells.extend([10.0, 100.0, 1_000.0, 10_000.0].map(|rate| {
+                let report = run(rate, start + 30.0, |secs, draw| {
+                    if secs >= start && draw < share { Answer::HANGS } else { Answer::accepted(RT) }
+                });
+                let after = report.first_drop.map(|after| after.as_secs_f64() - start);
+                after.map_or("–".to_owned(), |after| format!("{after:.1}"))
+            }));
+            line(cells);
+        }
+    }
+}
+
+fn slow_backends() {
+    let columns =
+        ["response time", "from the start on", "with ten times the load", "after 20 ms before"];
+    head("Dropped of 100 requests/s, if the backend is slow and accepts all.", &columns);
+    for tenths in [1_u16, 10, 20, 30, 32, 35, 40, 50] {
+        let rt = Duration::from_millis(100) * tenths.into();
+        let slow = |parts: &[(f64, f64)], before: Duration| {
+            let backend = |secs, _| Answer::accepted(if secs < 20.0 { before } else { rt });
+            simulate(BreakerConfig::default(), parts, backend, 1).dropped(0.0, 60.0)
+        };
+        let cold = slow(&[(100.0, 60.0)], rt);
+        let step = slow(&[(10.0, 20.0), (100.0, 40.0)], rt) - slow(&[(10.0, 20.0)], rt);
+        let jump = slow(&[(100.0, 60.0)], RT);
+        line([
+            format!("{:.1} s", rt.as_secs_f64()),
+            cold.to_string(),
+            step.to_string(),
+            jump.to_string(),
+        ]);
+    }
+}

@@ -1,0 +1,80 @@
+//! The time of the last request that got through although it might have been dropped, from which probes follow.
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::Timestamp;
+
+/// The state of an admitted request, kept in its permit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Admission {
+    pub(super) start: Timestamp,
+    /// The time of the last pass that this request has replaced by its own, or [`NOT_NOTED`](Self::NOT_NOTED).
+    pub(super) pass_before: u64,
+}
+
+impl Admission {
+    /// The request has not noted its time. Time ends there, so no request gets through after a pass at that time.
+    pub(super) const NOT_NOTED: u64 = u64::MAX;
+}
+
+/// The time of the last pass, in nanoseconds.
+///
+/// # Orderings
+///
+/// Relaxed throughout: the time orders nothing else, and its modification order decides. Each change is a
+/// compare-exchange from the time on which the thread has decided, so of the threads that race for a probe, one gets it.
+#[derive(Debug)]
+pub(super) struct LastPass {
+    nanos: AtomicU64,
+    window_nanos: u64,
+}
+
+impl LastPass {
+    /// Creates the time of a pass at the beginning of time.
+    pub(super) fn new(window_nanos: u64) -> Self {
+        Self { nanos: AtomicU64::new(0), window_nanos }
+    }
+
+    /// Lets a request through as a probe, if a probe is due, and returns the time of the pass before; otherwise returns
+    /// the time of the next probe.
+    #[inline]
+    pub(super) fn probe(&self, now: Timestamp, probe_nanos: u64) -> Result<u64, Timestamp> {
+        let now = now.as_nanos();
+        let mut last = self.nanos.load(Ordering::Relaxed);
+        // If `last` is only a little ahead, another thread has a later time, and `now` is stale.
+        let ahead = last.saturating_sub(now);
+        let has_gone_back = ahead >= probe_nanos && ahead >= self.window_nanos;
+        if now.saturating_sub(last) >= probe_nanos || has_gone_back {
+            match self.replace(last, now) {
+                Ok(before) => return Ok(before),
+                Err(found) => last = found,
+            }
+        }
+        Err(Timestamp::from_nanos(last.saturating_add(probe_nanos)))
+    }
+
+    /// Notes the time of a request that got through by chance, to a sixteenth of the interval, because each note makes
+    /// other threads load the line again. Returns the time of the pass before, if the time was noted.
+    pub(super) fn note(&self, now: Timestamp, probe_nanos: u64) -> u64 {
+        let now = now.as_nanos();
+        let last = self.nanos.load(Ordering::Relaxed);
+        if now.saturating_sub(last) > probe_nanos / 16 {
+            // If the compare-exchange fails, another thread has noted a time.
+            return self.replace(last, now).unwrap_or(Admission::NOT_NOTED);
+        }
+        Admission::NOT_NOTED
+    }
+
+    /// Sets the time back to the time before a request that was cancelled, if the request has noted its own time and no
+    /// other request has got through since.
+    pub(super) fn take_back(&self, Admission { start, pass_before }: Admission) {
+        if pass_before != Admission::NOT_NOTED {
+            // If the compare-exchange fails, another request has got through, and the next probe follows from its time.
+            let _ = self.replace(start.as_nanos(), pass_before);
+        }
+    }
+
+    #[inline]
+    fn replace(&self, from: u64, to: u64) -> Result<u64, u64> {
+        self.nanos.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,162 @@
+//! Backends that hang, and backends that are slow.
+
+use super::simulation::{Answer, Report, simulate};
+use super::*;
+
+/// Simulates a backend that answers after 20 ms, and from `start` on hangs for a share of the requests. Times are in seconds.
+fn hang(rate: f64, start: f64, length: f64, share: f64, seed: u64) -> Report {
+    let rt = MILLI * 20;
+    let backend = |secs, draw| {
+        if secs >= start && draw < share { Answer::HANGS } else { Answer::accepted(rt) }
+    };
+    simulate(BreakerConfig::default(), &[(rate, start + length)], backend, seed)
+}
+
+fn first_drop(report: &Report) -> f64 {
+    report.first_drop.expect("the backend hangs").as_secs_f64()
+}
+
+/// Simulates a backend that accepts each request after a time, which depends on the time of the request in seconds and on
+/// a random number. Returns the number of dropped requests.
+fn dropped(parts: &[(f64, f64)], rt: impl Fn(f64, f64) -> Duration, seed: u64) -> u64 {
+    let backend = |secs, draw| Answer::accepted(rt(secs, draw));
+    simulate(BreakerConfig::default(), parts, backend, seed).dropped(0.0, f64::MAX)
+}
+
+#[test]
+fn backend_that_hangs_is_noticed_within_four_seconds() {
+    for (rate, seeds) in [(10.0, 5), (100.0, 3), (1_000.0, 1), (10_000.0, 1)] {
+        for seed in 0..seeds {
+            for start in [0.0, if rate > 1_000.0 { 3.0 } else { 15.0 }] {
+                let after = first_drop(&hang(rate, start, 4.0, 1.0, seed)) - start;
+                assert!((2.5..=4.0).contains(&after), "{rate}, {start}: {after}");
+            }
+        }
+    }
+}
+
+#[test]
+fn backend_that_answers_one_in_a_hundred_is_noticed_within_five_seconds() {
+    for rate in [100.0, 1_000.0] {
+        let after = first_drop(&hang(rate, 15.0, 5.0, 0.99, 1)) - 15.0;
+        assert!((3.0..=5.0).contains(&after), "{rate}: {after}");
+    }
+}
+
+#[test]
+fn backend_that_hangs_for_every_second_request_is_noticed_within_the_window() {
+    for rate in [100.0, 1_000.0] {
+        let report = hang(rate, 15.0, 20.0, 0.5, 1);
+        let after = first_drop(&report) - 15.0;
+        assert!((7.0..=10.0).contains(&after), "{rate}: {after}");
+        assert!(report.share(30.0, 35.0) < 0.8, "{rate}: {}", report.share(30.0, 35.0));
+    }
+}
+
+#[test]
+fn few_requests_wait_for_a_backend_that_hangs() {
+    for rate in [100.0, 1_000.0] {
+        let report = hang(rate, 15.0, 20.0, 1.0, 1);
+        assert!(report.admitted(20.0, 35.0) <= 25, "{rate}: {}", report.admitted(20.0, 35.0));
+    }
+}
+
+/// The attempts are accepted when the hang ends, or are rejected after 30 seconds each. The last of these rejections comes
+/// three and a half seconds after the end of the hang.
+#[test]
+fn breaker_recovers_after_a_hang() {
+    for accepts in [true, false] {
+        for rate in [100.0, 1_000.0] {
+            let backend = |secs, _| match secs {
+                15.0..45.0 if accepts => Answer::accepted(Duration::from_secs_f64(45.0 - secs)),
+                15.0..45.0 => Answer::rejected(SECOND * 30),
+                _ => Answer::accepted(MILLI * 20),
+            };
+            let report = simulate(BreakerConfig::default(), &[(rate, 70.0)], backend, 1);
+            let end = if accepts { 45.0 } else { 48.5 };
+            assert!(report.recovery(end) <= 10.0, "{accepts}, {rate}: {}", report.recovery(end));
+        }
+    }
+}
+
+#[test]
+fn slow_backend_that_accepts_is_not_dropped() {
+    for seed in 0..2 {
+        for rate in [3.0, 10.0, 100.0] {
+            for millis in [10, 500, 1_000, 2_000, 3_000] {
+                let rt = MILLI * millis;
+                let cold = dropped(&[(rate, 30.0)], |_, _| rt, seed);
+                let step = dropped(&[(rate, 20.0), (rate * 10.0, 20.0)], |_, _| rt, seed);
+                let slower = |secs, _| if secs < 15.0 { MILLI * 20 } else { rt };
+                let jump = dropped(&[(rate, 40.0)], slower, seed);
+                assert_eq!([cold, step, jump], [0; 3], "{rate}, {millis}");
+            }
+        }
+    }
+}
+
+/// Response times of every length, with a mean of up to two seconds.
+#[test]
+fn backend_with_scattered_response_times_is_not_dropped() {
+    for mean in [0.1, 0.5, 1.0, 2.0] {
+        let rt = |_, draw: f64| Duration::from_secs_f64(-mean * (1.0 - draw).max(1e-9).ln());
+        for rate in [3.0, 100.0, 1_000.0] {
+            assert_eq!(dropped(&[(rate, 30.0)], rt, 1), 0, "{mean}, {rate}");
+        }
+    }
+}
+
+/// A third of the requests takes three seconds and the others 20 ms, from the first request on.
+#[test]
+fn backend_with_two_response_times_is_not_dropped_for_the_longer_one() {
+    let rt = |_, draw| if draw < 1.0 / 3.0 { SECOND * 3 } else { MILLI * 20 };
+    for rate in [3.0, 100.0, 1_000.0] {
+        assert_eq!(dropped(&[(rate, 30.0)], rt, 1), 0, "{rate}");
+    }
+}
+
+/// The bound: a backend whose first answer takes more than three tenths of the window looks as if it hangs.
+#[test]
+fn backend_that_takes_longer_than_the_bound_is_dropped_until_it_answers() {
+    let report = simulate(
+        BreakerConfig::default(),
+        &[(100.0, 60.0)],
+        |_, _| Answer::accepted(SECOND * 4),
+        1,
+    );
+    assert!((3.0..4.0).contains(&first_drop(&report)));
+    assert!(report.dropped(20.0, 60.0) == 0, "the response time is known by then");
+}
+
+/// The times follow the window.
+#[test]
+fn shorter_window_notices_a_hang_earlier() {
+    for (buckets, secs) in [(40_u16, 1), (10, 1), (60, 30)] {
+        let window = WindowConfig::new(buckets.into(), SECOND * secs).unwrap();
+        let config = BreakerConfig::default().window(window);
+        let interval = f64::from(secs);
+        let start = 2.0 * interval;
+        let backend = |secs, _| {
+            if secs >= start { Answer::HANGS } else { Answer::accepted(MILLI * 20) }
+        };
+        let report = simulate(config, &[(500.0, 3.0 * interval)], backend, 1);
+        let after = (first_drop(&report) - start) / interval;
+        let latest = 0.4 + 1.5 / f64::from(buckets);
+        assert!((0.3..=latest).contains(&after), "{buckets}, {secs}: {after}");
+    }
+}
+
+/// A permit that is never reported leaves with its bucket.
+#[test]
+fn attempts_that_never_end_leave_the_window() {
+    let (breaker, clock) = strict();
+    for _ in 0..100 {
+        std::mem::forget(breaker.try_acquire());
+        clock.advance(MILLI);
+    }
+    assert_eq!(breaker.drop_probability().to_bits(), 0.0_f64.to_bits());
+    clock.advance(SECOND * 5);
+    assert!(breaker.drop_probability() > 0.9);
+    clock.advance(SECOND * 5);
+    assert_eq!(breaker.drop_probability().to_bits(), 0.0_f64.to_bits());
+}

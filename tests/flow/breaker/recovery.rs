@@ -1,0 +1,126 @@
+//! The recovery after an outage.
+
+use super::simulation::{Answer, Report, simulate};
+use super::*;
+
+#[test]
+fn breaker_recovers_by_time_alone() {
+    let (breaker, clock) = strict();
+    // The clock does not advance, so all of these are in one slice of one bucket.
+    for _ in 0..10 {
+        ask(&breaker, false);
+    }
+    assert!(!ask(&breaker, false));
+    clock.advance(SECOND * 10);
+    // The first request might be a probe. The second one gets through only if the drop probability is zero.
+    let through = [(); 2].map(|()| breaker.try_acquire().map(BreakerPermit::cancel).is_admitted());
+    assert_eq!(through, [true, true]);
+}
+
+/// Simulates a backend that rejects every request from second 10 to second 40, and a share of `errors` otherwise.
+fn outage(rate: f64, errors: f64, seed: u64) -> Report {
+    let backend = |secs: f64, draw| {
+        let is_down = (10.0..40.0).contains(&secs);
+        if is_down || draw < errors {
+            Answer::rejected(MILLI * 20)
+        } else {
+            Answer::accepted(MILLI * 20)
+        }
+    };
+    simulate(BreakerConfig::default(), &[(rate, 60.0)], backend, seed)
+}
+
+#[test]
+fn breaker_recovers_within_ten_seconds_at_every_rate() {
+    for rate in [2.0, 5.0, 10.0, 100.0, 1_000.0, 10_000.0] {
+        for errors in [0.0, 0.001, 0.01, 0.05] {
+            // The fewer requests there are, the more depends on chance.
+            let seeds = if rate > 100.0 { 1 } else { 5 };
+            for seed in 0..if rate > 1_000.0 && errors > 0.0 { 0 } else { seeds } {
+                let report = outage(rate, errors, seed);
+                let recovery = report.recovery(40.0);
+                assert!(recovery <= 10.0, "{rate}, {errors}: {recovery}");
+                assert_eq!(report.dropped(0.0, 10.0), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn few_requests_are_dropped_after_an_outage() {
+    let report = outage(1_000.0, 0.0, 1);
+    assert!(report.dropped(40.0, 60.0) < 6_000, "{}", report.dropped(40.0, 60.0));
+}
+
+/// The share that gets through grows from second to second, and not all at once.
+#[test]
+fn recovery_is_gradual() {
+    for rate in [100.0, 1_000.0] {
+        let report = outage(rate, 0.0, 1);
+        let shares: Vec<_> = (0..8)
+            .map(|secs| report.share(40.0 + f64::from(secs), 41.0 + f64::from(secs)))
+            .collect();
+        assert!(shares.is_sorted_by(|one, next| next + 0.05 > *one), "{rate}: {shares:?}");
+        assert!(shares[1] < 0.3 && shares[3] < 0.8, "{rate}: {shares:?}");
+    }
+}
+
+/// In an outage, about one probe a second gets through, and as many by chance, also if the backend accepts a few.
+#[test]
+fn few_requests_get_through_while_the_backend_is_down() {
+    for (failing, limit) in [(1.0, 2.0), (0.99, 2.0), (0.9, 3.0)] {
+        for rate in [100.0, 2_000.0] {
+            for rt in [Duration::ZERO, MILLI * 50] {
+                let backend = |secs, draw| {
+                    if secs >= 10.0 && draw < failing {
+                        Answer::rejected(rt)
+                    } else {
+                        Answer::accepted(rt)
+                    }
+                };
+                let report = simulate(BreakerConfig::default(), &[(rate, 60.0)], backend, 1);
+                let admitted = report.share(20.0, 60.0) * rate;
+                assert!(admitted < limit, "{failing}, {rate}: {admitted} a second");
+                // The formula over the window alone would admit two thirds of the requests of ten seconds.
+                let first = report.share(10.0, 20.0);
+                assert!(first < 0.5, "{failing}, {rate}: {first}");
+            }
+        }
+    }
+}
+
+/// The backend works for three seconds after an outage, and then fails again.
+#[test]
+fn relapse_stops_the_recovery() {
+    for rate in [100.0, 1_000.0] {
+        let backend = |secs, _| match secs {
+            10.0..40.0 | 43.0.. => Answer::rejected(MILLI * 50),
+            _ => Answer::accepted(MILLI * 50),
+        };
+        let report = simulate(BreakerConfig::default(), &[(rate, 65.0)], backend, 1);
+        let [during, after, later] =
+            [(40.0, 43.0), (43.0, 53.0), (53.0, 63.0)].map(|(from, to)| report.admitted(from, to));
+        assert!(after < 2 * during + 60, "{rate}: {after} after {during}");
+        assert!(later < 30, "{rate}: {later}");
+    }
+}
+
+/// The guide has these shares.
+#[test]
+fn steady_failure_below_a_third_drops_nothing() {
+    let share = |failing| {
+        let backend = |_, draw| {
+            if draw < failing { Answer::rejected(MILLI * 20) } else { Answer::accepted(MILLI * 20) }
+        };
+        simulate(BreakerConfig::default(), &[(1_000.0, 120.0)], backend, 1).share(60.0, 120.0)
+    };
+    assert!(share(0.2) >= 0.9999 && share(0.3) > 0.99);
+    assert!((0.05..0.6).contains(&share(0.4)), "{}", share(0.4));
+    assert!(share(0.6) < 0.1 && share(0.9) < 0.01);
+}
+
+/// At one request a second, too few are in the window to be dropped for long.
+#[test]
+fn recovery_at_one_request_a_second() {
+    assert_eq!(outage(1.0, 0.0, 1).dropped(45.0, 60.0), 0);
+}
