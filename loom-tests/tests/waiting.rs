@@ -99,14 +99,14 @@ fn cancellation_beside_a_release_passes_the_turn_on() {
     explore(Some(2), || {
         let queue = Arc::new(queue(1));
         let held = take(&queue);
-        let mut head = acquire(&queue);
-        assert!(poll(&mut head).is_pending());
+        let mut first = acquire(&queue);
+        assert!(poll(&mut first).is_pending());
         let waits = {
             let queue = queue.clone();
             thread::spawn(move || drop(take(&queue)))
         };
         let releases = thread::spawn(move || drop(held));
-        drop(head);
+        drop(first);
         waits.join().unwrap();
         releases.join().unwrap();
         assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
@@ -119,15 +119,15 @@ fn cancellation_beside_a_grant_loses_no_permit() {
     explore(Some(2), || {
         let queue = Arc::new(queue(1));
         let held = take(&queue);
-        let mut head = acquire(&queue);
-        assert!(poll(&mut head).is_pending());
+        let mut first = acquire(&queue);
+        assert!(poll(&mut first).is_pending());
         let waits = {
             let queue = queue.clone();
             thread::spawn(move || drop(take(&queue)))
         };
         drop(held);
-        drop(poll(&mut head));
-        drop(head);
+        drop(poll(&mut first));
+        drop(first);
         waits.join().unwrap();
         assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
     });
@@ -168,10 +168,10 @@ fn second_announcement_acquires_an_earlier_look() {
         let queue = Arc::new(queue(1));
         let held = take(&queue);
         let releases = thread::spawn(move || drop(held));
-        let mut head = acquire(&queue);
-        let first = poll(&mut head);
-        drop(head);
+        let mut first = acquire(&queue);
+        let result = poll(&mut first);
         drop(first);
+        drop(result);
         drop(take(&queue));
         releases.join().unwrap();
         assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));

@@ -1,10 +1,19 @@
 //! Requests that enter a node after their wait.
 
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Pass, Success};
-use leaparray::flow::{ConcurrencyLimiter, Reason, SlidingWindowLimiter, TokenBucket, WaitQueue};
-use leaparray::{Clock, ManualClock, NodeConfig, Outcome, Permit, ResourceNode, WindowConfig};
+use leaparray::flow::{
+    ConcurrencyLimiter, Decision, Limiter, Reason, Refusal, Retry, SlidingWindowLimiter,
+    TokenBucket, WaitQueue,
+};
+use leaparray::{
+    Clock, ManualClock, NodeConfig, Outcome, Permit, ResourceNode, Timestamp, WindowConfig,
+};
 
 use super::simulation::{Simulation, Timers};
 use crate::{at, ms, rate};
@@ -80,67 +89,71 @@ fn given_time_is_that_of_the_first_question() {
 
 /// The output of a future that never waits.
 fn simulate<F: Future>(future: F) -> F::Output {
-    let poll =
-        std::pin::pin!(future).poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
-    match poll {
-        std::task::Poll::Ready(output) => output,
-        std::task::Poll::Pending => panic!("the future is pending"),
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("the future is pending"),
+    }
+}
+
+/// A limiter of one permit, which is given back when it ends.
+#[derive(Clone, Default)]
+struct One {
+    is_taken: Arc<AtomicBool>,
+}
+
+impl Limiter for One {
+    type Permit = Self;
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision<Self> {
+        if self.is_taken.swap(true, Ordering::Relaxed) {
+            Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
+        } else {
+            Decision::Admitted(self.clone())
+        }
+    }
+}
+
+impl Permit for One {
+    fn end_at(&mut self, _now: Timestamp, _outcome: Outcome) {
+        self.is_taken.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Notes at its wake-up whether the permit is taken.
+struct Witness {
+    one: One,
+    woken_while_taken: Mutex<Vec<bool>>,
+}
+
+impl Wake for Witness {
+    fn wake(self: Arc<Self>) {
+        self.woken_while_taken.lock().unwrap().push(self.one.is_taken.load(Ordering::Relaxed));
     }
 }
 
 /// The end of a permit lets the next request ask, even if the permit is kept.
 #[test]
-fn ended_permit_notifies_the_queue() {
-    /// One permit, which is given back when it ends.
-    struct One(std::cell::Cell<bool>);
-
-    struct Taken<'a>(&'a One);
-
-    impl Permit for Taken<'_> {
-        fn end_at(&mut self, _now: leaparray::Timestamp, _outcome: Outcome) {
-            self.0.0.set(false);
-        }
-    }
-
-    impl<'a> leaparray::flow::Limiter for &'a One {
-        type Permit = Taken<'a>;
-
-        fn now(&self) -> leaparray::Timestamp {
-            leaparray::Timestamp::MIN
-        }
-
-        fn try_acquire_at(
-            &self,
-            _now: leaparray::Timestamp,
-            _permits: u64,
-        ) -> leaparray::flow::Decision<Taken<'a>> {
-            use leaparray::flow::{Decision, Refusal, Retry};
-
-            if self.0.replace(true) {
-                Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
-            } else {
-                Decision::Admitted(Taken(self))
-            }
-        }
-    }
-
-    for dropped in [false, true] {
-        let (timers, one) = (Timers::new(), One(std::cell::Cell::new(false)));
-        let queue = WaitQueue::new(&one);
+fn ended_permit_is_given_back_and_then_wakes_the_head() {
+    for is_drop in [false, true] {
+        let one = One::default();
+        let queue = WaitQueue::new(one.clone());
         let mut first = queue.acquire_by(1, ms(0), |_| ()).unwrap();
-        let simulation = Simulation::new(&timers);
-        simulation.spawn(async {
-            queue.acquire_with(1, Duration::MAX, timers.sleeper()).await.unwrap();
-        });
-        simulation.settle();
-        assert_eq!(simulation.unfinished(), 1);
-        if dropped {
+        let witness = Arc::new(Witness { one, woken_while_taken: Mutex::default() });
+        let waker = Waker::from(Arc::clone(&witness));
+        let never = |_| std::future::pending::<()>();
+        let mut second = pin!(queue.acquire_with(1, Duration::MAX, never));
+        assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        if is_drop {
             first.drop_at(at(0), Outcome::Exception);
         } else {
             first.end_at(at(0), Outcome::Success);
         }
-        simulation.settle();
-        assert_eq!(simulation.unfinished(), 0);
-        assert!(std::ptr::eq(first.into_inner().0, &raw const one));
+        assert_eq!(*witness.woken_while_taken.lock().unwrap(), [false]);
+        assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+        assert!(first.into_inner().is_taken.load(Ordering::Relaxed));
     }
 }

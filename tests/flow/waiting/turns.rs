@@ -83,6 +83,31 @@ fn request_for_five_gets_its_turn_beside_loops_of_one() {
     simulation.cancel(five);
 }
 
+/// The others give up after 10 ms, and come again 10 ms later. Each would find a token before there are five.
+#[test]
+fn request_for_five_gets_its_turn_beside_requests_that_come_and_go() {
+    let (timers, admitted) = (Timers::new(), Cell::new(None));
+    let queue = WaitQueue::new(tokens(10, 5, &timers.clock));
+    let simulation = Simulation::new(&timers);
+    for _ in 0..3 {
+        simulation.spawn(async {
+            loop {
+                let _ = queue.acquire_with(1, ms(10), timers.sleeper()).await;
+                timers.sleep(ms(10)).await;
+            }
+        });
+    }
+    simulation.run_until(1_000);
+    simulation.spawn(async {
+        queue.acquire_with(5, ms(3_000), timers.sleeper()).await.unwrap();
+        admitted.set(Some(timers.millis()));
+    });
+    simulation.run_until(3_000);
+    // At 1,000 ms, a token is there or goes to one of the others.
+    let admitted = admitted.get().expect("it was its turn");
+    assert!((1_400..=1_500).contains(&admitted), "{admitted}");
+}
+
 #[test]
 fn permits_in_flight_are_passed_on_in_turn() {
     let (timers, order) = (Timers::new(), RefCell::new(Vec::new()));
