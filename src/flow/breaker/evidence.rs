@@ -132,6 +132,11 @@ impl Rule {
 
     /// Returns the probability with which a request is dropped.
     pub(super) fn drop_probability(&self, geometry: Geometry, buckets: &impl Buckets) -> f64 {
+        self.by_answers(geometry, buckets).max(self.by_silence(geometry, buckets))
+    }
+
+    /// Returns the probability without the part for a silence, which is zero if the newest bucket has an answer.
+    pub(super) fn by_answers(&self, geometry: Geometry, buckets: &impl Buckets) -> f64 {
         let all = buckets.newest(geometry.buckets);
         if geometry.buckets == 1 {
             // The newest bucket is the window, so there is neither an older attempt nor a newer request.
@@ -140,12 +145,10 @@ impl Rule {
         let overdue = self.overdue(geometry, buckets, all);
         let by_share = self.formula(all.requests().saturating_add(overdue), all.accepted);
         let hangs = self.formula(all.accepted.saturating_add(overdue), all.accepted) > 0.0;
-        let by_answers = if by_share == 0.0 || hangs {
-            by_share
-        } else {
-            self.ramped(geometry, buckets, by_share.max(self.by_collapse(geometry, buckets)))
-        };
-        by_answers.max(self.by_silence(geometry, buckets))
+        if by_share == 0.0 || hangs {
+            return by_share;
+        }
+        self.ramped(geometry, buckets, by_share.max(self.by_collapse(geometry, buckets)))
     }
 
     /// Returns the number of overdue attempts in the window, or 0 if they cannot matter.
@@ -190,20 +193,21 @@ impl Rule {
     /// nothing about the backend now.
     fn by_silence(&self, geometry: Geometry, buckets: &impl Buckets) -> f64 {
         let shortest = geometry.tenths(3);
-        let len = geometry.younger_than(shortest) + 1;
-        if len > geometry.buckets || buckets.newest(len).answered() > 0 {
+        if geometry.younger_than(shortest) >= geometry.buckets {
             return 0.0;
         }
-        let patience = patience(geometry, buckets).max(shortest);
-        let (mut silence, mut waited) = (Counts::default(), 0);
+        let (mut silence, mut len) = (Counts::default(), 0);
         for age in 0..geometry.buckets {
             let Some(bucket) = buckets.bucket(age).filter(|it| it.answered() == 0) else { break };
             silence = silence.plus(bucket);
-            if age > 0 && geometry.since_end(age) >= patience {
-                waited += bucket.passed;
-            }
+            len += 1;
         }
-        if silence.unended(waited) == 0 {
+        if silence.passed == 0 || geometry.younger_than(shortest) >= len {
+            return 0.0;
+        }
+        let young = geometry.younger_than(patience(geometry, buckets).max(shortest));
+        let waited = silence.passed.saturating_sub(buckets.newest(young).passed);
+        if young >= len || silence.unended(waited) == 0 {
             return 0.0;
         }
         let waiting = silence.unended(silence.passed);

@@ -22,7 +22,7 @@ use crate::node::{Entry, Outcome, ResourceNode};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
-use evidence::{Buckets, Counts, Geometry};
+use evidence::{Buckets, Counts, Geometry, Rule};
 use last_pass::{Admission, LastPass};
 use settings::Settings;
 
@@ -290,7 +290,9 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
 
     #[inline(never)]
     fn note_end(&self, now: Timestamp) {
-        self.chance.note_end(now, || self.threshold(now));
+        // The window has an answer at `now`, so there is no silence.
+        let by_answers = |rule: Rule, geometry, at: &At<'_, C>| rule.by_answers(geometry, at);
+        self.chance.note_end(now, || Threshold::of(self.probability(now, by_answers)));
     }
 
     fn threshold(&self, now: Timestamp) -> Threshold {
@@ -308,14 +310,21 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// decision may use an earlier sum.
     #[must_use]
     pub fn drop_probability_at(&self, now: Timestamp) -> f64 {
+        self.probability(now, |rule, geometry, at| rule.drop_probability(geometry, at))
+    }
+
+    fn probability(
+        &self,
+        now: Timestamp,
+        of: impl FnOnce(Rule, Geometry, &At<'_, C>) -> f64,
+    ) -> f64 {
         let config = self.window.config();
         let geometry = Geometry {
             buckets: config.sample_count() as u64,
             bucket_nanos: config.bucket_nanos(),
             age_nanos: config.bucket_and_age(now).1,
         };
-        let buckets = At { window: &self.window, now };
-        self.settings.rule().drop_probability(geometry, &buckets)
+        of(self.settings.rule(), geometry, &At { window: &self.window, now })
     }
 
     /// Returns the configuration.
@@ -360,7 +369,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     ) -> Result<(), BreakerConfigError> {
         self.settings.set(config)?;
         // A turn: a thread that has read former settings does not replace the word that follows from here.
-        self.note_end(now);
+        self.chance.note_end(now, || self.threshold(now));
         Ok(())
     }
 
