@@ -55,7 +55,7 @@ impl Curve {
         self.samples - 1.0
     }
 
-    /// Returns by how many permits a window is above those that a cold service admits: at least one if it has as many.
+    /// Returns the number of permits that must leave a window before it has fewer than a cold service admits.
     #[expect(clippy::cast_precision_loss, reason = "a limit above 2⁵³ is not told from the next")]
     pub(super) fn above_cold_limit(&self, permits: u64) -> u64 {
         let above = permits as f64 - self.limit_at(1.0);

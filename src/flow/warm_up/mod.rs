@@ -33,13 +33,13 @@ use view::View;
 ///
 /// # Credit and debt
 ///
-/// What the curve gives and no request takes is *credit*, for at most one window including the current bucket. So a burst
-/// after an idle time is at most what the curve gives in a window. A warm service whose credit is full decides exactly as
+/// *Credit* is the part of the curve that no request has taken, in at most one window including the current bucket. So a
+/// burst after an idle time is at most the permits of the curve in a window. A warm service whose credit is full decides exactly as
 /// a sliding window of the whole limit does. Before its first permit, a service has no credit.
 ///
 /// A request for several permits is admitted if any permit is free, and if the window has as many left of the whole
 /// limit. If it takes more than the curve has given, this is *debt*: later requests are refused until it is paid. So a
-/// request for the whole limit is admitted at any cold factor, and the mean rate is that of the curve.
+/// request for the whole limit is admitted at any cold factor, and the mean rate follows the curve.
 ///
 /// In all cases, any window has at most the limit. A refusal tells the first time at which the same request is admitted,
 /// if no other request asks until then.

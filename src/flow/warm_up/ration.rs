@@ -19,7 +19,7 @@ const NEVER: u64 = u64::MAX;
 /// it. For each bucket, two words are computed from it, so that a decision costs a load:
 ///
 /// - `known` is `{ bucket, 1, threshold }`: a single permit is admitted while the window has fewer permits.
-/// - `retry` is `{ bucket, 1, delay }`: a single permit that is refused is admitted so many buckets later, if no other
+/// - `retry` is `{ bucket, 1, delay }`: a single permit that is refused is admitted `delay` buckets later, if no other
 ///   request asks. Permits of a bucket are not given back, so once a single permit is refused, no permits of the bucket
 ///   are taken any more, and the delay is final.
 ///

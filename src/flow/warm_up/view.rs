@@ -1,4 +1,4 @@
-//! What a request would find, without taking permits or closing a bucket.
+//! The state that a request would find. Reading it takes no permits and closes no bucket.
 
 use super::ration::{CurveRation, threshold};
 use super::warmth::Warmth;

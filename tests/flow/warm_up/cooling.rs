@@ -115,7 +115,7 @@ fn request_for_no_permits_is_admitted_and_is_no_demand() {
     assert_eq!(service.current_limit(300), 30);
 }
 
-/// A gap of so many buckets that a step for each of them would never end.
+/// A gap of 10¹¹ buckets. A step for each of them would never end.
 #[test]
 fn gap_of_any_length_is_one_step() {
     let service = warm(90);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::Service;
 
-/// What a request does: it asks after some buckets, for some permits.
+/// A request: the buckets since the request before, and its permits.
 #[derive(Clone, Debug)]
 struct Ask {
     after: u64,
@@ -166,7 +166,7 @@ fn service(case: &Case) -> Service {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Each decision is that of the reckoning, and so is each time to retry. A peek is the same as the decision.
+    /// Each decision and each time to retry agree with the reckoning. A peek is the same as the decision.
     #[test]
     fn decisions_are_those_of_the_reckoning(case in cases()) {
         let (service, mut reckoning) = (service(&case), Reckoning::new(&case));

@@ -1,4 +1,4 @@
-//! What a warm-up says of itself.
+//! Readings of a warm-up: available permits, quota and peeks.
 
 use leaparray::flow::{Limiter, Reason, Retry};
 
