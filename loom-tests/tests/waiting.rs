@@ -160,18 +160,19 @@ fn request_that_displaces_the_head_beside_a_release_is_served() {
     });
 }
 
-/// The head announces, leaves, and the next head announces again, while a permit is given back. A look that comes before the
-/// second announcement, and after the first was withdrawn, is acquired by the second.
+/// Two requests leave the queue: the head, which has announced that it waits, and then the next head, which has not. A permit is
+/// given back in between, and the look finds no announcement. The announcement of the third request acquires that look.
 #[test]
-fn second_announcement_acquires_an_earlier_look() {
+fn announcement_acquires_a_look_before_a_withdrawal() {
     explore(Some(3), || {
         let queue = Arc::new(queue(1));
         let held = take(&queue);
+        let mut requests = [(); 2].map(|()| acquire(&queue));
+        for request in &mut requests {
+            assert!(poll(request).is_pending());
+        }
         let releases = thread::spawn(move || drop(held));
-        let mut first = acquire(&queue);
-        let result = poll(&mut first);
-        drop(first);
-        drop(result);
+        requests.map(drop);
         drop(take(&queue));
         releases.join().unwrap();
         assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));

@@ -101,8 +101,15 @@ impl<L: Limiter> WaitQueue<L> {
         permits: u64,
         timeout: Duration,
     ) -> Result<QueuePermit<L::Permit>, Refusal> {
-        let timers = Timers::default();
-        timers.block_on(self.acquire_with(permits, timeout, |wait| timers.sleep(wait)))
+        let now = self.limiter.now();
+        let permit = match self.begin(Direct(&self.limiter), now, permits, timeout)? {
+            Begun::Admitted(permit) => permit,
+            Begun::Waits(waiting) => {
+                let timers = Timers::default();
+                timers.block_on(waiting.run(|wait| timers.sleep(wait)))?.0
+            }
+        };
+        Ok(self.permit(permit))
     }
 
     /// Like [`acquire_blocking`](Self::acquire_blocking), but waits by `sleep`: a synchronous acquire under a
