@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::horizon::Horizon;
-use super::live::{CLOSED, Live, Settings, Version};
+use super::live::{CLOSED, Live, NotAdmitted, Settings, Version};
 use super::{Decision, Limiter, Passed, Rate, Reason, Refusal};
 use crate::sync::Ordering;
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
@@ -198,8 +198,7 @@ impl<C: Clock> LeakyBucket<C> {
 }
 
 impl Pace {
-    /// Returns the due time of a request and its wait, if `latest` is the due time of the last admitted request. The error is
-    /// the refusal, or `None` if `latest` is [`CLOSED`].
+    /// Returns the due time of a request and its wait, if `latest` is the due time of the last admitted request.
     #[inline]
     fn wait(
         &self,
@@ -207,16 +206,14 @@ impl Pace {
         now: u64,
         permits: u64,
         max_wait: u64,
-    ) -> Result<(u64, u64), Option<Refusal>> {
+    ) -> Result<(u64, u64), NotAdmitted> {
         let Some(due) = self.due(latest, permits) else {
             // The due time is after the end of time.
-            let refusal = Refusal::until(Reason::WaitTooLong, None);
-            return Err((latest != CLOSED).then_some(refusal));
+            return Err(if latest == CLOSED { NotAdmitted::Closed } else { NotAdmitted::Never });
         };
         let wait = due.saturating_sub(now);
         if wait > max_wait {
-            let retry_at = Timestamp::from_nanos(due - max_wait);
-            return Err(Some(Refusal::until(Reason::WaitTooLong, Some(retry_at))));
+            return Err(NotAdmitted::Until(due - max_wait));
         }
         Ok((due, wait))
     }
@@ -230,51 +227,83 @@ impl Pace {
 }
 
 impl<C: Clock> LeakyBucket<C> {
-    /// Admits a request that has to wait no longer than the longest wait, or `max_wait` nanoseconds if that is given.
-    #[inline]
-    fn acquire(&self, now: Timestamp, permits: u64, max_wait: Option<u64>) -> Decision {
+    /// Admits a request that has to wait no longer than the longest wait, or not at all.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn acquire(&self, now: Timestamp, permits: u64, can_wait: bool) -> Decision {
         if permits == 0 {
             return Decision::Admitted(());
         }
-        self.live.with(|version| self.acquire_from(version, now.as_nanos(), permits, max_wait))
+        let now = now.as_nanos();
+        self.acquire_from(
+            self.live.first(),
+            (now, permits, can_wait),
+            |wait| Decision::after((), Duration::from_nanos(wait)),
+            |not_admitted| match not_admitted {
+                NotAdmitted::Until(nanos) => {
+                    let retry_at = Timestamp::from_nanos(nanos);
+                    Decision::Refused(Refusal::until(Reason::WaitTooLong, Some(retry_at)))
+                }
+                // After the first change, or at the end of time.
+                _ => self.acquire_later(now, permits, can_wait),
+            },
+        )
     }
 
-    /// As [`acquire`](Self::acquire); `None` if the word is closed.
-    #[inline]
-    fn acquire_from(
+    /// As [`acquire`](Self::acquire), by the current settings.
+    #[inline(never)]
+    fn acquire_later(&self, now: u64, permits: u64, can_wait: bool) -> Decision {
+        self.live.with(|version| {
+            let decided = self.acquire_from(version, (now, permits, can_wait), Ok, Err);
+            decision(decided)
+        })
+    }
+
+    /// Returns what `admitted` makes of the wait of the request, or what `not` makes of the time to ask again. Neither is
+    /// a value that would have to be taken apart by the caller.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn acquire_from<R>(
         &self,
         version: &Version<Pace>,
-        mut now: u64,
-        permits: u64,
-        max_wait: Option<u64>,
-    ) -> Option<Decision> {
+        (mut now, permits, can_wait): (u64, u64, bool),
+        admitted: impl FnOnce(u64) -> R,
+        not: impl FnOnce(NotAdmitted) -> R,
+    ) -> R {
         let pace = &version.settings;
-        let max_wait = max_wait.unwrap_or(pace.max_wait);
+        let max_wait = if can_wait { pace.max_wait } else { 0 };
         // Relaxed throughout: the due time orders nothing, and its modification order decides.
         let mut latest = version.word.load(Ordering::Relaxed);
         loop {
             let (due, wait) = match pace.wait(latest, now, permits, max_wait) {
                 Ok(found) => found,
-                Err(refusal) => return refusal.map(Decision::Refused),
+                Err(not_admitted) => return not(not_admitted),
             };
             // Only before a request is admitted: one that is refused here is refused at the horizon as well.
             if !self.horizon.covers(now) {
                 now = self.horizon.advance(now, &self.clock);
                 continue;
             }
-            let Some(goes) = goes(due, now) else {
-                return Some(Decision::Refused(Refusal::until(Reason::WaitTooLong, None)));
-            };
+            let Some(goes) = goes(due, now) else { return not(NotAdmitted::Never) };
             match version.word.compare_exchange_weak(
                 latest,
                 goes,
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Some(Decision::after((), Duration::from_nanos(wait))),
+                Ok(_) => return admitted(wait),
                 Err(found) => latest = found,
             }
         }
+    }
+}
+
+/// Returns the decision on a request that has to wait for that time; `None` if the word is closed.
+#[inline]
+fn decision(wait: Result<u64, NotAdmitted>) -> Option<Decision> {
+    match wait {
+        Ok(wait) => Some(Decision::after((), Duration::from_nanos(wait))),
+        Err(not) => not.refusal(Reason::WaitTooLong).map(Decision::Refused),
     }
 }
 
@@ -297,7 +326,7 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.acquire(now, permits, None)
+        self.acquire(now, permits, true)
     }
 
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
@@ -311,13 +340,10 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
                 |now| pace.wait(latest, now, permits, pace.max_wait).map(|found| (found, now));
             // As in `acquire`: a request that is refused at its own time is refused at the horizon as well.
             let decided = decide(now).and_then(|_| decide(self.horizon.bounded(now, &self.clock)));
-            match decided {
-                Ok(((due, wait), now)) if goes(due, now).is_some() => {
-                    Some(Decision::after((), Duration::from_nanos(wait)))
-                }
-                Ok(_) => Some(Decision::Refused(Refusal::until(Reason::WaitTooLong, None))),
-                Err(refusal) => refusal.map(Decision::Refused),
-            }
+            let goes = decided.and_then(|((due, wait), now)| {
+                goes(due, now).map(|_| wait).ok_or(NotAdmitted::Never)
+            });
+            decision(goes)
         });
         Some(peek)
     }
@@ -381,6 +407,6 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
         now: Timestamp,
         permits: u64,
     ) -> Decision {
-        self.acquire(now, permits, Some(0))
+        self.acquire(now, permits, false)
     }
 }

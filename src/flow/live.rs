@@ -1,7 +1,9 @@
 //! Settings that change while threads decide by them.
 
+use super::{Reason, Refusal};
 use crate::sync::stall::{self, Point};
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, RacyOnce, Slot};
+use crate::time::Timestamp;
 
 /// The settings of a limiter whose state is one word.
 pub(super) trait Settings: Copy {
@@ -55,6 +57,32 @@ pub(super) struct Version<S> {
     next: RacyOnce<Next<S>>,
 }
 
+/// The outcome of a request by one version that is not admitted: numbers alone, which stay in registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NotAdmitted {
+    /// The word is closed.
+    Closed,
+    /// The request asks for more than the limiter can ever admit.
+    MoreThanLimit,
+    /// Until this time, in nanoseconds.
+    Until(u64),
+    /// Until a time after the end of time.
+    Never,
+}
+
+impl NotAdmitted {
+    /// Returns the refusal for that reason; `None` if the word is closed.
+    #[inline]
+    pub(super) const fn refusal(self, reason: Reason) -> Option<Refusal> {
+        match self {
+            Self::Closed => None,
+            Self::MoreThanLimit => Some(Refusal::never()),
+            Self::Until(nanos) => Some(Refusal::until(reason, Some(Timestamp::from_nanos(nanos)))),
+            Self::Never => Some(Refusal::until(reason, None)),
+        }
+    }
+}
+
 /// The settings that follow, and the time from which on they are in force.
 #[derive(Debug)]
 struct Next<S> {
@@ -66,6 +94,13 @@ impl<S: Settings> Live<S> {
     pub(super) fn new(settings: S, word: u64) -> Self {
         let (first, later) = (Version::new(settings, word), Slot::empty());
         Self { first, later, changing: Mutex::new(()) }
+    }
+
+    /// Returns the first version, for a decision without a copy of its result. If its word is closed, [`with`](Self::with)
+    /// finds the current one.
+    #[inline]
+    pub(super) const fn first(&self) -> &Version<S> {
+        &self.first
     }
 
     /// Calls `act` with the current version. `act` returns `None` if it finds the word closed, and is then called with a

@@ -5,8 +5,8 @@ mod fill;
 use std::time::Duration;
 
 use super::horizon::Horizon;
-use super::live::{CLOSED, Live, Version};
-use super::{Decision, Limiter, Quota, Rate};
+use super::live::{CLOSED, Live, NotAdmitted, Version};
+use super::{Decision, Limiter, Quota, Rate, Reason, Refusal};
 use crate::sync::Ordering;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use fill::{Fill, SATURATED};
@@ -203,6 +203,12 @@ impl<C: Clock> TokenBucket<C> {
         self.read(|fill, full_at| fill.available(full_at, now.as_nanos()))
     }
 
+    /// Takes `permits` tokens by the current settings.
+    #[inline(never)]
+    fn take_later(&self, now: u64, permits: u64) -> Decision {
+        self.live.with(|version| decision(take_from(version, now, permits)))
+    }
+
     /// Returns what `read` finds in the settings and the time of the bucket.
     fn read<R>(&self, read: impl Fn(&Fill, u64) -> R) -> R {
         self.live.with(|version| {
@@ -213,25 +219,32 @@ impl<C: Clock> TokenBucket<C> {
     }
 }
 
-/// Takes `permits` tokens, at least one; `None` if the word is closed.
-#[inline]
-fn take_from(version: &Version<Fill>, now: u64, permits: u64) -> Option<Decision> {
+/// Takes `permits` tokens, at least one.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+fn take_from(version: &Version<Fill>, now: u64, permits: u64) -> Result<(), NotAdmitted> {
     // Relaxed throughout: the time orders nothing, and its modification order decides.
     let mut full_at = version.word.load(Ordering::Relaxed);
     loop {
-        let then = match version.settings.take(full_at, now, permits) {
-            Ok(then) => then,
-            Err(refusal) => return refusal.map(Decision::Refused),
-        };
+        let then = version.settings.take(full_at, now, permits)?;
         match version.word.compare_exchange_weak(
             full_at,
             then,
             Ordering::Relaxed,
             Ordering::Relaxed,
         ) {
-            Ok(_) => return Some(Decision::Admitted(())),
+            Ok(_) => return Ok(()),
             Err(found) => full_at = found,
         }
+    }
+}
+
+/// Returns the decision; `None` if the word is closed.
+#[inline]
+fn decision(taken: Result<(), NotAdmitted>) -> Option<Decision> {
+    match taken {
+        Ok(()) => Some(Decision::Admitted(())),
+        Err(not) => not.refusal(Reason::LimitReached).map(Decision::Refused),
     }
 }
 
@@ -269,7 +282,15 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         if permits == 0 {
             return Decision::Admitted(());
         }
-        self.live.with(|version| take_from(version, now, permits))
+        match take_from(self.live.first(), now, permits) {
+            Ok(()) => Decision::Admitted(()),
+            Err(NotAdmitted::Until(nanos)) => {
+                let retry_at = Timestamp::from_nanos(nanos);
+                Decision::Refused(Refusal::until(Reason::LimitReached, Some(retry_at)))
+            }
+            // After the first change, for more permits than the capacity, or at the end of time.
+            Err(_) => self.take_later(now, permits),
+        }
     }
 
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
@@ -278,10 +299,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
         }
         let now = self.horizon.bounded(now.as_nanos(), &self.clock);
         let peek = self.live.with(|version| {
-            match version.settings.take(version.word.load(Ordering::Relaxed), now, permits) {
-                Ok(_) => Some(Decision::Admitted(())),
-                Err(refusal) => refusal.map(Decision::Refused),
-            }
+            let full_at = version.word.load(Ordering::Relaxed);
+            decision(version.settings.take(full_at, now, permits).map(drop))
         });
         Some(peek)
     }

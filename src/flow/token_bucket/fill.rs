@@ -1,8 +1,7 @@
 //! The arithmetic of a token bucket.
 
-use crate::flow::live::{CLOSED, Settings};
-use crate::flow::{Rate, Reason, Refusal};
-use crate::time::Timestamp;
+use crate::flow::Rate;
+use crate::flow::live::{CLOSED, NotAdmitted, Settings};
 
 /// The time of a bucket that would be full at this time or later. It gives out no more tokens.
 pub(super) const SATURATED: u64 = CLOSED - 1;
@@ -43,17 +42,12 @@ impl Fill {
         Self { rate, capacity, size, fills_in, begins: 0 }
     }
 
-    /// Returns the time of the bucket after a request for `permits` tokens, at least one, at `now`. The error is the refusal,
-    /// or `None` if `full_at` is [`CLOSED`].
+    /// Returns the time of the bucket after a request for `permits` tokens, at least one, at `now`.
     #[inline]
-    pub(super) fn take(
-        &self,
-        full_at: u64,
-        now: u64,
-        permits: u64,
-    ) -> Result<u64, Option<Refusal>> {
+    pub(super) fn take(&self, full_at: u64, now: u64, permits: u64) -> Result<u64, NotAdmitted> {
         if permits > self.capacity {
-            return Err((full_at != CLOSED).then_some(Refusal::never()));
+            let is_closed = full_at == CLOSED;
+            return Err(if is_closed { NotAdmitted::Closed } else { NotAdmitted::MoreThanLimit });
         }
         // For a full bucket, `now` is used as an exact time, so that no division has to wait for the clock.
         let is_full = full_at <= now;
@@ -67,29 +61,27 @@ impl Fill {
         };
         // A full bucket has enough tokens: the request asks for no more than the capacity.
         if !is_full && then - now > self.fills_in {
-            let retry_at = Timestamp::from_nanos(then - self.fills_in);
-            return Err(Some(Refusal::until(Reason::LimitReached, Some(retry_at))));
+            return Err(NotAdmitted::Until(then - self.fills_in));
         }
         Ok(then)
     }
 
     /// Computes [`take`](Self::take) for a bucket that would be full at the end of time or later.
     #[cold]
-    fn take_last(&self, full_at: u64, now: u64, permits: u64) -> Result<u64, Option<Refusal>> {
+    fn take_last(&self, full_at: u64, now: u64, permits: u64) -> Result<u64, NotAdmitted> {
         if full_at == CLOSED {
-            return Err(None);
+            return Err(NotAdmitted::Closed);
         }
         if permits <= self.available(full_at, now) {
             return Ok(SATURATED);
         }
-        let retry_at = if full_at <= now || permits > self.left(full_at) {
-            None
-        } else {
-            // The tokens are there before the bucket is full, so the time is before the end of time.
-            let then = self.rate.after_wide(full_at, permits);
-            then.checked_sub(u128::from(self.fills_in)).and_then(|nanos| u64::try_from(nanos).ok())
-        };
-        Err(Some(Refusal::until(Reason::LimitReached, retry_at.map(Timestamp::from_nanos))))
+        if full_at <= now || permits > self.left(full_at) {
+            return Err(NotAdmitted::Never);
+        }
+        // The tokens are there before the bucket is full, so the time is before the end of time.
+        let then = self.rate.after_wide(full_at, permits);
+        let retry_at = u64::try_from(then.saturating_sub(u128::from(self.fills_in)));
+        Err(retry_at.map_or(NotAdmitted::Never, NotAdmitted::Until))
     }
 
     /// Returns the time of the bucket after `permits` tokens are given back that were taken at `now`, `elapsed` nanoseconds
