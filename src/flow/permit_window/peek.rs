@@ -1,10 +1,8 @@
 //! Asking for a decision without taking permits.
 
-use std::cmp::Ordering::{Equal, Greater, Less};
-
 use super::{PackedBucket, PermitWindow};
 use crate::flow::{Decision, Reason, Refusal};
-use crate::time::{Clock, Timestamp, run};
+use crate::time::{Clock, Timestamp};
 
 impl PermitWindow {
     /// Returns the decision on a request for `permits` permits of at most `limit`. Takes none, closes no bucket, and does
@@ -56,24 +54,5 @@ impl PermitWindow {
         });
         let number = leaves.map_or(last, |(number, _)| number);
         Refusal::until(Reason::LimitReached, self.leaves_at(number))
-    }
-
-    /// Returns the buckets of the window that ends with bucket `last`, and their permits, from the oldest to the newest.
-    pub(in crate::flow) fn buckets_of(
-        &self,
-        last: u64,
-        newest: &PackedBucket,
-    ) -> impl Iterator<Item = (u64, u64)> {
-        let numbers = run(last, self.closed.len() as u64);
-        numbers.map(move |number| (number, self.permits_of(number, newest)))
-    }
-
-    /// Returns the permits that were taken in a bucket; 0 for a bucket after the newest one.
-    pub(in crate::flow) fn permits_of(&self, number: u64, newest: &PackedBucket) -> u64 {
-        match number.cmp(&newest.number) {
-            Less => self.note_in(&self.closed[self.config.slot_of(number)], number).unwrap_or(0),
-            Equal => self.permits_in(newest),
-            Greater => 0,
-        }
     }
 }

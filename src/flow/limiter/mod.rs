@@ -1,11 +1,14 @@
 //! The trait of limiters.
 
+mod forward;
+
 use std::ops::Deref;
 use std::time::Duration;
 
 use super::{Decision, Quota, Reason, Refusal, Retry};
 use crate::node::{Entry, Outcome, Permit, ResourceNode};
 use crate::time::{Clock, Timestamp};
+use forward::Boxed;
 
 /// A controller that hands out permits. Code that works with any limiter is generic over this trait.
 ///
@@ -323,106 +326,3 @@ impl<C: Clock + Clone> Passed for ResourceNode<C> {
         self.config().short().bucket_end(now)
     }
 }
-
-/// A limiter whose permits are boxed.
-struct Boxed<L>(L);
-
-impl<L: Limiter> Limiter for Boxed<L>
-where
-    L::Permit: Send + 'static,
-{
-    type Permit = BoxPermit;
-
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-
-    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<BoxPermit> {
-        self.0.try_acquire_at(now, permits).map(|permit| Box::new(permit) as BoxPermit)
-    }
-
-    fn try_acquire_for(
-        &self,
-        node: &dyn Passed,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<BoxPermit> {
-        self.0.try_acquire_for(node, now, permits).map(|permit| Box::new(permit) as BoxPermit)
-    }
-
-    fn try_acquire_at_once(
-        &self,
-        node: Option<&dyn Passed>,
-        now: Timestamp,
-        permits: u64,
-    ) -> Decision<BoxPermit> {
-        self.0.try_acquire_at_once(node, now, permits).map(|permit| Box::new(permit) as BoxPermit)
-    }
-
-    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        self.0.peek_at(now, permits)
-    }
-
-    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-        self.0.refund_at(now, permits, wait)
-    }
-
-    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-        self.0.quota_at(now)
-    }
-}
-
-macro_rules! forward {
-    ($($reference:ty),*) => {$(
-        impl<L: Limiter + ?Sized> Limiter for $reference {
-            type Permit = L::Permit;
-
-            #[inline]
-            fn now(&self) -> Timestamp {
-                (**self).now()
-            }
-
-            #[inline]
-            fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<L::Permit> {
-                (**self).try_acquire_at(now, permits)
-            }
-
-            #[inline]
-            fn try_acquire_for(
-                &self,
-                node: &dyn Passed,
-                now: Timestamp,
-                permits: u64,
-            ) -> Decision<L::Permit> {
-                (**self).try_acquire_for(node, now, permits)
-            }
-
-            #[inline]
-            fn try_acquire_at_once(
-                &self,
-                node: Option<&dyn Passed>,
-                now: Timestamp,
-                permits: u64,
-            ) -> Decision<L::Permit> {
-                (**self).try_acquire_at_once(node, now, permits)
-            }
-
-            #[inline]
-            fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-                (**self).peek_at(now, permits)
-            }
-
-            #[inline]
-            fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-                (**self).refund_at(now, permits, wait)
-            }
-
-            #[inline]
-            fn quota_at(&self, now: Timestamp) -> Option<Quota> {
-                (**self).quota_at(now)
-            }
-        }
-    )*};
-}
-
-forward!(&L, Box<L>, std::sync::Arc<L>);

@@ -1,13 +1,18 @@
 //! The permits of a sliding window, decided by one word.
 
 mod peek;
+mod ration;
+mod read;
 mod refund;
+mod retry;
+
+pub(super) use ration::{FullWindow, Ration};
 
 use std::time::Duration;
 
 use super::horizon::Horizon;
 use super::packed_bucket::{Layout, PackedBucket};
-use super::{BucketPermits, Decision, LimitError, Reason, Refusal, Retry};
+use super::{Decision, LimitError, Refusal};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Timestamp, WindowConfig, run};
 
@@ -272,191 +277,5 @@ impl PermitWindow {
     fn permits_in(&self, newest: &PackedBucket) -> u64 {
         let before = self.notes(newest.number).filter(|&(number, _)| number < newest.number);
         newest.count.saturating_sub(before.map(|(_, permits)| permits).sum())
-    }
-
-    /// Returns the permits of the window that ends with bucket `number`; `None` if that is not the newest bucket.
-    pub(super) fn taken_in(&self, number: u64) -> Option<u64> {
-        let newest = self.layout.read(self.load());
-        (newest.number == number).then_some(newest.count)
-    }
-
-    /// Returns the permits of the window at `now`. Closes no bucket.
-    pub(super) fn permits(&self, now: Timestamp) -> u64 {
-        let number = self.config.bucket_number(now);
-        let mut word = self.load();
-        loop {
-            let newest = self.layout.read(word);
-            if newest.number >= number {
-                return newest.count;
-            }
-            let covered = run(number, self.closed.len() as u64);
-            let older = self.notes(number).filter(|&(number, _)| number < newest.number);
-            let older: u64 = older.map(|(_, permits)| permits).sum();
-            let own = if covered.contains(&newest.number) { self.permits_in(&newest) } else { 0 };
-            let again = self.load();
-            if again == word {
-                return older + own;
-            }
-            word = again;
-        }
-    }
-
-    /// Returns the permits of the window at `now`, and the start of the first window without any of them: `now` if there
-    /// are none, and `None` if it is after the end of time. Closes no bucket. Both are of one moment.
-    pub(super) fn permits_and_end(&self, now: Timestamp) -> (u64, Option<Timestamp>) {
-        let number = self.config.bucket_number(now);
-        let mut word = self.load();
-        loop {
-            let newest = self.layout.read(word);
-            // The window ends with the bucket of `now`, or with the newest bucket if that is later.
-            let covered = run(number.max(newest.number), self.closed.len() as u64);
-            let older = self.notes(*covered.end()).filter(|&(number, _)| number < newest.number);
-            let (mut permits, mut last) = (0, None);
-            for (number, noted) in older.filter(|&(_, noted)| noted > 0) {
-                permits += noted;
-                last = Some(number);
-            }
-            let own = if covered.contains(&newest.number) { self.permits_in(&newest) } else { 0 };
-            if own > 0 {
-                last = Some(newest.number);
-            }
-            let again = self.load();
-            if again == word {
-                return (permits + own, last.map_or(Some(now), |last| self.leaves_at(last)));
-            }
-            word = again;
-        }
-    }
-
-    /// Returns what `read` returns for the newest bucket, all of one moment. Closes no bucket.
-    pub(super) fn view<T>(&self, read: impl Fn(&PackedBucket) -> T) -> T {
-        let mut word = self.load();
-        loop {
-            let view = read(&self.layout.read(word));
-            // As in `permits_by_bucket`.
-            let again = self.load();
-            if again == word {
-                return view;
-            }
-            word = again;
-        }
-    }
-
-    /// Returns the buckets of the window at `now` and their permits, from the oldest to the newest. Closes no bucket.
-    pub(super) fn permits_by_bucket(&self, now: Timestamp) -> Vec<BucketPermits> {
-        let number = self.config.bucket_number(now);
-        let mut word = self.load();
-        loop {
-            let newest = self.layout.read(word);
-            let covered = run(number.max(newest.number), self.closed.len() as u64);
-            let bucket = |number| BucketPermits {
-                start: self.config.start_of(number),
-                permits: self.permits_of(number, &newest),
-            };
-            let buckets = covered.map(bucket).collect();
-            // A thread that has read a note of a later bucket has acquired it, and finds the word changed. If the word
-            // is unchanged, the notes are of the moment of this load.
-            let again = self.load();
-            if again == word {
-                return buckets;
-            }
-            word = again;
-        }
-    }
-
-    /// Returns the refusal of a request that finds the window that ends with bucket `number` full: `excess` permits, at least
-    /// one, have to leave first. The result is valid if that bucket is still the newest one afterwards.
-    #[inline]
-    pub(super) fn refuse_until(&self, number: u64, excess: u64) -> Refusal {
-        let known = self.layout.read(self.leaves.load(Ordering::Relaxed));
-        if excess == 1 && known.flag && known.number == number {
-            // Not after the end of time: such a time is not stored.
-            let leaves_at = self.config.start_of(number + known.count);
-            return Refusal::new(Reason::LimitReached, Retry::At(leaves_at));
-        }
-        Refusal::until(Reason::LimitReached, self.leave_at(number, excess))
-    }
-
-    /// Returns the time at which `permits` permits of the window that ends with bucket `number` will have left it. The
-    /// result is valid if that bucket is still the newest one afterwards. `None` if the time is after the end of time.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn leave_at(&self, number: u64, permits: u64) -> Option<Timestamp> {
-        let mut left = 0;
-        let mut before = self.notes(number).take_while(|&(noted, _)| noted < number);
-        let last = before.find(|(_, noted)| {
-            left += noted;
-            left >= permits
-        });
-        // If the buckets before the newest one have too few permits, some permits of the newest one have to leave.
-        let last = last.map_or(number, |(last, _)| last);
-        let leaves_at = self.leaves_at(last)?;
-        let after = self.closed.len() as u64 - (number - last);
-        // If the bucket is still the newest, the notes of its window were not overwritten before they were read.
-        if permits == 1 && after <= self.layout.max_count() && self.taken_in(number).is_some() {
-            let known = self.layout.flagged(self.layout.word(number, after));
-            self.leaves.store(known, Ordering::Relaxed);
-        }
-        Some(leaves_at)
-    }
-
-    /// Returns the start of the newest bucket of the first window that does not have the bucket; `None` if that is after
-    /// the end of time.
-    fn leaves_at(&self, number: u64) -> Option<Timestamp> {
-        self.begins(number.checked_add(self.closed.len() as u64)?)
-    }
-
-    /// Returns the start of the window that ends with a bucket.
-    pub(super) fn oldest(&self, number: u64) -> Timestamp {
-        self.config.start_of(*run(number, self.closed.len() as u64).start())
-    }
-
-    /// Returns the last nanosecond of a bucket.
-    pub(super) fn last_moment(&self, number: u64) -> Timestamp {
-        let last = self.config.bucket_nanos() - 1;
-        self.config.start_of(number).saturating_add(Duration::from_nanos(last))
-    }
-
-    /// Returns the start of a bucket; `None` if it is after the end of time.
-    pub(super) fn begins(&self, number: u64) -> Option<Timestamp> {
-        number.checked_mul(self.config.bucket_nanos()).map(Timestamp::from_nanos)
-    }
-}
-
-/// The limit of a window, which differs between limiters.
-pub(super) trait Ration {
-    /// Returns the permits that are left for a request for `permits` of them, if `word` is the word of the newest bucket.
-    /// `None` makes the caller read the word again.
-    fn remaining(&self, window: &PermitWindow, word: u64, permits: u64) -> Option<u64>;
-
-    /// Returns the refusal of a request for which too few permits are left.
-    fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal;
-
-    /// Called for each closed bucket before the next one is opened, with its number, the permits of the window that
-    /// ends with it, and the permits of the bucket itself.
-    ///
-    /// It may be called more than once for a bucket. If other threads are ahead, the permits may be wrong. In that case
-    /// these threads have called it for the bucket before.
-    #[inline]
-    fn close(&self, _window: &PermitWindow, _number: u64, _of_window: u64, _of_bucket: u64) {}
-}
-
-/// A window in which too few permits are left.
-pub(super) struct FullWindow {
-    /// The word of the newest bucket.
-    pub(super) word: u64,
-    /// The bucket with which the window ends.
-    pub(super) number: u64,
-    /// The permits of the window that are taken.
-    pub(super) taken: u64,
-    /// The permits that the request asked for.
-    pub(super) permits: u64,
-}
-
-impl FullWindow {
-    /// Returns the number of permits that have to leave before a window of `limit` permits has as many left as the
-    /// request asked for.
-    pub(super) const fn excess(&self, limit: u64) -> u64 {
-        self.taken.saturating_add(self.permits).saturating_sub(limit)
     }
 }
