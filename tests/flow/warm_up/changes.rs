@@ -42,6 +42,20 @@ fn coldness_and_debt_stay_under_another_limit_and_curve() {
     assert_eq!(service.limiter.config(), config(20_000, 9.0));
 }
 
+/// The permits of the bucket in which the change comes are paid by the new curve: at a mean of 2.8 times the time of a
+/// warm service with the first, and 7 times with the second. The limit is 100 permits in a bucket.
+#[test]
+fn refusals_after_a_change_tell_the_time_of_the_new_curve() {
+    let service = Service::of(1_000);
+    assert!(service.ask(0, 1_000).is_admitted());
+    let retry = || service.retry(service.ask(0, 1));
+    assert_eq!([retry(), retry()], [28; 2]);
+    service.limiter.set_config(config(10_000, 9.0));
+    assert_eq!([retry(), retry()], [70; 2]);
+    service.limiter.set_config(config(10_000, 3.0));
+    assert_eq!(retry(), 28);
+}
+
 /// A period of half the length: the rest takes half of the time.
 #[test]
 fn rest_of_a_period_follows_the_new_one() {
