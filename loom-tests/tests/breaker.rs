@@ -169,3 +169,22 @@ fn cancelled_probe_is_passed_on_once() {
         assert!(last.is_none(), "one cancelled probe makes one probe");
     });
 }
+
+/// One thread cancels a probe, while the next probe is due and another thread takes it. The later time stays.
+#[test]
+fn cancelled_probe_sets_back_no_later_one() {
+    explore(None, || {
+        let breaker = breaker(0, STRICT);
+        let later = permit(&breaker, 3);
+        permit(&breaker, 3).reject_at(start(3));
+        let probe = ask(&breaker, 3).expect("a probe is due");
+        later.reject_at(start(5));
+        let other = {
+            let breaker = breaker.clone();
+            thread::spawn(move || ask(&breaker, 5))
+        };
+        probe.cancel_at(start(5));
+        assert!(other.join().unwrap().is_some(), "a probe is due in any case");
+        assert!(ask(&breaker, 5).is_none(), "there is one probe at that time");
+    });
+}

@@ -40,16 +40,22 @@ impl LastPass {
     pub(super) fn probe(&self, now: Timestamp, probe_nanos: u64) -> Result<u64, Timestamp> {
         let now = now.as_nanos();
         let mut last = self.nanos.load(Ordering::Relaxed);
-        // If `last` is only a little ahead, another thread has a later time, and `now` is stale.
-        let ahead = last.saturating_sub(now);
-        let has_gone_back = ahead >= probe_nanos && ahead >= self.window_nanos;
-        if now.saturating_sub(last) >= probe_nanos || has_gone_back {
+        while self.is_due(now, last, probe_nanos) {
             match self.replace(last, now) {
                 Ok(before) => return Ok(before),
+                // Another thread has got through, and the probe is no longer due, or has cancelled, and it still is.
                 Err(found) => last = found,
             }
         }
         Err(Timestamp::from_nanos(last.saturating_add(probe_nanos)))
+    }
+
+    #[inline]
+    const fn is_due(&self, now: u64, last: u64, probe_nanos: u64) -> bool {
+        // If `last` is only a little ahead, another thread has a later time, and `now` is stale.
+        let ahead = last.saturating_sub(now);
+        let has_gone_back = ahead >= probe_nanos && ahead >= self.window_nanos;
+        now.saturating_sub(last) >= probe_nanos || has_gone_back
     }
 
     /// Notes the time of a request that got through by chance, to a sixteenth of the interval, because each note makes
