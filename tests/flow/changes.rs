@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, Retry, TokenBucket};
+use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate, Reason, Retry, TokenBucket};
 use leaparray::{Clock, ManualClock, Timestamp};
 use proptest::prelude::*;
 
@@ -162,6 +162,20 @@ fn capacity_that_is_never_reached_keeps_the_tokens() {
     bucket.set_capacity(2);
     clock.advance(ms(5_000));
     assert_eq!(bucket.available(), 2);
+}
+
+/// Before the end of time, one token is added, and with it the bucket would have to be half full.
+#[test]
+fn bucket_that_cannot_fill_any_more_stays_empty() {
+    let slow = Rate::new(1, Duration::from_secs(9_000_000_000)).unwrap();
+    let bucket = TokenBucket::new(slow, 0).with_max_lead(Duration::MAX);
+    let now = Timestamp::from_secs(9_000_000_000);
+    bucket.set_capacity_at(now, 1_000);
+    assert_eq!((bucket.capacity(), bucket.available_at(now)), (1_000, 0));
+    for (permits, reason) in [(1, Reason::LimitReached), (1_001, Reason::MoreThanLimit)] {
+        let refusal = bucket.try_acquire_at(now, permits).refusal().unwrap();
+        assert_eq!((refusal.reason, refusal.retry), (reason, Retry::Never));
+    }
 }
 
 #[test]

@@ -45,9 +45,8 @@ impl Fill {
     /// Returns the time of the bucket after a request for `permits` tokens, at least one, at `now`.
     #[inline]
     pub(super) fn take(&self, full_at: u64, now: u64, permits: u64) -> Result<u64, NotAdmitted> {
-        if permits > self.capacity {
-            let is_closed = full_at == CLOSED;
-            return Err(if is_closed { NotAdmitted::Closed } else { NotAdmitted::MoreThanLimit });
+        if permits > self.size {
+            return Err(self.more_than_size(full_at, permits));
         }
         // For a full bucket, `now` is used as an exact time, so that no division has to wait for the clock.
         let is_full = full_at <= now;
@@ -59,11 +58,22 @@ impl Fill {
         let Some(then) = then.filter(|&then| then < SATURATED) else {
             return self.take_last(full_at, now, permits);
         };
-        // A full bucket has enough tokens: the request asks for no more than the capacity.
+        // A full bucket has enough tokens: the request asks for no more than its size.
         if !is_full && then - now > self.fills_in {
             return Err(NotAdmitted::Until(then - self.fills_in));
         }
         Ok(then)
+    }
+
+    #[cold]
+    const fn more_than_size(&self, full_at: u64, permits: u64) -> NotAdmitted {
+        if full_at == CLOSED {
+            NotAdmitted::Closed
+        } else if permits > self.capacity {
+            NotAdmitted::MoreThanLimit
+        } else {
+            NotAdmitted::Never
+        }
     }
 
     /// Computes [`take`](Self::take) for a bucket that would be full at the end of time or later.

@@ -46,7 +46,7 @@ use fill::{Fill, SATURATED};
 ///   out one token.
 /// - If [`available_at`](Self::available_at) is n, a request for n permits is admitted, and one for n + 1 is refused, at
 ///   every rate and time. If the tokens are taken one by one and a token does not take a whole number of nanoseconds, the
-///   last one may be there a nanosecond later.
+///   last one may be there a nanosecond later, and one more may fit before the end of time.
 ///
 /// ```
 /// use leaparray::flow::{Limiter, Rate, Reason, Retry, TokenBucket};
