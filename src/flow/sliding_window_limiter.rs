@@ -343,7 +343,9 @@ impl<C> WithNode<'_, C> {
     #[cold]
     fn count(&self, number: u64) {
         let SlidingWindowLimiter { direct, window, .. } = self.limiter;
-        let passes = direct.count(window, self.node, number, self.now);
+        // A time that is too far ahead does not keep the count until then.
+        let now = window.bounded(self.now, &NodeClock(self.node));
+        let passes = direct.count(window, self.node, number, now);
         self.counted.set(passes.map(|passes| (number, passes)));
     }
 }

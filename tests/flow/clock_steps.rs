@@ -1,11 +1,12 @@
 //! Limiters whose clock, or a given time, is wrong for a while.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::{
-    Decision, FixedWindowLimiter, LeakyBucket, Limiter, SlidingWindowLimiter, TokenBucket, WarmUp,
-    WarmUpConfig,
+    Decision, FixedWindowLimiter, LeakyBucket, Limiter, Passed, SlidingWindowLimiter, TokenBucket,
+    WarmUp, WarmUpConfig,
 };
 use leaparray::{
     Clock, ForwardClock, ManualClock, NodeConfig, ResourceNode, Timestamp, WindowConfig,
@@ -151,4 +152,32 @@ fn entry_of_a_node_is_bounded_by_the_clock_of_the_node() {
     clock.advance(ms(1_000));
     assert!(limiter.enter_at(&node, wrong).is_admitted());
     assert_eq!(limiter.available_at(at(BEGIN + HOUR + 4_000)), 1, "bounded by the default lead");
+}
+
+/// A node whose passes and time the test sets.
+struct Passes(ManualClock, Cell<u64>);
+
+impl Passed for Passes {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn passed_since(&self, _start: Timestamp, _now: Timestamp) -> u64 {
+        self.1.get()
+    }
+
+    fn bucket_end(&self, now: Timestamp) -> Timestamp {
+        at(now.as_millis() / 500 * 500 + 500)
+    }
+}
+
+#[test]
+fn wrong_time_does_not_keep_the_count_of_direct_entries() {
+    let node = Passes(ManualClock::new(at(60_000)), Cell::new(0));
+    let limiter = FixedWindowLimiter::new(ms(60_000), 10).unwrap();
+    // An hour ahead. It is decided in the interval of the clock, and counts the passes there.
+    assert!(limiter.try_acquire_for(&node, at(3_660_000), 1).is_admitted());
+    node.1.set(10);
+    assert!(limiter.try_acquire_for(&node, at(61_499), 1).is_admitted(), "not counted yet");
+    assert!(limiter.try_acquire_for(&node, at(61_500), 1).is_refused(), "the lead has passed");
 }

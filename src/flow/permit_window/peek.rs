@@ -39,9 +39,12 @@ impl PermitWindow {
 
     /// Returns the bucket, or that of the horizon if it is earlier. Does not advance the horizon.
     pub(in crate::flow) fn within_horizon(&self, number: u64, clock: &impl Clock) -> u64 {
-        let start = self.config.start_of(number).as_nanos();
-        let bounded = Timestamp::from_nanos(self.horizon.bounded(start, clock));
-        self.config.bucket_number(bounded)
+        self.config.bucket_number(self.bounded(self.config.start_of(number), clock))
+    }
+
+    /// Returns the time, or the horizon if it is earlier. Does not advance the horizon.
+    pub(in crate::flow) fn bounded(&self, now: Timestamp, clock: &impl Clock) -> Timestamp {
+        Timestamp::from_nanos(self.horizon.bounded(now.as_nanos(), clock))
     }
 
     /// Returns the refusal until `excess` permits of the window that ends with bucket `last` have left it, the oldest
