@@ -27,7 +27,8 @@ use view::View;
 /// follows from the period: under full demand, the full bucket falls to the line in that time.
 ///
 /// Under full demand, the permits that were admitted up to the end of a bucket of the window are those of this curve, and
-/// less than one request more, for any period and also for periods shorter than the window. With the default factor of
+/// less than one request more, for any period and also for periods shorter than the window. So if no request asks for
+/// more than 2 % of the permits of a period, the sum of the period is that of the curve to 2 %. With the default factor of
 /// 3, the period has half of the permits of a warm service. After it, the whole rate is admitted. A window then has the
 /// whole limit one interval later.
 ///
@@ -284,6 +285,12 @@ impl<C: Clock> Limiter for WarmUp<C> {
         let number = self.window.config().bucket_number(now);
         let number = self.window.within_horizon(number, &self.clock);
         Some(View::peek(&self.ration, &self.window, number, permits))
+    }
+
+    /// Returns `false`: permits are not given back, since they have warmed the service up as far as the limiter knows. In an
+    /// [`AllOf`](super::AllOf), put a warm-up last: it is then asked after the other limiters have given their permits.
+    fn refund_at(&self, _now: Timestamp, _permits: u64, _wait: Duration) -> bool {
+        false
     }
 
     /// Returns the permits that can be taken at once when the credit is full, which rise and fall with the load, and those

@@ -2,15 +2,12 @@
 
 use super::WarmUpConfig;
 use super::curve::Curve;
-use super::warmth::{EndedBucket, Warmth};
+use super::warmth::{EndedBucket, NEVER, Warmth};
 use crate::flow::packed_bucket::{Layout, PackedBucket};
 use crate::flow::permit_window::{FullWindow, PermitWindow, Ration};
 use crate::flow::{LimitError, Reason, Refusal};
 use crate::sync::{Arc, AtomicU64, Loaded, Ordering, Slot};
 use crate::time::WindowConfig;
-
-/// The bucket in which a request for more permits than the limit is admitted.
-const NEVER: u64 = u64::MAX;
 
 /// The ration of a warm-up. A request is admitted if fewer permits were taken in the newest bucket than the curve gives,
 /// and if the window has as many permits left of the whole limit.

@@ -139,7 +139,8 @@ impl Warmth {
         let later = whole(ROUNDING - 1.0 - self.balance);
         // One more, unless the difference was rounded. The predicate that decides has the last word.
         let later = if self.is_open(later) { later } else { later.saturating_add(1) };
-        self.since.saturating_add(later)
+        // Of the times after the end of time, the last one means that a request is never admitted.
+        self.since.saturating_add(later).min(NEVER - 1)
     }
 
     /// Returns the permits that can be taken at once with all credit.
@@ -154,6 +155,9 @@ impl Warmth {
         whole(limit + ROUNDING).clamp(1, self.curve.limit())
     }
 }
+
+/// The bucket in which a request for more permits than the limit is admitted.
+pub(super) const NEVER: u64 = u64::MAX;
 
 /// Returns the number, rounded down; 0 for a negative number.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]

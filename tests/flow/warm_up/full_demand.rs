@@ -210,7 +210,15 @@ fn extreme_configurations_decide() {
             let service = Service::new(second(10), 1_000, config);
             let admitted = [0, 1].map(|bucket| service.take_all(bucket, 1));
             assert!((1..=100).contains(&admitted[0]), "{config:?}: {admitted:?}");
-            assert!(service.ask(1, 1).is_refused() && service.ask(5, 0).is_admitted());
+            for permits in [1, 1_000, 1_001] {
+                let peeked = service.peek(1, permits);
+                let asked = service.ask(1, permits);
+                assert!(
+                    asked.is_refused() && peeked == Some(asked),
+                    "{config:?} {peeked:?} {asked:?}"
+                );
+            }
+            assert!(service.ask(5, 0).is_admitted());
             assert!((1..=1_000).contains(&service.current_limit(70)));
             assert!(service.available(70) <= 1_000);
         }

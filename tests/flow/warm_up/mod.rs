@@ -43,6 +43,10 @@ impl Service {
         self.limiter.try_acquire_at(self.start(bucket), permits)
     }
 
+    fn peek(&self, bucket: u64, permits: u64) -> Option<Decision> {
+        self.limiter.peek_at(self.start(bucket), permits)
+    }
+
     /// Asks for batches until one is refused. Returns the permits that were admitted.
     fn take_all(&self, bucket: u64, batch: u64) -> u64 {
         let mut admitted = 0;
