@@ -18,6 +18,16 @@ fn float(number: u64) -> f64 {
     f64::from(u32::try_from(number).unwrap())
 }
 
+/// A token in up to 584 years.
+fn slow_or_fast() -> impl Strategy<Value = Rate> {
+    let nanos = (1..=u64::MAX, 0..64_u32).prop_map(|(nanos, shift)| (nanos >> shift).max(1));
+    (1..4_u64, nanos).prop_map(|(permits, nanos)| {
+        // With more than one token in an interval, one takes at least four nanoseconds.
+        let nanos = if permits == 1 { nanos } else { nanos.max(4 * permits) };
+        Rate::new(permits, Duration::from_nanos(nanos)).unwrap()
+    })
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Ask(u64),
@@ -97,6 +107,44 @@ proptest! {
             prop_assert!(bucket.try_acquire_at(now, after).is_admitted());
         }
         prop_assert!(bucket.try_acquire_at(now, 1).is_refused());
+    }
+
+    /// After a change of a bucket, which may be empty, n available tokens can be taken, and no more, at once and later. The
+    /// rates are from a token in nanoseconds to one in centuries.
+    #[test]
+    fn available_tokens_can_be_taken_after_a_change(
+        old in slow_or_fast(), new in slow_or_fast(), capacities in (0..50_u64, 0..50_u64),
+        start: u64, taken in 0..50_u64, is_emptied: bool, waits in (0..64_u32, 0..64_u32), part: u64,
+    ) {
+        let now = Timestamp::from_nanos(start);
+        let prepared = || {
+            let bucket = TokenBucket::new(old, capacities.0).with_max_lead(Duration::MAX);
+            let available = bucket.available_at(now);
+            let taken = if is_emptied { available } else { taken.min(available) };
+            assert!(bucket.try_acquire_at(now, taken).is_admitted());
+            bucket.set_rate_at(now, new);
+            bucket.set_capacity_at(now, capacities.1);
+            (bucket, capacities.0 - taken)
+        };
+        let (bucket, left) = prepared();
+        prop_assert!(bucket.available_at(now) <= left.min(capacities.1));
+        for wait in [0, part >> waits.0, part >> waits.1, u64::MAX] {
+            let later = now.saturating_add(Duration::from_nanos(wait));
+            let (bucket, _) = prepared();
+            let there = bucket.available_at(later);
+            prop_assert!(there <= capacities.1);
+            let refusal = bucket.try_acquire_at(later, there + 1).refusal();
+            prop_assert!(refusal.is_some(), "{} of {there} at {later:?}", there + 1);
+            if let Retry::At(retry_at) = refusal.unwrap().retry {
+                let before = Timestamp::from_nanos(retry_at.as_nanos() - 1);
+                prop_assert!(later < retry_at && bucket.peek_at(before, there + 1).unwrap().is_refused());
+                prop_assert!(bucket.peek_at(retry_at, there + 1).unwrap().is_admitted());
+            } else {
+                let last = bucket.peek_at(Timestamp::MAX, there + 1).unwrap();
+                prop_assert!(last.is_refused());
+            }
+            prop_assert!(there == 0 || bucket.try_acquire_at(later, there).is_admitted());
+        }
     }
 
     /// Each request is due its interval after the one before, by the rate at its decision.
@@ -187,6 +235,38 @@ fn slow_rate_and_back_makes_no_tokens() {
     assert_eq!(bucket.available(), 585, "those of the rest of time");
     bucket.set_rate(Rate::per_second(1_000).unwrap());
     assert_eq!(bucket.available(), 1_000_000_000);
+}
+
+/// In year 56, the bucket has two tokens: one that is added again in year 356, and one more.
+#[test]
+fn empty_bucket_of_a_slow_rate_stays_empty_after_a_change_to_the_same_rate() {
+    const YEAR: u64 = 31_536_000;
+    let slow = Rate::new(1, Duration::from_secs(300 * YEAR)).unwrap();
+    let bucket = TokenBucket::new(slow, 5).with_max_lead(Duration::MAX);
+    let now = Timestamp::from_secs(56 * YEAR);
+    assert!(bucket.try_acquire_at(now, 2).is_admitted());
+    bucket.set_rate_at(now, slow);
+    assert_eq!((bucket.available_at(now), bucket.capacity()), (0, 5));
+    for permits in 1..=6 {
+        let refusal = bucket.try_acquire_at(now, permits).refusal().unwrap();
+        let reason = if permits == 6 { Reason::MoreThanLimit } else { Reason::LimitReached };
+        assert_eq!((refusal.reason, refusal.retry), (reason, Retry::Never));
+    }
+}
+
+/// In 570 years, a rate of a token in 13 years adds fewer tokens than the bucket has. Its size is the tokens, and the
+/// fraction of the next one is lost.
+#[test]
+fn slow_rate_keeps_as_many_tokens_as_it_adds_and_no_fraction() {
+    let year = Duration::from_secs(31_557_600);
+    let bucket = TokenBucket::new(Rate::new(2, Duration::from_nanos(205)).unwrap(), 48)
+        .with_max_lead(Duration::MAX);
+    let now = at(0);
+    assert!(bucket.try_acquire_at(now, 1).is_admitted());
+    bucket.set_rate_at(now, Rate::new(1, 13 * year).unwrap());
+    assert_eq!(bucket.available_at(now), 45);
+    assert!(bucket.try_acquire_at(now, 46).is_refused());
+    assert!(bucket.try_acquire_at(now, 45).is_admitted());
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Permits that are given back: none is lost, and the requests that go ahead stay within the limit.
 
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use leaparray::flow::{
     ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket, Limiter, Rate,
     SlidingWindowLimiter, TokenBucket,
 };
-use leaparray::{ManualClock, Timestamp, WindowConfig};
+use leaparray::{Clock, ManualClock, Timestamp, WindowConfig};
 use proptest::prelude::*;
 
 use crate::{at, ms, rate};
@@ -153,6 +155,62 @@ fn token_is_given_back_once_although_the_bucket_was_full_since() {
     clock.advance(ms(30));
     assert!(bucket.refund_at(at(60_150), 1, AT_ONCE));
     assert_eq!([at(60_179), at(60_180)].map(|now| bucket.available_at(now)), [0, 1]);
+}
+
+/// A clock whose next reader is interrupted after its reading: half a second passes, and another request takes 5 tokens.
+#[derive(Clone)]
+struct Interrupting {
+    clock: ManualClock,
+    bucket: Rc<RefCell<Weak<TokenBucket<Self>>>>,
+}
+
+impl Clock for Interrupting {
+    fn now(&self) -> Timestamp {
+        let reading = self.clock.now();
+        let bucket = self.bucket.take();
+        if let Some(bucket) = bucket.upgrade() {
+            self.clock.advance(ms(500));
+            assert!(bucket.try_acquire_at(self.clock.now(), 5).is_admitted());
+        }
+        reading
+    }
+}
+
+#[test]
+fn refund_that_is_interrupted_after_it_has_read_the_clock_keeps_the_rate() {
+    let clock = ManualClock::new(at(60_000));
+    let interrupting = Interrupting { clock: clock.clone(), bucket: Rc::default() };
+    let bucket = Rc::new(TokenBucket::with_clock(rate(10, 1_000), 5, interrupting.clone()));
+    assert!(bucket.try_acquire_at(at(60_000), 5).is_admitted());
+    *interrupting.bucket.borrow_mut() = Rc::downgrade(&bucket);
+    assert!(!bucket.refund_at(at(60_000), 5, AT_ONCE), "as many were added since");
+    assert_eq!((clock.now(), bucket.available()), (at(60_500), 0));
+    assert!(bucket.try_acquire().is_refused());
+}
+
+#[test]
+fn refund_deducts_tokens_up_to_a_request_that_was_ahead_of_the_clock() {
+    let bucket = TokenBucket::with_clock(rate(10, 1_000), 5, ManualClock::new(at(60_000)));
+    assert!(bucket.try_acquire_at(at(60_000), 5).is_admitted());
+    assert!(bucket.try_acquire_at(at(60_900), 5).is_admitted());
+    assert!(!bucket.refund_at(at(60_000), 5, AT_ONCE));
+    assert!(bucket.try_acquire_at(at(60_900), 1).is_refused());
+    // The second request is given back itself.
+    assert!(bucket.refund_at(at(60_900), 5, AT_ONCE));
+    assert_eq!(bucket.available_at(at(60_900)), 5);
+}
+
+/// The tokens are taken at 61 s, and the clock is at 61.5 s when they would be given back.
+#[test]
+fn tokens_of_a_time_beyond_the_lead_are_not_given_back() {
+    let clock = ManualClock::new(at(60_000));
+    let bucket = TokenBucket::with_clock(rate(10, 1_000), 5, clock.clone());
+    let wrong = at(3_660_000);
+    assert!(bucket.try_acquire_at(wrong, 5).is_admitted());
+    clock.set(at(61_500));
+    assert!(bucket.try_acquire_many(5).is_admitted());
+    assert!(!bucket.refund_at(wrong, 5, AT_ONCE) && bucket.refund_at(wrong, 0, AT_ONCE));
+    assert!(bucket.try_acquire().is_refused());
 }
 
 #[test]

@@ -58,13 +58,14 @@ impl Fill {
         let Some(then) = then.filter(|&then| then < SATURATED) else {
             return self.take_last(full_at, now, permits);
         };
-        // A full bucket has enough tokens: the request asks for no more than its size.
+        // A full bucket has enough tokens: the request asks for no more than the size.
         if !is_full && then - now > self.fills_in {
             return Err(NotAdmitted::Until(then - self.fills_in));
         }
         Ok(then)
     }
 
+    /// Computes [`take`](Self::take) for more tokens than there are in a full bucket.
     #[cold]
     const fn more_than_size(&self, full_at: u64, permits: u64) -> NotAdmitted {
         if full_at == CLOSED {
@@ -72,6 +73,7 @@ impl Fill {
         } else if permits > self.capacity {
             NotAdmitted::MoreThanLimit
         } else {
+            // After a change, the bucket does not reach its capacity before the end of time.
             NotAdmitted::Never
         }
     }
@@ -94,29 +96,39 @@ impl Fill {
         Err(retry_at.map_or(NotAdmitted::Never, NotAdmitted::Until))
     }
 
-    /// Returns the time of the bucket after `permits` tokens are given back that were taken at `now`, `elapsed` nanoseconds
-    /// ago; `None` if none of them can be given back.
+    /// Returns the time of the bucket after `permits` tokens are given back that were taken at `now`; `None` if none of
+    /// them can be given back. `clock` is a reading of the clock that is not older than `full_at`, in nanoseconds.
     ///
-    /// Without the request, the bucket might have been full in that time, and lost tokens that were added since. Their
-    /// number is not known, but is at most that of the tokens that are added in the time. So the time moves back by that much
-    /// less.
-    /// Then each request that stays finds the time of the bucket at least as late as if the request had never been made.
+    /// Without the request, the bucket might have been full since, and lost tokens that were added. Their number is not
+    /// known, but is at most that of the tokens that are added from `now` to the latest request. So the time moves back by
+    /// that much less. Then each request that stays finds the time of the bucket at least as late as if the request had
+    /// never been made.
+    ///
+    /// The latest request is not later than `clock`, unless its time was ahead of it. It is not earlier than the time at
+    /// which the bucket was empty.
     pub(super) fn give_back(
         &self,
         full_at: u64,
         now: u64,
         permits: u64,
-        elapsed: u64,
+        clock: u64,
     ) -> Option<u64> {
         // The exact time of a saturated bucket is not known.
         if full_at >= SATURATED || now < self.begins {
             return None;
         }
+        let elapsed = clock.max(self.empty_at(full_at)).saturating_sub(now);
         // A time that moves by no multiple of the tokens' time may be less than a nanosecond too early for the grid.
         let less = u64::from(elapsed > 0 && !self.rate.is_whole());
         let before = self.rate.before(full_at, permits).unwrap_or(0);
         let then = before.saturating_add(elapsed).saturating_add(less);
         (then < full_at).then_some(then)
+    }
+
+    /// Returns the latest time at which the bucket may have been empty. The last request was not made before that time. Zero
+    /// if the bucket does not fill up before the end of time.
+    fn empty_at(&self, full_at: u64) -> u64 {
+        full_at.saturating_sub(self.fills_in)
     }
 
     /// Returns the number of tokens at `now`.
@@ -147,8 +159,7 @@ impl Settings for Fill {
     fn carry(&self, full_at: u64, next: Self, now: u64) -> (Self, u64) {
         // With a stale `now`, tokens may already be taken that were added since. The bucket was empty at the time at which
         // the last one of them was there.
-        let now =
-            now.max(if full_at < SATURATED { full_at.saturating_sub(self.fills_in) } else { 0 });
+        let now = now.max(if full_at < SATURATED { self.empty_at(full_at) } else { 0 });
         let (tokens, rest) = self.level(full_at, now);
         let begins = now.saturating_add(1);
         if tokens >= next.capacity {
@@ -197,7 +208,7 @@ impl Fill {
         }
     }
 
-    /// Returns the time until the bucket is full, in nanoseconds, if it has that many tokens, fewer than its size, and a
+    /// Returns the time until the bucket is full, in nanoseconds, if it has that many tokens, up to its size, and a
     /// fraction of the next one.
     fn time_to_fill(&self, tokens: u64, fraction: Fraction) -> u64 {
         let (nanos, permits) = (u128::from(self.rate.nanos.value()), self.rate.permits);
@@ -206,7 +217,8 @@ impl Fill {
         let up = |parts: u128| time(parts + u128::from(permits.value() - 1));
         let begin = u128::from(tokens) * nanos;
         let missing = if self.fills_in == u64::MAX {
-            up(u128::from(self.size - tokens) * nanos - rest)
+            // If the size is the number of tokens, the fraction has no room.
+            up((u128::from(self.size - tokens) * nanos).saturating_sub(rest))
         } else {
             // The bucket has as many tokens as before, and the next one does not come early, whatever part of a nanosecond
             // the time is taken to be rounded by.
