@@ -22,7 +22,7 @@ use crate::node::{Entry, Outcome, ResourceNode};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
-use evidence::{Buckets, Counts, Geometry, Rule};
+use evidence::{Buckets, Counts, Geometry};
 use last_pass::{Admission, LastPass};
 use settings::Settings;
 
@@ -278,7 +278,8 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
                 self.chance.drops_any()
             }
             Outcome::Cancelled => {
-                self.window.add_at(now, MetricEvent::Cancelled, 1);
+                // In the bucket of its pass, so that both count nothing together, whatever buckets are added up.
+                self.window.add_at(admission.start, MetricEvent::Cancelled, 1);
                 self.last_pass.take_back(admission);
                 false
             }
@@ -290,9 +291,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
 
     #[inline(never)]
     fn note_end(&self, now: Timestamp) {
-        // The window has an answer at `now`, so there is no silence.
-        let by_answers = |rule: Rule, geometry, at: &At<'_, C>| rule.by_answers(geometry, at);
-        self.chance.note_end(now, || Threshold::of(self.probability(now, by_answers)));
+        self.chance.note_end(now, || self.threshold(now));
     }
 
     fn threshold(&self, now: Timestamp) -> Threshold {
@@ -310,21 +309,13 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// decision may use an earlier sum.
     #[must_use]
     pub fn drop_probability_at(&self, now: Timestamp) -> f64 {
-        self.probability(now, |rule, geometry, at| rule.drop_probability(geometry, at))
-    }
-
-    fn probability(
-        &self,
-        now: Timestamp,
-        of: impl FnOnce(Rule, Geometry, &At<'_, C>) -> f64,
-    ) -> f64 {
         let config = self.window.config();
         let geometry = Geometry {
             buckets: config.sample_count() as u64,
             bucket_nanos: config.bucket_nanos(),
             age_nanos: config.bucket_and_age(now).1,
         };
-        of(self.settings.rule(), geometry, &At { window: &self.window, now })
+        self.settings.rule().drop_probability(geometry, &At { window: &self.window, now })
     }
 
     /// Returns the configuration.
@@ -408,8 +399,8 @@ impl<C: Clock> Buckets for At<'_, C> {
         self.window.sums_of_sample_at(self.now, age, Counts::EVENTS).map(Counts::of)
     }
 
-    fn mean_rt(&self) -> Option<u64> {
-        self.window.avg_rt_at(self.now).map(saturating_nanos)
+    fn mean_rt(&self, len: u64) -> Option<u64> {
+        self.window.avg_rt_of_newest_at(self.now, len).map(saturating_nanos)
     }
 }
 
