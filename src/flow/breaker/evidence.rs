@@ -249,6 +249,7 @@ impl Rule {
     fn ramped(&self, geometry: Geometry, buckets: &impl Buckets, probability: f64) -> f64 {
         let (mut working, mut recent) = (Counts::default(), Counts::default());
         let mut since = 0;
+        let recovery_nanos = self.recovery_nanos.min(geometry.tenths(10));
         for age in 0..geometry.buckets {
             let Some(bucket) = buckets.bucket(age) else { break };
             working = working.plus(bucket);
@@ -263,11 +264,11 @@ impl Rule {
             if bucket.accepted > 0 {
                 since = since_end;
             }
-            if since_end >= self.recovery_nanos {
+            if since_end >= recovery_nanos {
                 break;
             }
         }
-        let left = 1.0 - since as f64 / self.recovery_nanos as f64;
+        let left = 1.0 - since as f64 / recovery_nanos as f64;
         // A backend that rejects nine of ten also accepts one by chance; two such acceptances are rare.
         if recent.accepted < 2 {
             return probability;
