@@ -243,7 +243,8 @@ impl Rule {
     /// Returns the probability while the backend works again. It *works* in the newest buckets, as long as no suffix of
     /// them would be dropped for its own share of accepted requests, one rejection aside.
     ///
-    /// The probability falls linearly with the time since the backend first accepted a request of them. It lets no more
+    /// The probability falls linearly with the time since the backend first accepted a request of them, within `recovery` or
+    /// the window. It lets no more
     /// than `GROWTH` times the share through that the backend has accepted in the last tenth of the window, of which it
     /// has to have accepted two.
     fn ramped(&self, geometry: Geometry, buckets: &impl Buckets, probability: f64) -> f64 {

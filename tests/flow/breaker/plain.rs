@@ -1,4 +1,9 @@
 //! The plain formula of the *Site Reliability Engineering* book with a probe a second, to compare with.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers of buckets and of tenths of a second"
+)]
 
 use std::collections::VecDeque;
 
@@ -39,7 +44,8 @@ pub(super) fn simulate_plain(
     report.tenths.resize((length * 10.0) as usize + 1, Tenth::default());
     let (mut secs, mut last_pass) = (0.0, f64::MIN);
     while secs < length - 1e-9 {
-        while let Some((end, outcome)) = in_flight.pop_front_if(|(end, _)| *end <= secs) {
+        while let Some(&(end, outcome)) = in_flight.front().filter(|(end, _)| *end <= secs) {
+            in_flight.pop_front();
             let bucket = window.bucket(end);
             bucket.0 += 1;
             bucket.1 += u64::from(outcome == Outcome::Success);
