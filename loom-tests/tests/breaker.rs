@@ -150,6 +150,24 @@ fn rejection_beside_a_thread_that_follows_the_time() {
     });
 }
 
+/// One thread changes the settings while another rejects a request. Before the change, no request would be dropped. Whichever
+/// thread is later, the word follows from the rejection and from the new settings.
+#[test]
+fn change_of_the_settings_beside_a_rejection() {
+    show_all_words();
+    explore(Some(3), || {
+        let breaker = breaker(9, STRICT);
+        let rejected = permit(&breaker, 1);
+        let other = thread::spawn(move || rejected.reject_at(start(1)));
+        let config = breaker.config().min_requests(0);
+        breaker.set_config_at(start(1), config).expect("the same window");
+        other.join().unwrap();
+        // In the same slice, so the word decides.
+        assert!(ask(&breaker, 1).is_none());
+        assert_eq!(counts(&breaker, 1), [0, 1, 1]);
+    });
+}
+
 /// One thread cancels a probe beside a thread that asks. The next request that would be dropped is a probe, and no other
 /// one.
 #[test]

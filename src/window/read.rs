@@ -359,6 +359,15 @@ impl<C: Clock> SlidingWindow<C> {
         Some(self.array.sums(run(last, len), events))
     }
 
+    /// Returns the mean response time over the newest `len` buckets of this window at `now`; `None` if there was none.
+    pub(crate) fn avg_rt_of_newest_at(&self, now: Timestamp, len: u64) -> Option<Duration> {
+        if len >= self.config.sample_count() as u64 {
+            return self.avg_rt_at(now);
+        }
+        let newest = self.array.config().bucket_number(now);
+        self.array.totals(run(newest, len.max(1) * self.buckets_per_sample)).avg_rt()
+    }
+
     /// Returns the numbers of the array's buckets that this window covers at `now`, cut at the beginning of time.
     pub(super) fn covered(&self, now: Timestamp) -> RangeInclusive<u64> {
         run(self.array.config().bucket_number(now), self.array_len as u64)

@@ -16,7 +16,7 @@ use crate::time::{Timestamp, WindowConfig};
 /// A request that ends is counted in the window first, and then takes a *turn*: a read-modify-write of the word. A turn
 /// changes the word, so the compare-exchange of a thread that has added up before fails. If two requests end, one takes
 /// the later turn, and its thread adds up the counts of both. A thread that swaps a word in has acquired the word that
-/// it replaces, with the counts from which that word was made. If its swap fails, `note_end` adds up again, and
+/// it replaces, with the counts from which that word was made. If its swap fails, `take_turn` adds up again, and
 /// `renew` leaves the word to the other thread. So the last word is
 /// made from the counts of all requests that have taken a turn. The exception is a thread that stalls while 65,536
 /// requests end, or a multiple of that number, if the word has the same threshold and slice again after that.
@@ -90,7 +90,7 @@ impl Chance {
 
     /// Updates the word for the slice of `now` to the result of `add_up`, and returns that result.
     pub(super) fn renew(&self, now: Timestamp, add_up: impl Fn() -> Threshold) -> Threshold {
-        // Acquire: pairs with the Release in `note_end`. The counts from which the word was made are added up again.
+        // Acquire: pairs with the Release in `take_turn`. The counts from which the word was made are added up again.
         let observed = self.word.load(Ordering::Acquire);
         let threshold = add_up();
         // Not retried: another thread has updated the word, or has counted a further request.
@@ -98,8 +98,9 @@ impl Chance {
         threshold
     }
 
-    /// Updates the word to the result of `add_up` at `now`, after this thread has counted the end of a request.
-    pub(super) fn note_end(&self, now: Timestamp, add_up: impl Fn() -> Threshold) {
+    /// Updates the word to the result of `add_up` at `now`, after this thread has counted the end of a request, or has
+    /// changed the settings.
+    pub(super) fn take_turn(&self, now: Timestamp, add_up: impl Fn() -> Threshold) {
         // A read-modify-write, so that one of two threads comes later; with loads, each could miss the other's counts.
         // Release: pairs with the Acquire of the later thread, which reads the counts of this one. Acquire: pairs with
         // the Release of the earlier thread.
@@ -118,7 +119,7 @@ impl Chance {
 
     fn swap(&self, observed: u64, word: u64) -> Result<(), u64> {
         // Relaxed on success: a read-modify-write continues the release sequence of the word before. Acquire on
-        // failure: pairs with the Release in `note_end`. The next sum includes the counts of the other thread.
+        // failure: pairs with the Release in `take_turn`. The next sum includes the counts of the other thread.
         let swapped =
             self.word.compare_exchange(observed, word, Ordering::Relaxed, Ordering::Acquire);
         swapped.map(drop)
@@ -174,7 +175,7 @@ mod tests {
         for now in [0, start - 1, start + SLICE, start + QUARTER, u64::MAX] {
             assert_eq!(chance.get(t(now)), None);
         }
-        chance.note_end(t(u64::MAX), || Threshold::of(0.25));
+        chance.take_turn(t(u64::MAX), || Threshold::of(0.25));
         assert_eq!(chance.get(Timestamp::MAX), Some(Threshold::of(0.25)));
     }
 
@@ -207,15 +208,15 @@ mod tests {
         let (chance, now) = (chance(QUARTER), Timestamp::from_nanos(7 * QUARTER));
         let [before, between, stale, after] =
             [3, 4, 5, 3].map(|n| Threshold::of(1.0 / f64::from(n)));
-        chance.note_end(now, || before);
+        chance.take_turn(now, || before);
         let calls = std::cell::Cell::new(0);
-        chance.note_end(now, || {
+        chance.take_turn(now, || {
             calls.set(calls.get() + 1);
             if calls.get() > 1 {
                 return after;
             }
-            chance.note_end(now, || between);
-            chance.note_end(now, || after);
+            chance.take_turn(now, || between);
+            chance.take_turn(now, || after);
             stale
         });
         assert_eq!((calls.get(), chance.get(now)), (2, Some(after)));

@@ -93,8 +93,8 @@ impl BreakerConfig {
     /// The time begins when the first request is accepted, which may be a [probe](Self::probe_interval). The probability
     /// falls linearly, and is zero at the end. At first, it falls more slowly, so that the number of admitted requests
     /// stays in proportion to the number of accepted ones; see
-    /// [`AdaptiveBreaker`](super::AdaptiveBreaker#outage-and-recovery). The window bounds the recovery as well: a failure that has
-    /// left the window drops no request.
+    /// [`AdaptiveBreaker`](super::AdaptiveBreaker#outage-and-recovery). A time that is longer than the window has the same effect
+    /// as the window.
     ///
     /// # Errors
     ///
@@ -142,8 +142,8 @@ impl BreakerConfig {
     /// distinguish it from 1, it is 1.
     ///
     /// The probability is `max(0, (total − min_requests − k · accepts) / (total + 1))`, after the chapter *Handling
-    /// Overload* of Google's *Site Reliability Engineering*. After an outage and for attempts in flight, the breaker
-    /// [adds to it](super::AdaptiveBreaker#outage-and-recovery).
+    /// Overload* of Google's *Site Reliability Engineering*. In an outage and for attempts in flight, the breaker
+    /// raises it, and during a recovery it lowers it; see [there](super::AdaptiveBreaker#outage-and-recovery).
     ///
     /// ```
     /// use leaparray::flow::BreakerConfig;

@@ -4,7 +4,8 @@
 //!   count as requests that were not accepted.
 //! - The collapse: the same formula over the newest buckets only, while requests are dropped, if the backend has accepted
 //!   hardly anything there. It ends the effect of acceptances from before an outage, or from a short recovery.
-//! - The silence: the newest buckets without an answer. It finds a backend that hangs as a whole.
+//! - The silence: the newest buckets in which hardly any attempt that has waited was answered. It finds a backend that
+//!   hangs as a whole.
 //! - The ramp: the first two are lowered while the backend works again.
 
 use crate::metric::MetricEvent;
@@ -20,8 +21,9 @@ pub(super) struct Counts {
     pub(super) accepted: u64,
     pub(super) rejected: u64,
     pub(super) dropped: u64,
+    /// Requests that were cancelled, counted in the bucket in which they began.
     pub(super) cancelled: u64,
-    /// Attempts: requests that got through, counted in the bucket in which they began.
+    /// Requests that got through, counted in the bucket in which they began.
     pub(super) passed: u64,
 }
 
@@ -59,9 +61,14 @@ impl Counts {
         self.answered().saturating_add(self.dropped)
     }
 
-    /// Returns how many of `passed` attempts have not ended, if all ends of these counts are theirs.
-    const fn unended(self, passed: u64) -> u64 {
-        passed.saturating_sub(self.answered()).saturating_sub(self.cancelled)
+    /// Returns the number of attempts: requests that got through in these buckets and were not cancelled.
+    const fn attempts(self) -> u64 {
+        self.passed.saturating_sub(self.cancelled)
+    }
+
+    /// Returns how many attempts have not been answered, if all answers are theirs.
+    const fn unanswered(self) -> u64 {
+        self.attempts().saturating_sub(self.answered())
     }
 }
 
@@ -73,8 +80,9 @@ pub(super) trait Buckets {
     /// Returns the counts of the bucket that is `age` buckets before the newest; `None` before the beginning of time.
     fn bucket(&self, age: u64) -> Option<Counts>;
 
-    /// Returns the mean response time of the accepted requests of the window in nanoseconds; `None` if there are none.
-    fn mean_rt(&self) -> Option<u64>;
+    /// Returns the mean response time of the requests that were accepted in the newest `len` buckets in nanoseconds;
+    /// `None` if there are none.
+    fn mean_rt(&self, len: u64) -> Option<u64>;
 }
 
 /// The geometry of the window, and the time since the start of its newest bucket.
@@ -132,16 +140,15 @@ impl Rule {
 
     /// Returns the probability with which a request is dropped.
     pub(super) fn drop_probability(&self, geometry: Geometry, buckets: &impl Buckets) -> f64 {
-        self.by_answers(geometry, buckets).max(self.by_silence(geometry, buckets))
-    }
-
-    /// Returns the probability without the part for a silence, which is zero if the newest bucket has an answer.
-    pub(super) fn by_answers(&self, geometry: Geometry, buckets: &impl Buckets) -> f64 {
         let all = buckets.newest(geometry.buckets);
         if geometry.buckets == 1 {
             // The newest bucket is the window, so there is neither an older attempt nor a newer request.
             return self.formula(all.requests(), all.accepted);
         }
+        self.by_answers(geometry, buckets, all).max(self.by_silence(geometry, buckets, all))
+    }
+
+    fn by_answers(&self, geometry: Geometry, buckets: &impl Buckets, all: Counts) -> f64 {
         let overdue = self.overdue(geometry, buckets, all);
         let by_share = self.formula(all.requests().saturating_add(overdue), all.accepted);
         let hangs = self.formula(all.accepted.saturating_add(overdue), all.accepted) > 0.0;
@@ -154,18 +161,34 @@ impl Rule {
     /// Returns the number of overdue attempts in the window, or 0 if they cannot matter.
     fn overdue(&self, geometry: Geometry, buckets: &impl Buckets, all: Counts) -> u64 {
         // The most there can be, from sums that the caller has. While the backend is well, this is all.
-        let most = all.unended(all.passed);
+        let most = all.unanswered();
         if most == 0 || self.formula(all.requests().saturating_add(most), all.accepted) == 0.0 {
             return 0;
         }
-        let overdue = |patience| {
-            let young = buckets.newest(geometry.younger_than(patience)).passed;
-            all.unended(all.passed.saturating_sub(young))
-        };
-        match overdue(geometry.tenths(1)) {
-            0 => 0,
-            _ => overdue(patience(geometry, buckets)),
+        let tenth = geometry.younger_than(geometry.tenths(1));
+        let newest = buckets.newest(tenth);
+        if all.unanswered() <= newest.attempts() {
+            return 0;
         }
+        let young = buckets.newest(geometry.younger_than(self.patience(geometry, buckets, newest)));
+        all.unanswered().saturating_sub(young.attempts())
+    }
+
+    /// Returns how long an attempt may take until it is overdue: twice the mean response time of the accepted requests, of
+    /// the window or of its newest tenth, whichever is longer; from a tenth to half of the window. It is at least three
+    /// tenths if the backend has accepted so few requests in the newest tenth that it may have become slower since.
+    fn patience(&self, geometry: Geometry, buckets: &impl Buckets, newest: Counts) -> u64 {
+        let is_prompt =
+            newest.accepted > 0 && !self.is_unanswered(newest.accepted, newest.attempts());
+        let shortest = geometry.tenths(if is_prompt { 1 } else { 3 });
+        let tenth = geometry.younger_than(geometry.tenths(1));
+        let mean = buckets.mean_rt(tenth).max(buckets.mean_rt(geometry.buckets)).unwrap_or(0);
+        mean.saturating_mul(2).clamp(shortest, geometry.tenths(5))
+    }
+
+    /// Returns whether fewer than one in 2 k of the attempts were answered.
+    fn is_unanswered(&self, answered: u64, attempts: u64) -> bool {
+        2.0 * self.k * (answered as f64) < attempts as f64
     }
 
     /// Returns the probability by the newest buckets, if the backend has accepted fewer than one in 2 k of the requests
@@ -188,41 +211,46 @@ impl Rule {
         self.formula(newest.requests(), newest.accepted)
     }
 
-    /// Returns the probability by a silence: the newest buckets, up to and without the last one in which a request was
-    /// answered. If an attempt of the silence has waited for three tenths of the window, the acceptances before it tell
-    /// nothing about the backend now.
-    fn by_silence(&self, geometry: Geometry, buckets: &impl Buckets) -> f64 {
-        let shortest = geometry.tenths(3);
-        if geometry.younger_than(shortest) >= geometry.buckets {
+    /// Returns the highest probability by a silence: newest buckets in which the backend has answered fewer than one in 2 k
+    /// of the attempts that have waited for three tenths of the window. Acceptances before them tell nothing about the
+    /// backend now.
+    ///
+    /// If a backend takes up to three tenths of the window, it has answered each of these attempts in these buckets, so
+    /// there is no silence, whatever the load is.
+    fn by_silence(&self, geometry: Geometry, buckets: &impl Buckets, all: Counts) -> f64 {
+        let len = geometry.younger_than(geometry.tenths(3));
+        if all.unanswered() == 0 || len >= geometry.buckets {
             return 0.0;
         }
-        let (mut silence, mut len) = (Counts::default(), 0);
-        for age in 0..geometry.buckets {
-            let Some(bucket) = buckets.bucket(age).filter(|it| it.answered() == 0) else { break };
-            silence = silence.plus(bucket);
-            len += 1;
-        }
-        if silence.passed == 0 || geometry.younger_than(shortest) >= len {
+        let young = buckets.newest(len);
+        let waited = |newest: Counts| newest.attempts().saturating_sub(young.attempts());
+        // While the backend is well, this is all.
+        if !self.is_unanswered(young.answered(), waited(all)) {
             return 0.0;
         }
-        let young = geometry.younger_than(patience(geometry, buckets).max(shortest));
-        let waited = silence.passed.saturating_sub(buckets.newest(young).passed);
-        if young >= len || silence.unended(waited) == 0 {
-            return 0.0;
+        let (mut newest, mut highest) = (young, 0.0_f64);
+        for age in len..geometry.buckets {
+            let Some(bucket) = buckets.bucket(age) else { break };
+            newest = newest.plus(bucket);
+            if self.is_unanswered(newest.answered(), waited(newest)) {
+                let total = newest.requests().saturating_add(newest.unanswered());
+                highest = highest.max(self.formula(total, newest.accepted));
+            }
         }
-        let waiting = silence.unended(silence.passed);
-        self.formula(waiting.saturating_add(silence.dropped), 0)
+        highest
     }
 
     /// Returns the probability while the backend works again. It *works* in the newest buckets, as long as no suffix of
     /// them would be dropped for its own share of accepted requests, one rejection aside.
     ///
-    /// The probability falls linearly with the time since the backend first accepted a request of them. It lets no more
+    /// The probability falls linearly with the time since the backend first accepted a request of them, within `recovery` or
+    /// the window. It lets no more
     /// than `GROWTH` times the share through that the backend has accepted in the last tenth of the window, of which it
     /// has to have accepted two.
     fn ramped(&self, geometry: Geometry, buckets: &impl Buckets, probability: f64) -> f64 {
         let (mut working, mut recent) = (Counts::default(), Counts::default());
         let mut since = 0;
+        let recovery_nanos = self.recovery_nanos.min(geometry.tenths(10));
         for age in 0..geometry.buckets {
             let Some(bucket) = buckets.bucket(age) else { break };
             working = working.plus(bucket);
@@ -237,26 +265,17 @@ impl Rule {
             if bucket.accepted > 0 {
                 since = since_end;
             }
-            if since_end >= self.recovery_nanos {
+            if since_end >= recovery_nanos {
                 break;
             }
         }
-        let left = 1.0 - since as f64 / self.recovery_nanos as f64;
+        let left = 1.0 - since as f64 / recovery_nanos as f64;
         // A backend that rejects nine of ten also accepts one by chance; two such acceptances are rare.
         if recent.accepted < 2 {
             return probability;
         }
         let share = recent.accepted as f64 / (recent.requests() as f64 + 1.0);
         (probability * left).max(1.0 - GROWTH * share).clamp(0.0, probability)
-    }
-}
-
-/// Returns how long an attempt may take until it is overdue: twice the mean response time of the accepted requests, from
-/// a tenth to half of the window; three tenths if none was accepted.
-fn patience(geometry: Geometry, buckets: &impl Buckets) -> u64 {
-    match buckets.mean_rt() {
-        Some(mean) => mean.saturating_mul(2).clamp(geometry.tenths(1), geometry.tenths(5)),
-        None => geometry.tenths(3),
     }
 }
 

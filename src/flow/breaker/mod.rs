@@ -5,9 +5,11 @@ mod chance;
 mod config;
 mod evidence;
 mod last_pass;
+mod limiter;
 mod permit;
 mod random;
 mod settings;
+mod sums;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -22,7 +24,6 @@ use crate::node::{Entry, Outcome, ResourceNode};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
-use evidence::{Buckets, Counts, Geometry, Rule};
 use last_pass::{Admission, LastPass};
 use settings::Settings;
 
@@ -39,7 +40,8 @@ use settings::Settings;
 /// that might have been dropped got through during the [probe interval](BreakerConfig::probe_interval). If threads race
 /// for a probe, one of them gets it. The time of a request that got through by chance is noted to a sixteenth of the
 /// interval, so a probe may be early by that much. If a probe is [cancelled](BreakerPermit::cancel), and no other request
-/// got through since, the next request that would be dropped is a probe.
+/// got through since, the next request that would be dropped is a probe. If another one did, the next probe follows from its
+/// time; or, if that one is cancelled later, from the time of the cancelled probe.
 ///
 /// # Outage and recovery
 ///
@@ -50,27 +52,30 @@ use settings::Settings;
 /// The backend *works* again from the newest bucket back, as long as it has not failed from any of these buckets on: as
 /// long as rejections and acceptances exceed `k` times the acceptances by at most one. Once it has accepted two requests,
 /// the probability is multiplied by `1 − t / recovery`, where t is the time since the first accepted request of them, and
-/// [`recovery`](BreakerConfig::recovery) is 5 seconds by default. The share of requests that get through is at most four
+/// [`recovery`](BreakerConfig::recovery) is 5 seconds by default, and at most the window. The share of requests that get through is at most four
 /// times the share that the backend has accepted in the newest tenth, so that at a high rate one probe does not let
-/// thousands of requests through. If the backend fails again, the full probability applies at once.
+/// thousands of requests through. The share grows with the answers, so a backend recovers later by some response times. If the
+/// backend fails again, the full probability applies at once.
 ///
 /// # Backends that hang
 ///
-/// An attempt counts when it begins, and again when it ends. It is *overdue* if it takes longer than twice the mean response
-/// time of the accepted requests of the window, or a tenth of the window if that is longer; at most half of the window; and
-/// three tenths if none was accepted. An overdue attempt counts as a request that was not accepted. Attempts in flight are
-/// the attempts of the window without the ends of the window, so a [`forget`](std::mem::forget)-ten permit counts until
-/// its bucket leaves the window.
+/// An attempt counts when it begins, and again when it is answered. If it is cancelled, it counts no longer. It is
+/// *overdue* if it takes longer than twice the mean response time of the accepted requests, of the window or of its newest
+/// tenth, whichever is longer; but not before a tenth of the window, and at the latest after half of it. If the backend has
+/// accepted fewer than 1 in 2 · `k` of the attempts of the newest tenth, it may have become slower, and an attempt is not
+/// overdue before three tenths of the window. An overdue attempt counts as a request that was not accepted. The number of overdue
+/// attempts is the number of attempts that are old enough, less the answers of the window. A [`forget`](std::mem::forget)-ten
+/// permit counts until its bucket leaves the window.
 ///
-/// A *silence* are the newest buckets in which the backend has answered no request. If an attempt of the silence has waited
-/// for three tenths of the window, the acceptances before the silence count no longer. So with the default window, the first
-/// drop comes 3 to 3.5 seconds after the last answer of a backend that hangs, if there were more than `min_requests`
-/// attempts since.
+/// A *silence* are newest buckets in which the backend has answered fewer than 1 in 2 · `k` of the attempts that have waited for
+/// three tenths of the window. The acceptances before a silence count no longer. So with the default window, the first drop
+/// comes 3 to 3.5 seconds after the last answer of a backend that hangs, if there were more than `min_requests` attempts
+/// since. A few answers do not end the silence.
 ///
-/// No request to a backend with a constant response time of at most three tenths of the window is dropped, also not after
-/// a start, a jump of the load or a jump of the response time. If the response time is longer, and was not known before,
-/// requests are dropped until the first answers come. The
-/// [guide](crate::guide#a-failing-backend) has the numbers. A window of one bucket has neither recovery nor overdue attempts.
+/// No request to a backend with equal response times of at most three tenths of the window is dropped, also not after
+/// a start, a jump of the load, a jump of the response time, or both jumps at once. If the response time is longer, and was
+/// not known before, requests are dropped until the first answers come. The [guide](crate::guide#a-failing-backend) has the
+/// numbers. A window of one bucket has neither recovery nor overdue attempts.
 ///
 /// # Freshness
 ///
@@ -88,7 +93,7 @@ use settings::Settings;
 /// An admitted request reads the clock, and one word that is rarely written, and is counted in a cell of its thread. A
 /// request that may be dropped also draws a random number, and a dropped request is counted in a cell as well. The first
 /// decision in a slice adds up the window, and so do a rejection, and an acceptance while requests are dropped. While
-/// requests are dropped, it also reads up to half of the buckets one by one.
+/// requests are dropped or wait for long, it also reads buckets one by one, up to all of them.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Reason, SeededRandom};
@@ -124,7 +129,7 @@ pub struct AdaptiveBreaker<C = MonotonicClock, R = ThreadRandom> {
     settings: Settings,
     random: R,
     /// The requests: admitted (passes), accepted by the backend (successes, with response times), rejected by the backend
-    /// (exceptions), dropped (blocks), and cancelled.
+    /// (exceptions), dropped (blocks), and cancelled. Passes and cancellations are counted when the request began.
     window: SlidingWindow<C>,
 }
 
@@ -278,53 +283,21 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
                 self.chance.drops_any()
             }
             Outcome::Cancelled => {
-                self.window.add_at(now, MetricEvent::Cancelled, 1);
+                // In the bucket of its pass, so that both count nothing together, whatever buckets are added up.
+                self.window.add_at(admission.start, MetricEvent::Cancelled, 1);
                 self.last_pass.take_back(admission);
                 false
             }
         };
         if changes {
-            self.note_end(now);
+            self.take_turn(now);
         }
     }
 
+    /// Updates the probability, after the end of a request was counted or the settings were changed.
     #[inline(never)]
-    fn note_end(&self, now: Timestamp) {
-        // The window has an answer at `now`, so there is no silence.
-        let by_answers = |rule: Rule, geometry, at: &At<'_, C>| rule.by_answers(geometry, at);
-        self.chance.note_end(now, || Threshold::of(self.probability(now, by_answers)));
-    }
-
-    fn threshold(&self, now: Timestamp) -> Threshold {
-        Threshold::of(self.drop_probability_at(now))
-    }
-
-    /// Returns the probability with which a request is dropped now; see
-    /// [`drop_probability_at`](Self::drop_probability_at).
-    #[must_use]
-    pub fn drop_probability(&self) -> f64 {
-        self.drop_probability_at(self.clock().now())
-    }
-
-    /// Returns the probability with which a request is dropped at `now`, from 0 to 1. This call adds up the window; a
-    /// decision may use an earlier sum.
-    #[must_use]
-    pub fn drop_probability_at(&self, now: Timestamp) -> f64 {
-        self.probability(now, |rule, geometry, at| rule.drop_probability(geometry, at))
-    }
-
-    fn probability(
-        &self,
-        now: Timestamp,
-        of: impl FnOnce(Rule, Geometry, &At<'_, C>) -> f64,
-    ) -> f64 {
-        let config = self.window.config();
-        let geometry = Geometry {
-            buckets: config.sample_count() as u64,
-            bucket_nanos: config.bucket_nanos(),
-            age_nanos: config.bucket_and_age(now).1,
-        };
-        of(self.settings.rule(), geometry, &At { window: &self.window, now })
+    fn take_turn(&self, now: Timestamp) {
+        self.chance.take_turn(now, || self.threshold(now));
     }
 
     /// Returns the configuration.
@@ -369,7 +342,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     ) -> Result<(), BreakerConfigError> {
         self.settings.set(config)?;
         // A turn: a thread that has read former settings does not replace the word that follows from here.
-        self.chance.note_end(now, || self.threshold(now));
+        self.take_turn(now);
         Ok(())
     }
 
@@ -383,62 +356,13 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     /// the bucket in which it began; a [success](MetricEvent::Success) and a response time for each request that the
     /// backend accepted, an [exception](MetricEvent::Exception) for each request that it rejected, a
     /// [block](MetricEvent::Block) for each request that was dropped, and [`Cancelled`](MetricEvent::Cancelled) for each
-    /// request that ended without an outcome, which takes its pass back.
+    /// request that ended without an outcome, in the bucket in which it began, so that it takes its pass back there. Other
+    /// ends are counted in the bucket in which the request ended.
     ///
     /// The window is meant for reading. An event that is recorded in it directly affects decisions from the next slice
     /// on.
     #[must_use]
     pub const fn window(&self) -> &SlidingWindow<C> {
         &self.window
-    }
-}
-
-/// The counts of a window at one time.
-struct At<'a, C> {
-    window: &'a SlidingWindow<C>,
-    now: Timestamp,
-}
-
-impl<C: Clock> Buckets for At<'_, C> {
-    fn newest(&self, len: u64) -> Counts {
-        Counts::of(self.window.sums_of_newest_at(self.now, len, Counts::EVENTS))
-    }
-
-    fn bucket(&self, age: u64) -> Option<Counts> {
-        self.window.sums_of_sample_at(self.now, age, Counts::EVENTS).map(Counts::of)
-    }
-
-    fn mean_rt(&self) -> Option<u64> {
-        self.window.avg_rt_at(self.now).map(saturating_nanos)
-    }
-}
-
-impl<'a, C: Clock, R: RandomSource> Limiter for &'a AdaptiveBreaker<C, R> {
-    type Permit = BreakerPermit<&'a AdaptiveBreaker<C, R>, C, R>;
-
-    #[inline]
-    fn now(&self) -> Timestamp {
-        self.clock().now()
-    }
-
-    /// Asks for one request, whatever the number of permits, also if that is 0.
-    #[inline]
-    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
-        BreakerPermit::try_acquire_at(self, now)
-    }
-}
-
-impl<C: Clock, R: RandomSource> Limiter for Arc<AdaptiveBreaker<C, R>> {
-    type Permit = BreakerPermit<Self, C, R>;
-
-    #[inline]
-    fn now(&self) -> Timestamp {
-        self.clock().now()
-    }
-
-    /// Asks for one request, whatever the number of permits, also if that is 0.
-    #[inline]
-    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
-        self.try_acquire_owned_at(now)
     }
 }

@@ -18,7 +18,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject), by
 /// [`cancel`](Self::cancel), or when the permit is dropped: on an early return, in a panic, or with its future. A drop
 /// rejects or cancels, as the [policy](super::BreakerConfig::on_drop) says; by default, it rejects. The outcome is counted at
-/// the time of the report.
+/// the time of the report; a cancellation at the time of the admission.
 ///
 /// A permit can be sent to another thread, and reported there. `B` is the type of the reference to the breaker:
 /// `&AdaptiveBreaker` or [`Arc`](std::sync::Arc).
@@ -109,8 +109,9 @@ where
     }
 
     /// Reports now that the request tells nothing about the backend, because the client has gone away or the request
-    /// was never sent. It is counted as [cancelled](crate::MetricEvent::Cancelled), and raises no probability. If the
-    /// request was a probe, and no other request got through since, the next request that would be dropped is a probe.
+    /// was never sent. It is counted as [cancelled](crate::MetricEvent::Cancelled) at the time at which it was admitted, so
+    /// that it and its [pass](crate::MetricEvent::Pass) count nothing together. If the request was a probe, and no other
+    /// request got through since, the next request that would be dropped is a probe.
     ///
     /// ```
     /// use leaparray::MetricEvent::{Cancelled, Exception};
@@ -127,7 +128,8 @@ where
         self.end(C::now, Outcome::Cancelled);
     }
 
-    /// Like [`cancel`](Self::cancel), at `now`.
+    /// Like [`cancel`](Self::cancel), at `now`. The time does not matter, because a cancellation is counted at the time of
+    /// the admission.
     #[inline(always)]
     pub fn cancel_at(mut self, now: Timestamp) {
         self.end(|_| now, Outcome::Cancelled);

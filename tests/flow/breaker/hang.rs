@@ -1,5 +1,7 @@
 //! Backends that hang, and backends that are slow.
 
+use leaparray::Outcome;
+
 use super::simulation::{Answer, Report, simulate};
 use super::*;
 
@@ -32,6 +34,78 @@ fn backend_that_hangs_is_noticed_within_four_seconds() {
                 assert!((2.5..=4.0).contains(&after), "{rate}, {start}: {after}");
             }
         }
+    }
+}
+
+/// The response time before does not matter: the first drop comes 3 to 3.5 seconds after the last answer.
+#[test]
+fn backend_that_hangs_is_noticed_as_early_if_it_was_slow() {
+    for millis in [20, 600, 1_000, 2_000, 3_000] {
+        let rt = MILLI * millis;
+        for (rate, seeds) in [(10.0, 5), (100.0, 5), (1_000.0, 1)] {
+            for seed in 0..seeds {
+                let backend =
+                    |secs, _| if secs < 15.0 { Answer::accepted(rt) } else { Answer::HANGS };
+                let report = simulate(BreakerConfig::default(), &[(rate, 25.0)], backend, seed);
+                let last_answer = 15.0 - 1.0 / rate + rt.as_secs_f64();
+                let after = first_drop(&report) - last_answer;
+                // Few requests more, because the first drop is random.
+                let latest = 3.5 + 3.0 / rate;
+                assert!((3.0..=latest).contains(&after), "{millis}, {rate}: {after}");
+            }
+        }
+    }
+}
+
+/// Clients that give up do not hide the attempts that wait.
+#[test]
+fn backend_that_hangs_is_noticed_although_most_attempts_are_cancelled() {
+    let cancelled = |after| Answer { after, outcome: Outcome::Cancelled };
+    for (rate, share, secs) in [
+        (100.0, 0.3, 1.0),
+        (100.0, 0.5, 1.0),
+        (100.0, 0.9, 1.0),
+        (100.0, 0.9, 2.0),
+        (1_000.0, 0.8, 0.5),
+    ] {
+        let after = Duration::from_secs_f64(secs);
+        for start in [0.0, 15.0] {
+            let backend = |secs, draw| match secs {
+                _ if secs < start => Answer::accepted(MILLI * 20),
+                _ if draw < share => cancelled(after),
+                _ => Answer::HANGS,
+            };
+            let config = BreakerConfig::default();
+            let report = simulate(config, &[(rate, start + 10.0)], backend, 1);
+            let after = first_drop(&report) - start;
+            assert!((3.0..=4.0).contains(&after), "{rate}, {share}, {start}: {after}");
+        }
+    }
+}
+
+/// A few answers do not end a hang.
+#[test]
+fn few_requests_get_through_to_a_backend_that_hangs_and_answers_a_few() {
+    let admitted_after_first_drop = |rate, answers: &mut dyn FnMut(f64, f64) -> bool| {
+        let backend = |secs, draw| {
+            if secs < 5.0 || answers(secs, draw) {
+                Answer::accepted(MILLI * 20)
+            } else {
+                Answer::HANGS
+            }
+        };
+        let report = simulate(BreakerConfig::default(), &[(rate, 25.0)], backend, 1);
+        report.admitted(first_drop(&report) + 0.1, 25.0)
+    };
+    let mut one = 1;
+    let mut once = |secs, _| secs > 9.0 && std::mem::take(&mut one) > 0;
+    let after_one = admitted_after_first_drop(10_000.0, &mut once);
+    assert!(after_one <= 60, "{after_one}");
+    for (rate, share, limit) in
+        [(10_000.0, 0.001, 100), (10_000.0, 0.01, 400), (1_000.0, 0.001, 60), (1_000.0, 0.01, 100)]
+    {
+        let admitted = admitted_after_first_drop(rate, &mut |_, draw| draw < share);
+        assert!(admitted <= limit, "{rate}, {share}: {admitted}");
     }
 }
 
@@ -90,6 +164,22 @@ fn slow_backend_that_accepts_is_not_dropped() {
                 let slower = |secs, _| if secs < 15.0 { MILLI * 20 } else { rt };
                 let jump = dropped(&[(rate, 40.0)], slower, seed);
                 assert_eq!([cold, step, jump], [0; 3], "{rate}, {millis}");
+            }
+        }
+    }
+}
+
+/// The load grows when the backend becomes slower, so most attempts are of the slow backend before it first answers.
+#[test]
+fn backend_that_becomes_slower_as_the_load_grows_is_not_dropped() {
+    for millis in [600, 1_000, 1_400, 2_000, 2_500, 2_900] {
+        let rt = |secs, _| MILLI * if secs < 15.0 { 20 } else { millis };
+        for load in [100.0, 1_000.0] {
+            for before in [1.0, 10.0] {
+                for seed in 0..if load > 100.0 { 2 } else { 14 } {
+                    let dropped = dropped(&[(before, 15.0), (load, 10.0)], rt, seed);
+                    assert_eq!(dropped, 0, "{millis}, {before}, {load}, {seed}");
+                }
             }
         }
     }

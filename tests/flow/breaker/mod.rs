@@ -2,6 +2,7 @@
 
 mod hang;
 mod permit;
+mod plain;
 mod probe;
 mod recovery;
 mod settings;

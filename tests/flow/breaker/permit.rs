@@ -137,6 +137,26 @@ fn cancelled_probe_leaves_no_turn_if_another_request_got_through_since() {
     lucky.cancel();
 }
 
+/// A probe is cancelled after another request got through, and so leaves its time to that request. If that one is cancelled
+/// as well, the next probe follows from the time of the first.
+#[test]
+fn cancelled_probe_postpones_the_next_one_if_the_request_after_it_is_cancelled_later() {
+    for in_order in [true, false] {
+        let config = BreakerConfig::default().min_requests(0).k(1.0).unwrap();
+        let (breaker, clock) = breaker(config, Draws::from([0, u32::MAX, 0]));
+        assert!(ask(&breaker, true) && ask(&breaker, false));
+        let probe = breaker.try_acquire().at_once().expect("a probe is due");
+        clock.advance(MILLI * 500);
+        let lucky = breaker.try_acquire().at_once().expect("a high draw");
+        let (first, second) = if in_order { (probe, lucky) } else { (lucky, probe) };
+        first.cancel();
+        second.cancel();
+        assert_eq!(ask(&breaker, false), !in_order);
+        clock.advance(MILLI * 500);
+        assert_eq!(ask(&breaker, false), in_order, "a second after the probe");
+    }
+}
+
 /// A request that got through by chance and was cancelled does not postpone the next probe.
 #[test]
 fn cancelled_request_does_not_postpone_the_next_probe() {

@@ -18,7 +18,10 @@ const UP: f64 = 40.0;
 fn main() {
     recovery();
     steady_failure();
+    slow_recovery();
     hangs();
+    slow_answers();
+    hangs_with_answers();
     slow_backends();
 }
 
@@ -80,6 +83,22 @@ fn recovery() {
     }
 }
 
+fn slow_recovery() {
+    let columns = ["response time", "10/s", "100/s", "1,000/s", "10,000/s"];
+    head("Seconds to 99 % after an outage, if the backend is slow.", &columns);
+    for millis in [20, 500, 1_000, 2_000, 3_000] {
+        let mut cells = vec![format!("{} s", f64::from(millis) / 1_000.0)];
+        cells.extend([10.0, 100.0, 1_000.0, 10_000.0].map(|rate| {
+            let report = run(rate, 70.0, |secs, _| match secs {
+                DOWN..UP => Answer::rejected(RT),
+                _ => Answer::accepted(Duration::from_millis(millis.into())),
+            });
+            format!("{:.1}", report.recovery(UP))
+        }));
+        line(cells);
+    }
+}
+
 fn steady_failure() {
     let columns = ["rejected", "at 100/s", "at 1,000/s", "at 10,000/s"];
     head("Share that gets through in the second minute of a steady failure.", &columns);
@@ -111,6 +130,40 @@ fn hangs() {
             }));
             line(cells);
         }
+    }
+}
+
+fn slow_answers() {
+    let columns = ["response time before", "10/s", "100/s", "1,000/s", "10,000/s"];
+    head("Seconds from the last answer to the first drop, if the backend hangs.", &columns);
+    for millis in [20, 600, 1_000, 2_000, 3_000] {
+        let rt = Duration::from_millis(millis);
+        let mut cells = vec![format!("{} s", rt.as_secs_f64())];
+        cells.extend([10.0, 100.0, 1_000.0, 10_000.0].map(|rate| {
+            let backend = |secs, _| if secs < 20.0 { Answer::accepted(rt) } else { Answer::HANGS };
+            let first = run(rate, 30.0, backend).first_drop.expect("the backend hangs");
+            format!("{:.1}", first.as_secs_f64() - (20.0 - 1.0 / rate + rt.as_secs_f64()))
+        }));
+        line(cells);
+    }
+}
+
+fn hangs_with_answers() {
+    let columns = ["answered", "100/s", "1,000/s", "10,000/s"];
+    head(
+        "Requests from the first drop to second 40, if the backend hangs from second 20 on.",
+        &columns,
+    );
+    for (share, name) in [(0.0, "none"), (0.001, "0.1 %"), (0.01, "1 %"), (0.1, "10 %")] {
+        let mut cells = vec![name.to_owned()];
+        cells.extend([100.0, 1_000.0, 10_000.0].map(|rate| {
+            let report = run(rate, 40.0, |secs, draw| {
+                if secs < 20.0 || draw < share { Answer::accepted(RT) } else { Answer::HANGS }
+            });
+            let first = report.first_drop.expect("the backend hangs").as_secs_f64();
+            report.admitted(first, 40.0).to_string()
+        }));
+        line(cells);
     }
 }
 

@@ -22,7 +22,7 @@ impl Buckets for Fixed {
         self.0.get(age as usize).copied()
     }
 
-    fn mean_rt(&self) -> Option<u64> {
+    fn mean_rt(&self, _len: u64) -> Option<u64> {
         self.1
     }
 }
@@ -93,20 +93,35 @@ fn overdue_attempts_count_after_twice_the_mean_response_time() {
     assert_near(probability(&row(&[(40, cancelled)]), Some(1)), 0.0);
 }
 
+/// The load has grown tenfold three seconds ago, and nothing has been answered since: the backend may be slower now.
+#[test]
+fn attempts_are_overdue_later_if_few_are_accepted_in_the_newest_tenth() {
+    let more = Counts { passed: 100, ..ZERO };
+    assert_near(probability(&row(&[(12, more), (28, WELL)]), Some(1)), 0.0);
+    let some = |accepted| row(&[(5, Counts { accepted, ..more }), (7, more), (28, WELL)]);
+    // At a third, the mean response time counts: 35 buckets are overdue.
+    assert_near(probability(&some(33), Some(1)), 0.0);
+    let accepted = 280.0 + 5.0 * 34.0;
+    let total = 280.0 + 700.0;
+    assert_near(probability(&some(34), Some(1)), (total - 5.0 - 1.5 * accepted) / (total + 1.0));
+}
+
 #[test]
 fn silence_counts_once_an_attempt_has_waited_for_three_tenths() {
     let hang = |len| row(&[(len, HANGING), (40 - len, WELL)]);
     // The oldest of 13 buckets ended 11.5 buckets ago.
-    assert_near(probability(&hang(13), Some(1)), 0.0);
-    assert_near(probability(&hang(14), Some(1)), 135.0 / 141.0);
-    // Twice 2 seconds are 16 buckets.
-    assert_near(probability(&hang(17), Some(2_000_000_000)), 0.0);
-    assert_near(probability(&hang(18), Some(2_000_000_000)), 175.0 / 181.0);
-    // Attempts that were cancelled are no evidence, and an answer ends the silence.
-    let given_up = Counts { cancelled: 10, ..HANGING };
-    assert_near(probability(&row(&[(14, given_up), (26, WELL)]), Some(1)), 0.0);
-    let one = Counts { accepted: 1, ..HANGING };
-    assert_near(probability(&row(&[(1, one), (13, HANGING), (26, WELL)]), Some(1)), 0.0);
+    for mean in [None, Some(1), Some(u64::MAX)] {
+        assert_near(probability(&hang(13), mean), 0.0);
+        assert_near(probability(&hang(14), mean), 135.0 / 141.0);
+    }
+    // Attempts that were cancelled are no evidence, and hide no others.
+    let given_up = |cancelled| Counts { cancelled, ..HANGING };
+    assert_near(probability(&row(&[(14, given_up(10)), (26, WELL)]), Some(1)), 0.0);
+    assert_near(probability(&row(&[(14, given_up(8)), (26, WELL)]), Some(1)), 23.0 / 29.0);
+    // One in three answers ends the silence. Ten attempts have waited.
+    let some = |accepted| row(&[(1, Counts { accepted, ..HANGING }), (13, HANGING), (26, WELL)]);
+    assert_near(probability(&some(3), Some(1)), (135.0 - 4.5) / 141.0);
+    assert_near(probability(&some(4), Some(1)), 0.0);
     // Dropped requests count as well, and no attempt is old enough where none began.
     assert_near(
         probability(&row(&[(14, Counts { dropped: 5, ..ZERO }), (26, WELL)]), Some(1)),

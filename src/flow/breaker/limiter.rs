@@ -1,0 +1,37 @@
+//! The breaker as a limiter, for entries and combinations.
+
+use std::sync::Arc;
+
+use super::{AdaptiveBreaker, BreakerPermit, RandomSource};
+use crate::flow::{Decision, Limiter};
+use crate::time::{Clock, Timestamp};
+
+impl<'a, C: Clock, R: RandomSource> Limiter for &'a AdaptiveBreaker<C, R> {
+    type Permit = BreakerPermit<&'a AdaptiveBreaker<C, R>, C, R>;
+
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+
+    /// Asks for one request, whatever the number of permits, also if that is 0.
+    #[inline]
+    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
+        BreakerPermit::try_acquire_at(self, now)
+    }
+}
+
+impl<C: Clock, R: RandomSource> Limiter for Arc<AdaptiveBreaker<C, R>> {
+    type Permit = BreakerPermit<Self, C, R>;
+
+    #[inline]
+    fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+
+    /// Asks for one request, whatever the number of permits, also if that is 0.
+    #[inline]
+    fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
+        self.try_acquire_owned_at(now)
+    }
+}
