@@ -30,8 +30,8 @@ use waiting::Waiting;
 /// would be admitted, so there is one decision for each permit that is granted, and one more whenever the decision
 /// refuses what the peek admits: if another request, or a change of the limit, comes between the two, or if the limiter
 /// also counts the [direct passes](Limiter::try_acquire_for) of a node, of which a peek knows nothing. Then there is one in
-/// each bucket until the direct passes have left the window. If the limiter cannot tell, the head makes a decision at each retry time.
-/// Each decision is made [at once](Limiter::try_acquire_at_once): a limiter that paces gives out no permit before it is due. So
+/// each bucket until the direct passes have left the window. If the limiter cannot tell, the head makes a decision at each
+/// retry time. Each decision is made [at once](Limiter::try_acquire_at_once): a limiter that paces gives out no permit before it is due. So
 /// a request holds no permit while it waits.
 ///
 /// # Cancellation
@@ -69,7 +69,8 @@ use waiting::Waiting;
 ///
 /// If a limiter refuses for the reason [`Reason::LimitReached`] and does not know when to retry, permits are held by other
 /// requests, as those of a [`ConcurrencyLimiter`](super::ConcurrencyLimiter). The head then waits until a [`QueuePermit`] is
-/// dropped or ends. A permit that was taken from the [limiter](Self::limiter) directly wakes no request when it is given back, nor
+/// dropped, or until a decision of the queue refuses that may have held permits for a moment, as that of an
+/// [`AllOf`](super::AllOf). A permit that was taken from the [limiter](Self::limiter) directly wakes no request when it is given back, nor
 /// does a higher limit: call [`recheck`](Self::recheck) after either.
 ///
 /// Any other refusal without a retry time is final, such as that of an [`AdaptiveBreaker`](super::AdaptiveBreaker), which
@@ -305,7 +306,11 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
     }
 
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-        self.limiter.refund_at(now, permits, wait)
+        let is_given_back = self.limiter.refund_at(now, permits, wait);
+        if is_given_back {
+            self.waiters.released();
+        }
+        is_given_back
     }
 
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {

@@ -29,7 +29,7 @@ use crate::time::Timestamp;
 /// # Ok::<_, leaparray::flow::Refusal>(())
 /// ```
 pub struct QueuePermit<P> {
-    /// Dropped before `release`.
+    /// Dropped before `_release`.
     permit: P,
     _release: Release,
 }

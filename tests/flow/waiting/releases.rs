@@ -143,17 +143,17 @@ fn context() -> Context<'static> {
 /// A request that begins to wait while another one holds the only permit for a moment.
 struct Meanwhile {
     taken: Rc<RefCell<Option<Taken>>>,
-    wakes: Arc<Wakes>,
+    counter: Arc<Wakes>,
 }
 
 impl Meanwhile {
     fn new(queue: &Rc<Queue>, panics: bool) -> Self {
-        let (taken, wakes) = (Rc::default(), Arc::new(Wakes::default()));
-        let it = Self { taken: Rc::clone(&taken), wakes: Arc::clone(&wakes) };
+        let (taken, counter) = (Rc::default(), Arc::new(Wakes::default()));
+        let it = Self { taken: Rc::clone(&taken), counter: Arc::clone(&counter) };
         let waits = Rc::clone(queue);
         queue.limiter().meanwhile.replace(Some(Box::new(move || {
             let mut waiting = acquire(&waits);
-            let waker = Waker::from(wakes);
+            let waker = Waker::from(counter);
             assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             taken.replace(Some(waiting));
             assert!(!panics, "the limiter panics");
@@ -161,9 +161,9 @@ impl Meanwhile {
         it
     }
 
-    /// The permit was given back since.
-    fn is_woken_and_admitted(self) {
-        assert_eq!(self.wakes.0.load(Ordering::Relaxed), 1);
+    /// Expects that the request was woken, and is admitted: the permit was given back.
+    fn expect_admitted(self) {
+        assert_eq!(self.counter.0.load(Ordering::Relaxed), 1);
         let mut taken = self.taken.take().unwrap();
         assert!(matches!(taken.as_mut().poll(&mut context()), Poll::Ready(Ok(_))));
     }
@@ -199,7 +199,7 @@ fn permits_that_a_refused_request_held_for_a_moment_wake_the_head() {
             let waits = Meanwhile::new(&queue, panics);
             let result = catch_unwind(AssertUnwindSafe(|| asks(&queue)));
             assert_eq!((result.is_err(), queue.limiter().limiter.in_use()), (panics, 0));
-            waits.is_woken_and_admitted();
+            waits.expect_admitted();
         }
     }
 }
@@ -218,8 +218,44 @@ fn permits_that_the_former_head_held_for_a_moment_wake_the_newer_request() {
             assert!(former.as_mut().poll(&mut context()).is_pending());
         }));
         assert_eq!(result.is_err(), panics);
-        waits.is_woken_and_admitted();
+        waits.expect_admitted();
     }
+}
+
+/// A limiter of one permit that is given back by a refund.
+#[derive(Default)]
+struct Refunds(AtomicBool);
+
+impl Limiter for Refunds {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        if self.0.swap(true, Ordering::Relaxed) {
+            return Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown));
+        }
+        Decision::Admitted(())
+    }
+
+    fn refund_at(&self, _now: Timestamp, _permits: u64, _wait: Duration) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn refund_wakes_the_head() {
+    let queue = WaitQueue::new(Refunds::default());
+    let _held = queue.acquire_by(1, ms(0), |_| ()).unwrap();
+    let counter = Arc::new(Wakes::default());
+    let waker = Waker::from(Arc::clone(&counter));
+    let mut waits = pin!(queue.acquire_with(1, Duration::MAX, never));
+    assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(queue.refund_at(at(0), 1, ms(0)) && !queue.refund_at(at(0), 1, ms(0)));
+    assert_eq!(counter.0.load(Ordering::Relaxed), 1);
+    assert!(waits.as_mut().poll(&mut context()).is_ready());
 }
 
 struct Panics;
