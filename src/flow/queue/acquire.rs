@@ -69,11 +69,10 @@ impl<L: Limiter> WaitQueue<L> {
         timeout: Duration,
         sleep: impl FnMut(Duration) -> F,
     ) -> Result<QueuePermit<L::Permit>, Refusal> {
-        let permit = match self.begin(Direct(&self.limiter), now, permits, timeout)? {
-            Begun::Admitted(permit) => permit,
-            Begun::Waits(waiting) => waiting.run(sleep).await?.0,
-        };
-        Ok(self.permit(permit))
+        match self.begin(Direct(self), now, permits, timeout)? {
+            Begun::Admitted(permit) => Ok(permit),
+            Begun::Waits(waiting) => Ok(waiting.run(sleep).await?.0),
+        }
     }
 
     /// Waits for `permits` permits, all of them or none, for at most `timeout`, and blocks this thread until then. Like
@@ -102,14 +101,13 @@ impl<L: Limiter> WaitQueue<L> {
         timeout: Duration,
     ) -> Result<QueuePermit<L::Permit>, Refusal> {
         let now = self.limiter.now();
-        let permit = match self.begin(Direct(&self.limiter), now, permits, timeout)? {
-            Begun::Admitted(permit) => permit,
+        match self.begin(Direct(self), now, permits, timeout)? {
+            Begun::Admitted(permit) => Ok(permit),
             Begun::Waits(waiting) => {
                 let timers = Timers::default();
-                timers.block_on(waiting.run(|wait| timers.sleep(wait)))?.0
+                Ok(timers.block_on(waiting.run(|wait| timers.sleep(wait)))?.0)
             }
-        };
-        Ok(self.permit(permit))
+        }
     }
 
     /// Like [`acquire_blocking`](Self::acquire_blocking), but waits by `sleep`: a synchronous acquire under a

@@ -3,6 +3,8 @@
 use std::mem;
 use std::time::Duration;
 
+use super::waiters::Notice;
+use super::{QueuePermit, WaitQueue};
 use crate::flow::{Decision, Limiter, Reason, Refusal, Retry};
 use crate::node::ResourceNode;
 use crate::time::{Clock, Timestamp};
@@ -16,50 +18,53 @@ pub(super) trait Source {
     /// Returns the decision that a request would get. Takes nothing.
     fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision>;
 
-    /// Takes permits only for a request that can go ahead at `now`.
+    /// Takes permits only for a request that can go ahead at `now`. The permit lets the head ask when it is dropped, whatever
+    /// panics until the request has it.
     fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal>;
 }
 
-/// A limiter by itself.
+/// The limiter of a queue, by itself.
 #[derive(Debug)]
-pub(super) struct Direct<'a, L>(pub(super) &'a L);
+pub(super) struct Direct<'a, L>(pub(super) &'a WaitQueue<L>);
 
 impl<L: Limiter> Source for Direct<'_, L> {
-    type Permit = L::Permit;
+    type Permit = QueuePermit<L::Permit>;
 
     fn now(&self) -> Timestamp {
-        self.0.now()
+        self.0.limiter.now()
     }
 
     fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        self.0.peek_at(now, permits)
+        self.0.limiter.peek_at(now, permits)
     }
 
-    fn take(&self, now: Timestamp, permits: u64) -> Result<L::Permit, Refusal> {
-        self.0.try_acquire_at_once(None, now, permits).at_once()
+    fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal> {
+        let decision = self.0.limiter.try_acquire_at_once(None, now, permits);
+        decision.at_once().map(|permit| self.0.permit(permit))
     }
 }
 
-/// A limiter of the requests that enter a node, with the clock of the node.
+/// The limiter of a queue, for the requests that enter a node, with the clock of the node.
 #[derive(Debug)]
 pub(super) struct OverNode<'a, L, C: Clock + Clone>(
-    pub(super) &'a L,
+    pub(super) &'a WaitQueue<L>,
     pub(super) &'a ResourceNode<C>,
 );
 
 impl<L: Limiter, C: Clock + Clone> Source for OverNode<'_, L, C> {
-    type Permit = L::Permit;
+    type Permit = QueuePermit<L::Permit>;
 
     fn now(&self) -> Timestamp {
         self.1.clock().now()
     }
 
     fn peek(&self, now: Timestamp, permits: u64) -> Option<Decision> {
-        self.0.peek_at(now, permits)
+        self.0.limiter.peek_at(now, permits)
     }
 
-    fn take(&self, now: Timestamp, permits: u64) -> Result<L::Permit, Refusal> {
-        self.0.try_acquire_at_once(Some(self.1), now, permits).at_once()
+    fn take(&self, now: Timestamp, permits: u64) -> Result<Self::Permit, Refusal> {
+        let decision = self.0.limiter.try_acquire_at_once(Some(self.1), now, permits);
+        decision.at_once().map(|permit| self.0.permit(permit))
     }
 }
 
@@ -81,7 +86,8 @@ enum Answer<P> {
     Granted(P),
     Refused {
         refusal: Refusal,
-        /// The retry time is the time at which the request is due, as a limiter that paces has one.
+        /// The retry time is the time at which the request is due, as a limiter that paces has one, or from which its wait
+        /// is short enough for the limiter.
         is_due_then: bool,
     },
 }
@@ -143,32 +149,25 @@ impl<S: Source> Attempts<S> {
         }
     }
 
-    /// Asks the limiter at the time of the arrival.
-    pub(super) fn ask_at_arrival(&mut self) -> Next<S::Permit> {
-        self.ask_at(self.now)
+    /// Asks the limiter at the time of the arrival. `gave_back` is called after each decision that admits no request: the
+    /// limiter may have held permits for a moment.
+    pub(super) fn ask_at_arrival(&mut self, gave_back: impl Fn()) -> Next<S::Permit> {
+        self.ask_at(self.now, &gave_back)
     }
 
-    /// Asks the limiter now.
-    pub(super) fn ask(&mut self) -> Next<S::Permit> {
-        self.ask_at(self.source.now())
+    /// Asks the limiter now, as [`ask_at_arrival`](Self::ask_at_arrival) does.
+    pub(super) fn ask(&mut self, gave_back: impl Fn()) -> Next<S::Permit> {
+        self.ask_at(self.source.now(), &gave_back)
     }
 
     /// Asks the limiter at the time `clock` of the clock.
-    fn ask_at(&mut self, clock: Timestamp) -> Next<S::Permit> {
+    fn ask_at(&mut self, clock: Timestamp, gave_back: &impl Fn()) -> Next<S::Permit> {
         let former = mem::replace(&mut self.clock, clock);
         // The clock may stand still while the request waits. The wait has passed all the same.
         let now = clock.max(self.now);
         let has_slept = mem::take(&mut self.has_slept);
-        // A timer may be late. The time at which the request was due is used nevertheless, so that the delays of many
-        // requests do not add up, and a limiter that paces keeps its rate.
-        let mut answer = match self.wakes {
-            (due, true) if has_slept && due < now => match self.answer(due) {
-                granted @ Answer::Granted(_) => Some(granted),
-                Answer::Refused { .. } => None,
-            },
-            _ => None,
-        };
-        match answer.take().unwrap_or_else(|| self.answer(now)) {
+        let granted = if has_slept { self.grant_of_a_late_timer(now, gave_back) } else { None };
+        match granted.unwrap_or_else(|| self.answer(now, gave_back)) {
             Answer::Granted(permit) => Next::Go(permit, now),
             Answer::Refused { refusal, is_due_then } => {
                 let stands_still = has_slept && former == clock;
@@ -177,12 +176,42 @@ impl<S: Source> Attempts<S> {
         }
     }
 
+    /// Asks at the time at which the request was due, if that was before `now`, because the timer was late. So the delays of
+    /// many requests do not add up, and a limiter that paces keeps its rate.
+    fn grant_of_a_late_timer(
+        &self,
+        now: Timestamp,
+        gave_back: &impl Fn(),
+    ) -> Option<Answer<S::Permit>> {
+        let (mut due, mut is_due) = self.wakes;
+        // Twice: a limiter may first name the time from which the wait is short enough for it, and then the due time.
+        for _ in 0..2 {
+            if !is_due || due >= now {
+                break;
+            }
+            match self.answer(due, gave_back) {
+                granted @ Answer::Granted(_) => return Some(granted),
+                Answer::Refused { refusal, is_due_then } => match refusal.retry {
+                    Retry::At(later) => (due, is_due) = (later.max(due), is_due_then),
+                    Retry::Unknown | Retry::Never => break,
+                },
+            }
+        }
+        None
+    }
+
     /// Returns what the limiter says at `now`. It makes a decision only for a request that it would admit at once, or if it
     /// cannot tell.
-    fn answer(&self, now: Timestamp) -> Answer<S::Permit> {
-        self.foretold(now).unwrap_or_else(|| match self.source.take(now, self.permits) {
-            Ok(permit) => Answer::Granted(permit),
-            Err(refusal) => refused(refusal),
+    fn answer(&self, now: Timestamp, gave_back: &impl Fn()) -> Answer<S::Permit> {
+        self.foretold(now).unwrap_or_else(|| {
+            let notice = Notice::new(gave_back);
+            match self.source.take(now, self.permits) {
+                Ok(permit) => {
+                    notice.cancel();
+                    Answer::Granted(permit)
+                }
+                Err(refusal) => refused(refusal),
+            }
         })
     }
 

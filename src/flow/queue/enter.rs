@@ -76,16 +76,22 @@ impl<L: Limiter> WaitQueue<L> {
         C: Clock + Clone,
         F: Future,
     {
-        let begun = self.begin(OverNode(&self.limiter, &*node), now, permits, timeout);
-        let (result, until) = match begun {
-            Ok(Begun::Admitted(permit)) => (Ok((permit, now)), now),
+        let result = match self.begin(OverNode(self, &*node), now, permits, timeout) {
+            Ok(Begun::Admitted(permit)) => Ok((permit, now)),
+            // Only a refusal reads the clock once more.
             Ok(Begun::Waits(waiting)) => {
                 let result = waiting.run(sleep).await;
-                (result, node.clock().now().max(now))
+                result.map_err(|refusal| (refusal, node.clock().now().max(now)))
             }
-            Err(refusal) => (Err(refusal), now),
+            Err(refusal) => Err((refusal, now)),
         };
-        self.count(node, permits, result, until)
+        match result {
+            Ok((permit, now)) => Ok(Entry::with_permit(node, now, permits, permit)),
+            Err((refusal, until)) => {
+                node.refuse_many_at(until, permits, refusal.reason);
+                Err(refusal)
+            }
+        }
     }
 
     /// Waits as [`acquire_blocking`](Self::acquire_blocking) does, and enters the request as [`enter_with`](Self::enter_with)
@@ -161,26 +167,5 @@ impl<L: Limiter> WaitQueue<L> {
         };
         let timers = Timers::default();
         timers.block_on(self.enter_with(node, permits, timeout.min(LONGEST), sleep))
-    }
-
-    /// Enters the request, or counts it as blocked at `until`.
-    fn count<N, C>(
-        &self,
-        node: N,
-        permits: u64,
-        result: Result<(L::Permit, Timestamp), Refusal>,
-        until: Timestamp,
-    ) -> Result<Entered<N, C, L>, Refusal>
-    where
-        N: Deref<Target = ResourceNode<C>>,
-        C: Clock + Clone,
-    {
-        match result {
-            Ok((permit, now)) => Ok(Entry::with_permit(node, now, permits, self.permit(permit))),
-            Err(refusal) => {
-                node.refuse_many_at(until, permits, refusal.reason);
-                Err(refusal)
-            }
-        }
     }
 }

@@ -16,7 +16,7 @@ use crate::sync::Arc;
 use crate::time::Timestamp;
 use attempts::{Attempts, Next, Source, out_of_time};
 pub use permit::QueuePermit;
-use waiters::Waiters;
+use waiters::{Notice, Waiters};
 use waiting::Waiting;
 
 /// A limiter with a queue of the requests that wait for it. They are served in the order of their arrival, or
@@ -27,15 +27,31 @@ use waiting::Waiting;
 /// waits for no other request.
 ///
 /// Only the first waiting request, the *head*, asks the limiter. It [peeks](Limiter::peek_at), and makes a decision when it
-/// would be admitted, so there is one decision for each permit that is granted, and one more if another request, or a
-/// change of the limit, comes between the two. If the limiter cannot tell, the head makes a decision at each retry time.
-/// Each decision is made [at once](Limiter::try_acquire_at_once): a limiter that paces gives out no permit before it is due. So
+/// would be admitted, so there is one decision for each permit that is granted, and one more whenever the decision
+/// refuses what the peek admits: if another request, or a change of the limit, comes between the two, or if the limiter
+/// also counts the [direct passes](Limiter::try_acquire_for) of a node, of which a peek knows nothing. Then there is one in
+/// each bucket until the direct passes have left the window. If the limiter cannot tell, the head makes a decision at each
+/// retry time. Each decision is made [at once](Limiter::try_acquire_at_once): a limiter that paces gives out no permit before it is due. So
 /// a request holds no permit while it waits.
 ///
 /// # Cancellation
 ///
 /// A future of this queue can be dropped at each of its awaits. It then has no permit, and gives up its place: the next
 /// request asks the limiter. None of the others loses its place. A future has its place from its first poll.
+///
+/// # Futures that are not polled
+///
+/// Poll a future until it ends, or drop it. While the head is not polled, it does not ask, so each request behind it waits,
+/// until its timeout at most. In particular, a task must not wait for the same queue elsewhere while it keeps a future that
+/// it does not poll. That is a deadlock, if there is no timeout:
+///
+/// ```text
+/// let mut acquire = pin!(queue.acquire_with(1, Duration::MAX, sleep));
+/// select! {
+///     permit = &mut acquire => { .. }
+///     _ = tick => queue.acquire_with(1, Duration::MAX, sleep).await, // waits behind `acquire`, which is not polled
+/// }
+/// ```
 ///
 /// # Timeout
 ///
@@ -53,7 +69,8 @@ use waiting::Waiting;
 ///
 /// If a limiter refuses for the reason [`Reason::LimitReached`] and does not know when to retry, permits are held by other
 /// requests, as those of a [`ConcurrencyLimiter`](super::ConcurrencyLimiter). The head then waits until a [`QueuePermit`] is
-/// dropped or ends. A permit that was taken from the [limiter](Self::limiter) directly wakes no request when it is given back, nor
+/// dropped, or until a decision of the queue refuses that may have held permits for a moment, as that of an
+/// [`AllOf`](super::AllOf). A permit that was taken from the [limiter](Self::limiter) directly wakes no request when it is given back, nor
 /// does a higher limit: call [`recheck`](Self::recheck) after either.
 ///
 /// Any other refusal without a retry time is final, such as that of an [`AdaptiveBreaker`](super::AdaptiveBreaker), which
@@ -196,7 +213,7 @@ impl<L: Limiter> WaitQueue<L> {
     ) -> Result<Begun<'_, S>, Refusal> {
         let mut attempts = Attempts::begin(source, now, permits, timeout);
         let next = if permits == 0 || !self.is_behind() {
-            match attempts.ask_at_arrival() {
+            match attempts.ask_at_arrival(|| self.waiters.released()) {
                 Next::Go(permit, _) => return Ok(Begun::Admitted(permit)),
                 Next::GiveUp(refusal) => return Err(refusal),
                 Next::AwaitRelease if timeout.is_zero() => return Err(out_of_time()),
@@ -224,6 +241,23 @@ impl<L: Limiter> WaitQueue<L> {
         let refusal = Refusal::new(Reason::LimitReached, Retry::Unknown);
         (permits > 0 && self.is_behind()).then_some(refusal)
     }
+
+    /// Makes a decision on a request that does not wait.
+    fn decide(
+        &self,
+        permits: u64,
+        ask: impl FnOnce() -> Decision<L::Permit>,
+    ) -> Decision<QueuePermit<L::Permit>> {
+        if let Some(refusal) = self.refusal(permits) {
+            return Decision::Refused(refusal);
+        }
+        let notice = Notice::new(|| self.waiters.released());
+        let decision = ask().map(|permit| self.permit(permit));
+        if !decision.is_refused() {
+            notice.cancel();
+        }
+        decision
+    }
 }
 
 /// Decides on requests that do not wait. While others wait, they are refused, unless the newest is served first.
@@ -243,8 +277,7 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
     }
 
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<Self::Permit> {
-        let decide = || self.limiter.try_acquire_at(now, permits).map(|it| self.permit(it));
-        self.refusal(permits).map_or_else(decide, Decision::Refused)
+        self.decide(permits, || self.limiter.try_acquire_at(now, permits))
     }
 
     fn try_acquire_for(
@@ -253,8 +286,7 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
         now: Timestamp,
         permits: u64,
     ) -> Decision<Self::Permit> {
-        let decide = || self.limiter.try_acquire_for(node, now, permits).map(|it| self.permit(it));
-        self.refusal(permits).map_or_else(decide, Decision::Refused)
+        self.decide(permits, || self.limiter.try_acquire_for(node, now, permits))
     }
 
     fn try_acquire_at_once(
@@ -263,9 +295,7 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
         now: Timestamp,
         permits: u64,
     ) -> Decision<Self::Permit> {
-        let decide =
-            || self.limiter.try_acquire_at_once(node, now, permits).map(|it| self.permit(it));
-        self.refusal(permits).map_or_else(decide, Decision::Refused)
+        self.decide(permits, || self.limiter.try_acquire_at_once(node, now, permits))
     }
 
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
@@ -276,7 +306,11 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
     }
 
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-        self.limiter.refund_at(now, permits, wait)
+        let is_given_back = self.limiter.refund_at(now, permits, wait);
+        if is_given_back {
+            self.waiters.released();
+        }
+        is_given_back
     }
 
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {

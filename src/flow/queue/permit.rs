@@ -8,8 +8,10 @@ use crate::node::{Outcome, Permit};
 use crate::sync::Arc;
 use crate::time::Timestamp;
 
-/// The permit of a limiter, from a [`WaitQueue`](super::WaitQueue). When it ends or is dropped, it first gives the permit
-/// back, and then lets the first waiting request ask the limiter again.
+/// The permit of a limiter, from a [`WaitQueue`](super::WaitQueue). When it is dropped, it first drops the permit of the
+/// limiter, and then lets the first waiting request ask the limiter again. Its end alone does not: an [entry](crate::Entry)
+/// drops its permit right after it has ended it. A permit that is ended by hand, and whose end already gives permits back, has
+/// to be dropped as well.
 ///
 /// While no request waits for a permit to be given back, that takes no lock. A permit that gives nothing back, such as `()`, can
 /// be dropped at any time.
@@ -27,9 +29,9 @@ use crate::time::Timestamp;
 /// # Ok::<_, leaparray::flow::Refusal>(())
 /// ```
 pub struct QueuePermit<P> {
-    /// Dropped before `release`.
+    /// Dropped before `_release`.
     permit: P,
-    release: Release,
+    _release: Release,
 }
 
 /// Notifies the head of the queue when it is dropped.
@@ -43,7 +45,7 @@ impl Drop for Release {
 
 impl<P> QueuePermit<P> {
     pub(super) fn new(permit: P, waiters: &Arc<Waiters>) -> Self {
-        Self { permit, release: Release(Arc::clone(waiters)) }
+        Self { permit, _release: Release(Arc::clone(waiters)) }
     }
 
     /// Returns the permit of the limiter, for a call that takes it by value. Its end wakes no waiting request: call
@@ -64,15 +66,13 @@ impl<P> QueuePermit<P> {
 }
 
 impl<P: Permit> Permit for QueuePermit<P> {
-    /// Ends the permit, and then lets the first waiting request ask again.
+    /// Ends the permit of the limiter.
     fn end_at(&mut self, now: Timestamp, outcome: Outcome) {
         self.permit.end_at(now, outcome);
-        self.release.0.released();
     }
 
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         self.permit.drop_at(now, outcome);
-        self.release.0.released();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 use std::sync::PoisonError;
 use std::task::Waker;
 
@@ -24,6 +25,9 @@ use crate::sync::{AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering};
 /// - If the look comes first, the announcement acquires what the look has released. The head's next question finds the permit.
 /// - If the announcement comes first, the look finds it, and the thread notifies the head. It does so under the lock, so
 ///   the head finds the notification, or is woken by it.
+///
+/// A decision that refuses counts as a release: a combination of limiters may take permits and give them back in it. The
+/// request that has asked looks for an announcement of another request.
 ///
 /// The announcement is withdrawn by a read-modify-write as well. A store would end the release sequence of an earlier look.
 ///
@@ -126,17 +130,24 @@ impl Waiters {
         list.by_ticket.insert(ticket, Waiter::default());
         self.waiting.store(list.by_ticket.len(), Ordering::Relaxed);
         drop(list);
+        // Before the wake-up: if the waker panics, the request leaves the list.
+        let place = Place { waiters: self, ticket };
         wake(displaced);
-        Ok(Place { waiters: self, ticket })
+        Ok(place)
     }
 
     /// Notifies the head, if it waits for a permit to be given back. Called after a permit was given back.
     pub(super) fn released(&self) {
-        // AcqRel: pairs with the announcement. A read-modify-write, so that either this thread finds the announcement, or
-        // the head finds the permit.
-        if self.awaits_release.fetch_add(0, Ordering::AcqRel) != 0 {
+        if self.has_announcement() {
             self.notify_head();
         }
+    }
+
+    /// Returns whether the head waits for a permit to be given back. Called after a permit was given back.
+    fn has_announcement(&self) -> bool {
+        // AcqRel: pairs with the announcement. A read-modify-write, so that either this thread finds the announcement, or
+        // the head finds the permit.
+        self.awaits_release.fetch_add(0, Ordering::AcqRel) != 0
     }
 
     /// Lets the head ask the limiter again.
@@ -164,6 +175,27 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
+/// A call after a decision, unless that admits the request. Also if the limiter panics: it may have held permits for a moment,
+/// as a combination of limiters does, one of which refuses. A request that found these permits taken may wait for them.
+pub(super) struct Notice<F: Fn()>(F);
+
+impl<F: Fn()> Notice<F> {
+    pub(super) const fn new(gave_back: F) -> Self {
+        Self(gave_back)
+    }
+
+    /// The request was admitted.
+    pub(super) fn cancel(self) {
+        mem::forget(self);
+    }
+}
+
+impl<F: Fn()> Drop for Notice<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// The place of a request in the list. Dropping it leaves the list.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
@@ -180,7 +212,7 @@ impl Place<'_> {
         let Some(waiter) = list.by_ticket.get_mut(&self.ticket) else { return Turn::Displaced };
         let former = waiter.waker.replace(waker);
         let turn = if is_head {
-            let notified = std::mem::take(&mut waiter.notified);
+            let notified = mem::take(&mut waiter.notified);
             // Relaxed: written under the lock.
             let announced = self.waiters.awaits_release.load(Ordering::Relaxed) != 0;
             Turn::Head { notified, announced }
@@ -202,6 +234,17 @@ impl Place<'_> {
             self.waiters.awaits_release.swap(1, Ordering::AcqRel);
         }
         is_head
+    }
+
+    /// Notifies the head as [`Waiters::released`] does, if it is another request: this one has just been refused. Otherwise,
+    /// a head whose limiter cannot tell would ask for ever, without a pause.
+    pub(super) fn gave_back(&self) {
+        if self.waiters.has_announcement() {
+            let mut list = self.waiters.lock();
+            let waker = if list.head() == Some(self.ticket) { None } else { list.notify_head() };
+            drop(list);
+            wake(waker);
+        }
     }
 }
 

@@ -122,7 +122,8 @@ impl<'a, S: Source> Waiting<'a, S> {
             // A newer request has become the head.
             return None;
         }
-        match self.attempts.ask() {
+        let place = &self.place;
+        match self.attempts.ask(|| place.gave_back()) {
             Next::Go(permit, now) => return Some(Ok((permit, now))),
             Next::GiveUp(refusal) => return Some(Err(refusal)),
             Next::Sleep(wait) => {

@@ -5,6 +5,7 @@ mod cancelled;
 mod clocks;
 mod nodes;
 mod random;
+mod releases;
 mod simulation;
 mod threads;
 mod timeouts;

@@ -1,19 +1,13 @@
 //! Requests that enter a node after their wait.
 
+use std::cell::Cell;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Pass, Success};
-use leaparray::flow::{
-    ConcurrencyLimiter, Decision, Limiter, Reason, Refusal, Retry, SlidingWindowLimiter,
-    TokenBucket, WaitQueue,
-};
-use leaparray::{
-    Clock, ManualClock, NodeConfig, Outcome, Permit, ResourceNode, Timestamp, WindowConfig,
-};
+use leaparray::flow::{ConcurrencyLimiter, Reason, SlidingWindowLimiter, TokenBucket, WaitQueue};
+use leaparray::{Clock, ManualClock, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 
 use super::simulation::{Simulation, Timers};
 use crate::{at, ms, rate};
@@ -87,73 +81,40 @@ fn given_time_is_that_of_the_first_question() {
     assert_eq!(node.long_sum(Block), 1);
 }
 
+/// A clock that counts its readings.
+#[derive(Clone)]
+struct Read<'a>(&'a Cell<u32>);
+
+impl Clock for Read<'_> {
+    fn now(&self) -> Timestamp {
+        self.0.set(self.0.get() + 1);
+        at(60_000)
+    }
+}
+
+/// A clock that panicked after the decision would take the permit with it.
+#[test]
+fn admitted_request_reads_no_clock_after_its_decision() {
+    let readings = Cell::new(0);
+    let node = ResourceNode::with_clock(NodeConfig::default(), Read(&readings));
+    let limiter = ConcurrencyLimiter::new(1);
+    let queue = WaitQueue::new(&limiter);
+    let held = queue.acquire_by(1, ms(0), |_| ()).unwrap();
+    let never = |_| std::future::pending::<()>();
+    let mut entry = pin!(queue.enter_with(&node, 1, Duration::MAX, never));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(entry.as_mut().poll(&mut cx).is_pending());
+    drop(held);
+    readings.set(0);
+    let Poll::Ready(entered) = entry.as_mut().poll(&mut cx) else { panic!("it is free") };
+    assert_eq!(readings.get(), 1);
+    entered.unwrap().success();
+}
+
 /// The output of a future that never waits.
 fn simulate<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("the future is pending"),
-    }
-}
-
-/// A limiter of one permit, which is given back when it ends.
-#[derive(Clone, Default)]
-struct One {
-    is_taken: Arc<AtomicBool>,
-}
-
-impl Limiter for One {
-    type Permit = Self;
-
-    fn now(&self) -> Timestamp {
-        Timestamp::MIN
-    }
-
-    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision<Self> {
-        if self.is_taken.swap(true, Ordering::Relaxed) {
-            Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
-        } else {
-            Decision::Admitted(self.clone())
-        }
-    }
-}
-
-impl Permit for One {
-    fn end_at(&mut self, _now: Timestamp, _outcome: Outcome) {
-        self.is_taken.store(false, Ordering::Relaxed);
-    }
-}
-
-/// Notes at its wake-up whether the permit is taken.
-struct Witness {
-    one: One,
-    woken_while_taken: Mutex<Vec<bool>>,
-}
-
-impl Wake for Witness {
-    fn wake(self: Arc<Self>) {
-        self.woken_while_taken.lock().unwrap().push(self.one.is_taken.load(Ordering::Relaxed));
-    }
-}
-
-/// The end of a permit lets the next request ask, even if the permit is kept.
-#[test]
-fn ended_permit_is_given_back_and_then_wakes_the_head() {
-    for is_drop in [false, true] {
-        let one = One::default();
-        let queue = WaitQueue::new(one.clone());
-        let mut first = queue.acquire_by(1, ms(0), |_| ()).unwrap();
-        let witness = Arc::new(Witness { one, woken_while_taken: Mutex::default() });
-        let waker = Waker::from(Arc::clone(&witness));
-        let never = |_| std::future::pending::<()>();
-        let mut second = pin!(queue.acquire_with(1, Duration::MAX, never));
-        assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        if is_drop {
-            first.drop_at(at(0), Outcome::Exception);
-        } else {
-            first.end_at(at(0), Outcome::Success);
-        }
-        assert_eq!(*witness.woken_while_taken.lock().unwrap(), [false]);
-        assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
-        assert!(first.into_inner().is_taken.load(Ordering::Relaxed));
     }
 }

@@ -177,6 +177,24 @@ fn late_timers_do_not_lower_the_rate() {
     assert_eq!(last_of_200(&Timers::late_by(ms(3))), 1_993);
 }
 
+/// The timers are late by more than the bucket lets a request wait: its retry times are before the due times.
+#[test]
+fn timers_later_than_the_longest_wait_do_not_lower_the_rate() {
+    let (timers, admitted) = (Timers::late_by(ms(50)), RefCell::new(Vec::new()));
+    let bucket = LeakyBucket::with_clock(rate(10, 1_000), ms(30), timers.clock.clone());
+    let queue = WaitQueue::new(bucket);
+    let simulation = Simulation::new(&timers);
+    for _ in 0..4 {
+        simulation.spawn(async {
+            queue.acquire_with(1, ms(60_000), timers.sleeper()).await.unwrap();
+            admitted.borrow_mut().push(timers.millis());
+        });
+    }
+    simulation.run_until(1_000);
+    // Due at 100, 200 and 300 ms. Each sleeps until 30 ms before, and the timer ends 20 ms after.
+    assert_eq!(*admitted.borrow(), [0, 120, 220, 320]);
+}
+
 /// After a pause in which no request was due, none is made up for.
 #[test]
 fn request_that_was_due_long_ago_does_not_hasten_the_next_ones() {

@@ -1,0 +1,282 @@
+//! Permits that are given back, and the requests that this wakes.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use leaparray::flow::{
+    ConcurrencyLimiter, ConcurrencyPermit, Decision, Limiter, QueuePermit, Reason, Refusal, Retry,
+    WaitQueue,
+};
+use leaparray::{NodeConfig, Outcome, Permit, ResourceNode, Timestamp};
+
+use crate::{at, ms};
+
+/// A limiter of one permit, which is given back when it ends.
+#[derive(Clone, Default)]
+struct One {
+    is_taken: Arc<AtomicBool>,
+}
+
+impl Limiter for One {
+    type Permit = Self;
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision<Self> {
+        if self.is_taken.swap(true, Ordering::Relaxed) {
+            Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
+        } else {
+            Decision::Admitted(self.clone())
+        }
+    }
+}
+
+impl Permit for One {
+    fn end_at(&mut self, _now: Timestamp, _outcome: Outcome) {
+        self.is_taken.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Notes at its wake-up whether the permit is taken.
+struct Witness {
+    one: One,
+    woken_while_taken: Mutex<Vec<bool>>,
+}
+
+impl Wake for Witness {
+    fn wake(self: Arc<Self>) {
+        self.woken_while_taken.lock().unwrap().push(self.one.is_taken.load(Ordering::Relaxed));
+    }
+}
+
+/// The head is woken once, after the permit was given back: by its drop, and not by its end before.
+#[test]
+fn dropped_permit_is_given_back_and_then_wakes_the_head_once() {
+    for is_drop in [false, true] {
+        let one = One::default();
+        let queue = WaitQueue::new(one.clone());
+        let mut first = queue.acquire_by(1, ms(0), |_| ()).unwrap();
+        let witness = Arc::new(Witness { one, woken_while_taken: Mutex::default() });
+        let waker = Waker::from(Arc::clone(&witness));
+        let never = |_| std::future::pending::<()>();
+        let mut second = pin!(queue.acquire_with(1, Duration::MAX, never));
+        assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        if is_drop {
+            first.drop_at(at(0), Outcome::Exception);
+        } else {
+            first.end_at(at(0), Outcome::Success);
+        }
+        assert!(witness.woken_while_taken.lock().unwrap().is_empty());
+        drop(first);
+        assert_eq!(*witness.woken_while_taken.lock().unwrap(), [false]);
+        assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+    }
+}
+
+/// Counts how often a task is woken.
+#[derive(Default)]
+struct Wakes(AtomicU32);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A limiter that refuses one request in the way of a combination: it takes a permit, and gives it back since another limiter
+/// refuses. `meanwhile` runs while it has the permit.
+struct Lends {
+    limiter: Arc<ConcurrencyLimiter>,
+    meanwhile: RefCell<Option<Box<dyn FnOnce()>>>,
+}
+
+impl Limiter for Lends {
+    type Permit = ConcurrencyPermit<Arc<ConcurrencyLimiter>>;
+
+    fn now(&self) -> Timestamp {
+        at(60_000)
+    }
+
+    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<Self::Permit> {
+        let decision = self.limiter.try_acquire_at(now, permits);
+        let Some(meanwhile) = self.meanwhile.take() else { return decision };
+        assert!(decision.is_admitted());
+        meanwhile();
+        Decision::Refused(Refusal::new(Reason::LimitReached, Retry::At(at(60_010))))
+    }
+
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        self.limiter.peek_at(now, permits)
+    }
+}
+
+type Queue = WaitQueue<Lends>;
+type Taken =
+    Pin<Box<dyn Future<Output = Result<QueuePermit<<Lends as Limiter>::Permit>, Refusal>>>>;
+
+fn queue() -> Queue {
+    let limiter = Arc::new(ConcurrencyLimiter::new(1));
+    WaitQueue::new(Lends { limiter, meanwhile: RefCell::default() })
+}
+
+fn acquire(queue: &Rc<Queue>) -> Taken {
+    let queue = Rc::clone(queue);
+    Box::pin(async move { queue.acquire_with(1, Duration::MAX, never).await })
+}
+
+fn never(_wait: Duration) -> std::future::Pending<()> {
+    std::future::pending()
+}
+
+fn context() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
+
+/// A request that begins to wait while another one holds the only permit for a moment.
+struct Meanwhile {
+    taken: Rc<RefCell<Option<Taken>>>,
+    counter: Arc<Wakes>,
+}
+
+impl Meanwhile {
+    fn new(queue: &Rc<Queue>, panics: bool) -> Self {
+        let (taken, counter) = (Rc::default(), Arc::new(Wakes::default()));
+        let it = Self { taken: Rc::clone(&taken), counter: Arc::clone(&counter) };
+        let waits = Rc::clone(queue);
+        queue.limiter().meanwhile.replace(Some(Box::new(move || {
+            let mut waiting = acquire(&waits);
+            let waker = Waker::from(counter);
+            assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            taken.replace(Some(waiting));
+            assert!(!panics, "the limiter panics");
+        })));
+        it
+    }
+
+    /// Expects that the request was woken, and is admitted: the permit was given back.
+    fn expect_admitted(self) {
+        assert_eq!(self.counter.0.load(Ordering::Relaxed), 1);
+        let mut taken = self.taken.take().unwrap();
+        assert!(matches!(taken.as_mut().poll(&mut context()), Poll::Ready(Ok(_))));
+    }
+}
+
+/// Requests that are refused.
+const ASKS: [fn(&Queue); 6] = [
+    |queue| assert!(queue.acquire_by(1, ms(5), |_| ()).is_err()),
+    |queue| {
+        let taken = pin!(queue.acquire_with(1, ms(50), never));
+        assert!(taken.poll(&mut context()).is_pending());
+    },
+    |queue| {
+        let node = ResourceNode::new(NodeConfig::default());
+        let entry = pin!(queue.enter_with_at(&node, at(60_000), 1, ms(50), never));
+        assert!(entry.poll(&mut context()).is_pending());
+    },
+    |queue| assert!(queue.try_acquire().is_refused()),
+    |queue| {
+        let node = ResourceNode::new(NodeConfig::default());
+        assert!(queue.try_acquire_for(&node, at(60_000), 1).is_refused());
+    },
+    |queue| assert!(queue.try_acquire_at_once(None, at(60_000), 1).is_refused()),
+];
+
+/// A request is refused after it held the only permit for a moment, or the limiter panics. The one that has begun to wait is
+/// woken.
+#[test]
+fn permits_that_a_refused_request_held_for_a_moment_wake_the_head() {
+    for asks in ASKS {
+        for panics in [false, true] {
+            let queue = Rc::new(queue());
+            let waits = Meanwhile::new(&queue, panics);
+            let result = catch_unwind(AssertUnwindSafe(|| asks(&queue)));
+            assert_eq!((result.is_err(), queue.limiter().limiter.in_use()), (panics, 0));
+            waits.expect_admitted();
+        }
+    }
+}
+
+/// The same, if the request that is refused was the head until the newer one arrived.
+#[test]
+fn permits_that_the_former_head_held_for_a_moment_wake_the_newer_request() {
+    for panics in [false, true] {
+        let queue = Rc::new(queue().newest_first());
+        let held = queue.acquire_by(1, ms(0), |_| ()).unwrap();
+        let mut former = acquire(&queue);
+        assert!(former.as_mut().poll(&mut context()).is_pending());
+        drop(held);
+        let waits = Meanwhile::new(&queue, panics);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            assert!(former.as_mut().poll(&mut context()).is_pending());
+        }));
+        assert_eq!(result.is_err(), panics);
+        waits.expect_admitted();
+    }
+}
+
+/// A limiter of one permit that is given back by a refund.
+#[derive(Default)]
+struct Refunds(AtomicBool);
+
+impl Limiter for Refunds {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        if self.0.swap(true, Ordering::Relaxed) {
+            return Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown));
+        }
+        Decision::Admitted(())
+    }
+
+    fn refund_at(&self, _now: Timestamp, _permits: u64, _wait: Duration) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn refund_wakes_the_head() {
+    let queue = WaitQueue::new(Refunds::default());
+    let _held = queue.acquire_by(1, ms(0), |_| ()).unwrap();
+    let counter = Arc::new(Wakes::default());
+    let waker = Waker::from(Arc::clone(&counter));
+    let mut waits = pin!(queue.acquire_with(1, Duration::MAX, never));
+    assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(queue.refund_at(at(0), 1, ms(0)) && !queue.refund_at(at(0), 1, ms(0)));
+    assert_eq!(counter.0.load(Ordering::Relaxed), 1);
+    assert!(waits.as_mut().poll(&mut context()).is_ready());
+}
+
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("it cannot be woken");
+    }
+}
+
+/// A request takes the place of another one, whose waker panics. It leaves no place behind.
+#[test]
+fn request_that_wakes_with_a_panic_leaves_the_queue() {
+    let queue = Rc::new(queue().with_capacity(1).newest_first());
+    let held = queue.acquire_by(1, ms(0), |_| ()).unwrap();
+    let (mut older, mut newer) = (acquire(&queue), acquire(&queue));
+    let waker = Waker::from(Arc::new(Panics));
+    assert!(older.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let displaces = || newer.as_mut().poll(&mut context()).is_pending();
+    assert!(catch_unwind(AssertUnwindSafe(displaces)).is_err());
+    assert_eq!(queue.waiting(), 0);
+    drop(held);
+    queue.acquire_by(1, ms(0), |_| ()).unwrap();
+}
