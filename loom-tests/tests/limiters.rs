@@ -469,6 +469,26 @@ fn token_that_is_given_back_is_free_once() {
     });
 }
 
+/// One thread gives tokens back while the time passes and another thread takes one of those that were added. The tokens
+/// that were added since do not count twice, whenever the first thread has read the clock.
+#[test]
+fn tokens_are_given_back_by_a_clock_not_older_than_the_bucket() {
+    explore(None, || {
+        let clock = ManualClock::new(start(7));
+        let rate = Rate::new(1, LEN).unwrap();
+        let bucket = Arc::new(TokenBucket::with_clock(rate, 2, clock.clone()));
+        assert_eq!(ask(&*bucket, 7, 2), 2);
+        let back = {
+            let bucket = bucket.clone();
+            thread::spawn(move || bucket.refund_at(start(7), 2, Duration::ZERO))
+        };
+        clock.set(start(9));
+        assert_eq!(ask(&*bucket, 9, 1), 1);
+        back.join().unwrap();
+        assert_eq!(bucket.available_at(start(9)), 1);
+    });
+}
+
 /// One thread gives back the time of a request while another places a request after it, or in its place.
 #[test]
 fn time_of_a_leaky_bucket_is_given_back_if_no_later_request_was_placed() {

@@ -274,8 +274,8 @@ fn combination_gives_no_time_of_another_request_back() {
     assert_eq!([&fast, &slow].map(|pace| pace.try_acquire().wait()), [ms(300), ms(500)]);
 }
 
-/// The waits are 250 ms and 500 ms. A combination in a combination does not know those of its limiters, and gives none of them
-/// back.
+/// The waits are 250 ms and 500 ms. A combination in a combination does not know those of its limiters, and gives
+/// none of them back.
 #[test]
 fn refused_request_gives_each_limiter_its_own_wait_back() {
     let clock = ManualClock::new(at(60_000));

@@ -49,14 +49,14 @@ use request::{How, Outlook, Request, tightest};
 ///
 /// A request that has to wait for several limiters waits for the longest of these times.
 ///
-/// So on one thread, a refused request changes no limiter whose peek is its decision. A peek does not ask a node, and a
-/// [`SlidingWindowLimiter`](super::SlidingWindowLimiter) also counts the requests that entered the node directly. If it refuses a
-/// request to [enter](Limiter::enter) a node for this reason alone, the limiters that were asked before it have taken
-/// permits and give them back. With the window before them, they take none.
+/// So on one thread, a refused request that does not enter a node changes no limiter that can tell in advance. A peek does
+/// not ask a node, and a [`SlidingWindowLimiter`](super::SlidingWindowLimiter) also counts the requests that entered the
+/// node directly. If it refuses a request to [enter](Limiter::enter) a node because of these, the limiters that were asked
+/// before it have taken permits and give them back. With the window before them, they take none.
 ///
-/// Between the two steps, other threads may take permits. Each limiter decides by itself, so none of them ever exceeds its limit. A third request can see the permits that a request
-/// holds between taking and giving back: it may then be refused, although that request is refused as well. If the thread
-/// stalls there, it holds the permits until it goes on.
+/// Between the two steps, other threads may take permits. Each limiter decides by itself, so none of them ever exceeds
+/// its limit. A third request can see the permits that a request holds between taking and giving back: it may then be
+/// refused, although that request is refused as well. If the thread stalls there, it holds the permits until it goes on.
 ///
 /// A permit is given back by its drop, after it was told that the request was [cancelled](crate::Outcome::Cancelled), or by
 /// [`refund_at`](Limiter::refund_at). Some permits cannot be given back in full, and stay charged as if a request had gone
@@ -189,9 +189,9 @@ macro_rules! tuple {
 
             /// Gives permits back to each limiter. Returns whether each has given them back.
             ///
-            /// A request that had to wait cannot be given back: the result is `false`, and no limiter is changed. `wait` is
-            /// the longest of the limiters' waits. A [`LeakyBucket`](crate::flow::LeakyBucket) with a shorter one would take
-            /// it for another request, whose permits are in use.
+            /// A request that had to wait cannot be given back: the result is `false`, and no limiter is changed.
+            /// `wait` is the longest of the limiters' waits. A [`LeakyBucket`](crate::flow::LeakyBucket) with a shorter
+            /// one might find another request by it, whose permits are in use.
             fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
                 wait.is_zero() && [$(self.0.$index.refund_at(now, permits, wait)),*].iter().all(|&is_back| is_back)
             }
@@ -266,8 +266,8 @@ impl<L: Limiter> Limiter for AllOf<Vec<L>> {
     /// Gives permits back to each limiter. Returns whether each has given them back.
     ///
     /// A request that had to wait cannot be given back: the result is `false`, and no limiter is changed. `wait` is the
-    /// longest of the limiters' waits. A [`LeakyBucket`](crate::flow::LeakyBucket) with a shorter one would take it for
-    /// another request, whose permits are in use.
+    /// longest of the limiters' waits. A [`LeakyBucket`](crate::flow::LeakyBucket) with a shorter one might find another
+    /// request by it, whose permits are in use.
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
         if !wait.is_zero() {
             return false;
