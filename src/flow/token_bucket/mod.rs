@@ -266,8 +266,8 @@ fn give_back_to(
     now: u64,
     permits: u64,
 ) -> Option<bool> {
-    // Acquire: pairs with the Release in `take_from`. What a thread did before it took tokens, such as a read of the
-    // clock, happens before the read below. A compare-exchange continues the release sequences of those before.
+    // Acquire: pairs with the Release in `take_from`. The steps of a thread before it took tokens, such as a read of the
+    // clock, happen before the read below. A compare-exchange continues the release sequences of those before.
     let mut full_at = version.word.load(Ordering::Acquire);
     while full_at != CLOSED {
         let reading = clock.now().as_nanos();
@@ -332,8 +332,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     /// the time of the clock are deducted. Tokens that are given back at once are given back in full. If as many would have
     /// been added in the meantime, none is given back, and the result is `false`.
     ///
-    /// Not given back are tokens that were taken before the rate or the capacity was changed, nor those that were taken at
-    /// the very nanosecond of the change, before or after it.
+    /// Tokens that were taken before the rate or the capacity was changed are not given back. Nor are tokens that were taken
+    /// at the time of the change, before or after it.
     ///
     /// # Times ahead of the clock
     ///
