@@ -102,6 +102,22 @@ fn permit_that_has_left_is_free_again_once() {
     });
 }
 
+/// A thread that opens bucket 2 may stall before it notes bucket 1. Another thread takes the only permit in bucket 3, whose
+/// note is in the same slot. The permit is not free again in bucket 4.
+#[test]
+fn stalled_note_replaces_no_newer_note() {
+    explore(Some(2), || {
+        let limiter = sliding(2, 1);
+        assert_eq!(ask(&*limiter, 1, 1), 1);
+        // More permits than the limit: the request only opens the bucket.
+        let other = asks(&limiter, 2, 2);
+        assert_eq!(ask(&*limiter, 3, 1), 1);
+        assert_eq!(ask(&*limiter, 4, 1), 0);
+        other.join().unwrap();
+        assert_eq!(limiter.available_at(start(4)), 0);
+    });
+}
+
 /// No permit was taken in bucket 3. A thread that stalls before it notes that adds up slots that other threads have
 /// recycled. It does not find bucket 1 there, and takes its permit for a permit of bucket 3. If it noted that, no
 /// permit would be free in bucket 5.
@@ -466,6 +482,26 @@ fn token_that_is_given_back_is_free_once() {
         assert!(back.join().unwrap());
         assert!((1..=2).contains(&admitted), "{admitted}");
         assert_eq!(bucket.available_at(start(7)), 2 - admitted);
+    });
+}
+
+/// One thread gives tokens back while the time passes and another thread takes one of those that were added. The tokens
+/// that were added since do not count twice, whenever the first thread has read the clock.
+#[test]
+fn tokens_are_given_back_by_a_clock_not_older_than_the_bucket() {
+    explore(None, || {
+        let clock = ManualClock::new(start(7));
+        let rate = Rate::new(1, LEN).unwrap();
+        let bucket = Arc::new(TokenBucket::with_clock(rate, 2, clock.clone()));
+        assert_eq!(ask(&*bucket, 7, 2), 2);
+        let back = {
+            let bucket = bucket.clone();
+            thread::spawn(move || bucket.refund_at(start(7), 2, Duration::ZERO))
+        };
+        clock.set(start(9));
+        assert_eq!(ask(&*bucket, 9, 1), 1);
+        back.join().unwrap();
+        assert_eq!(bucket.available_at(start(9)), 1);
     });
 }
 

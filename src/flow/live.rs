@@ -36,7 +36,9 @@ pub(super) const CLOSED: u64 = u64::MAX;
 /// # Orderings
 ///
 /// - `word`: closing releases, and a thread that publishes acquires. It finds the announced settings and the last word.
-///   Decisions are relaxed: a word orders nothing, and its modification order decides.
+///   For this, decisions may be relaxed: the modification order of the word decides. A limiter that orders more by its
+///   word, as a token bucket does for refunds, does so by read-modify-writes of it. Closing continues their release
+///   sequences, so they extend to the next version.
 /// - `later`: as [`Slot`]. A thread that loads a version finds it complete. A thread that loads an older version finds its
 ///   word closed, and its own attempt to publish fails.
 #[derive(Debug)]

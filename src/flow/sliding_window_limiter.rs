@@ -275,6 +275,10 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
     /// they leave the window with their bucket, and the result is `false`. So is it for a stale `now`, whose permits were
     /// taken in a later bucket.
     ///
+    /// Give permits back only of a request that has not entered a node. The pass of an entered request stays in the
+    /// window of its node. From the next count of the passes on, it counts as one that did not go through the limiter, so
+    /// nothing becomes free over that node.
+    ///
     /// ```
     /// use leaparray::flow::{Limiter, SlidingWindowLimiter};
     /// use leaparray::{Timestamp, WindowConfig};

@@ -125,7 +125,7 @@ fn permits_are_given_back_if_a_later_limiter_refuses() {
         fixed(1_000, 5).boxed(),
         SlidingWindowLimiter::with_clock(window, 5, ManualClock::new(now)).unwrap().boxed(),
         Arc::new(ConcurrencyLimiter::new(5)).boxed(),
-        AllOf::new((token(5), fixed(1_000, 5), leaky())).boxed(),
+        AllOf::new((token(5), fixed(1_000, 5))).boxed(),
         AllOf::new(vec![fixed(1_000, 5), fixed(60_000, 5)]).boxed(),
     ];
     for limiter in limiters {
@@ -256,6 +256,47 @@ fn longest_wait_counts() {
     assert_eq!(mixed.limiters().0.available_at(at(60_000)), 4);
     assert!(mixed.refund_at(at(60_000), 1, ms(0)) && !mixed.refund_at(at(60_000), 1, ms(0)));
     assert_eq!(mixed.limiters().0.available_at(at(60_000)), 5);
+}
+
+/// The combination has waited for 250 ms, and a request to the faster bucket alone is due at that time as well.
+#[test]
+fn combination_gives_no_time_of_another_request_back() {
+    let clock = ManualClock::new(at(60_000));
+    let pace = |per_second| {
+        LeakyBucket::with_clock(Rate::per_second(per_second).unwrap(), ms(1_000), clock.clone())
+    };
+    let (fast, slow) = (pace(20), pace(4));
+    let tuple = AllOf::new((&fast, &slow));
+    let list = AllOf::new(vec![&fast, &slow]);
+    assert_eq!([(); 2].map(|()| tuple.try_acquire().wait()), [ms(0), ms(250)]);
+    assert_eq!([(); 4].map(|()| fast.try_acquire().wait()), [ms(100), ms(150), ms(200), ms(250)]);
+    assert!(!tuple.refund_at(clock.now(), 1, ms(250)) && !list.refund_at(clock.now(), 1, ms(250)));
+    assert_eq!([&fast, &slow].map(|pace| pace.try_acquire().wait()), [ms(300), ms(500)]);
+}
+
+/// The waits are 250 ms and 500 ms. A combination in a combination does not know those of its limiters, and gives
+/// none of them back.
+#[test]
+fn refused_request_gives_each_limiter_its_own_wait_back() {
+    let clock = ManualClock::new(at(60_000));
+    let pace = |per_second| {
+        LeakyBucket::with_clock(Rate::per_second(per_second).unwrap(), ms(1_000), clock.clone())
+    };
+    let (fast, slow) = (pace(4), pace(2));
+    let overtaken = || Overtaken { tells: true, ..Overtaken::default() };
+    let placed = [fast.try_acquire().wait(), slow.try_acquire().wait()];
+    assert_eq!(placed, [ms(0); 2]);
+    assert!(AllOf::new((&fast, &slow, overtaken())).try_acquire().is_refused());
+    let list: AllOf<Vec<Box<dyn Limiter<Permit = ()> + '_>>> =
+        AllOf::new(vec![Box::new(&slow), Box::new(&fast), Box::new(overtaken())]);
+    assert!(list.try_acquire().is_refused());
+    let wait = |pace: &LeakyBucket<_>| pace.peek_at(clock.now(), 1).unwrap().wait();
+    assert_eq!((wait(&fast), wait(&slow)), (ms(250), ms(500)));
+    // The time and the token of the inner combination stay taken.
+    let nested = AllOf::new((AllOf::new((&fast, token(5))), &slow, overtaken()));
+    assert!(nested.try_acquire().is_refused());
+    assert_eq!((wait(&fast), wait(&slow)), (ms(500), ms(500)));
+    assert_eq!(nested.limiters().0.limiters().1.available(), 4);
 }
 
 #[test]

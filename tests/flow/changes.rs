@@ -109,8 +109,8 @@ proptest! {
         prop_assert!(bucket.try_acquire_at(now, 1).is_refused());
     }
 
-    /// After a change of a bucket, which may be empty, n available tokens can be taken, and no more, at once and later. The
-    /// rates are from a token in nanoseconds to one in centuries.
+    /// After a change of a bucket, which may be empty, n available tokens can be taken, and no more, at once and later.
+    /// The rates are from a token in nanoseconds to one in centuries.
     #[test]
     fn available_tokens_can_be_taken_after_a_change(
         old in slow_or_fast(), new in slow_or_fast(), capacities in (0..50_u64, 0..50_u64),

@@ -157,7 +157,7 @@ fn token_is_given_back_once_although_the_bucket_was_full_since() {
     assert_eq!([at(60_179), at(60_180)].map(|now| bucket.available_at(now)), [0, 1]);
 }
 
-/// A clock whose next reader is interrupted after its reading: half a second passes, and another request takes 5 tokens.
+/// A clock whose next reader is interrupted after its reading: half a second passes, and another request takes 2 tokens.
 #[derive(Clone)]
 struct Interrupting {
     clock: ManualClock,
@@ -170,7 +170,7 @@ impl Clock for Interrupting {
         let bucket = self.bucket.take();
         if let Some(bucket) = bucket.upgrade() {
             self.clock.advance(ms(500));
-            assert!(bucket.try_acquire_at(self.clock.now(), 5).is_admitted());
+            assert!(bucket.try_acquire_at(self.clock.now(), 2).is_admitted());
         }
         reading
     }
@@ -184,8 +184,7 @@ fn refund_that_is_interrupted_after_it_has_read_the_clock_keeps_the_rate() {
     assert!(bucket.try_acquire_at(at(60_000), 5).is_admitted());
     *interrupting.bucket.borrow_mut() = Rc::downgrade(&bucket);
     assert!(!bucket.refund_at(at(60_000), 5, AT_ONCE), "as many were added since");
-    assert_eq!((clock.now(), bucket.available()), (at(60_500), 0));
-    assert!(bucket.try_acquire().is_refused());
+    assert_eq!((clock.now(), bucket.available()), (at(60_500), 3));
 }
 
 #[test]

@@ -49,10 +49,14 @@ use request::{How, Outlook, Request, tightest};
 ///
 /// A request that has to wait for several limiters waits for the longest of these times.
 ///
-/// So on one thread, a refused request changes no limiter. Between the two steps, other threads may take permits. Each
-/// limiter decides by itself, so none of them ever exceeds its limit. A third request can see the permits that a request
-/// holds between taking and giving back: it may then be refused, although that request is refused as well. If the thread
-/// stalls there, it holds the permits until it goes on.
+/// So on one thread, a refused request that does not enter a node changes no limiter that can tell in advance. A peek does
+/// not ask a node, and a [`SlidingWindowLimiter`](super::SlidingWindowLimiter) also counts the requests that entered the
+/// node directly. If it refuses a request to [enter](Limiter::enter) a node because of these, the limiters that were asked
+/// before it have taken permits and give them back. With the window before them, they take none.
+///
+/// Between the two steps, other threads may take permits. Each limiter decides by itself, so none of them ever exceeds
+/// its limit. A third request can see the permits that a request holds between taking and giving back: it may then be
+/// refused, although that request is refused as well. If the thread stalls there, it holds the permits until it goes on.
 ///
 /// A permit is given back by its drop, after it was told that the request was [cancelled](crate::Outcome::Cancelled), or by
 /// [`refund_at`](Limiter::refund_at). Some permits cannot be given back in full, and stay charged as if a request had gone
@@ -60,7 +64,10 @@ use request::{How, Outlook, Request, tightest};
 ///
 /// - a window's, if another request has opened a later bucket since. They leave the window with their bucket;
 /// - a leaky bucket's, if a later request was placed since. Their time passes unused;
-/// - a token bucket's, as far as tokens were added since they were taken.
+/// - a token bucket's, as far as tokens were added since they were taken, and if the time of the request was further
+///   ahead of the clock than the lead;
+/// - those of a combination in a combination, if it had to make the request wait: see [`refund_at`](Limiter::refund_at) of
+///   `AllOf`. Combine the limiters themselves.
 ///
 /// Each limiter is asked twice: by a peek, and for its decision. A tuple allocates nothing, and a `Vec` allocates the permits of an
 /// admitted request. A `Vec` of no limiters admits every request.
@@ -180,10 +187,13 @@ macro_rules! tuple {
 
             methods!();
 
-            /// Gives permits back to each limiter. Returns whether each has given them back. If several limiters have made
-            /// the request wait, only the one with the longest wait can.
+            /// Gives permits back to each limiter. Returns whether each has given them back.
+            ///
+            /// A request that had to wait cannot be given back: the result is `false`, and no limiter is changed.
+            /// `wait` is the longest of the limiters' waits. A [`LeakyBucket`](crate::flow::LeakyBucket) with a shorter
+            /// one might find another request by it, whose permits are in use.
             fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
-                [$(self.0.$index.refund_at(now, permits, wait)),*].iter().all(|&is_back| is_back)
+                wait.is_zero() && [$(self.0.$index.refund_at(now, permits, wait)),*].iter().all(|&is_back| is_back)
             }
 
             /// Returns the quota of the limiter in which the fewest permits remain.
@@ -253,9 +263,15 @@ impl<L: Limiter> Limiter for AllOf<Vec<L>> {
 
     methods!();
 
-    /// Gives permits back to each limiter. Returns whether each has given them back. If several limiters have made the request
-    /// wait, only the one with the longest wait can.
+    /// Gives permits back to each limiter. Returns whether each has given them back.
+    ///
+    /// A request that had to wait cannot be given back: the result is `false`, and no limiter is changed. `wait` is the
+    /// longest of the limiters' waits. A [`LeakyBucket`](crate::flow::LeakyBucket) with a shorter one might find another
+    /// request by it, whose permits are in use.
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
+        if !wait.is_zero() {
+            return false;
+        }
         // Each limiter is asked, also after one that gives nothing back.
         let refunds = self.0.iter().map(|limiter| limiter.refund_at(now, permits, wait));
         refunds.filter(|is_back| !is_back).count() == 0

@@ -24,7 +24,7 @@ pub(super) struct Fill {
     /// time: its tokens are then limited by the end of time alone.
     fills_in: u64,
     /// The first time after the last change of the settings, in nanoseconds. Tokens that were taken before are not given
-    /// back.
+    /// back. Nor are those that were taken after the change at the same time, which cannot be told from them.
     begins: u64,
 }
 
@@ -125,8 +125,8 @@ impl Fill {
         (then < full_at).then_some(then)
     }
 
-    /// Returns the latest time at which the bucket may have been empty. The last request was not made before that time. Zero
-    /// if the bucket does not fill up before the end of time.
+    /// Returns the latest time at which the bucket may have been empty: the latest request was not made before. Zero if
+    /// the bucket does not fill up before the end of time.
     fn empty_at(&self, full_at: u64) -> u64 {
         full_at.saturating_sub(self.fills_in)
     }

@@ -251,23 +251,23 @@ fn decision(taken: Result<(), NotAdmitted>) -> Option<Decision> {
 
 /// Gives `permits` tokens back that were taken at `now`. Returns whether any was given back; `None` if the word is closed.
 ///
-/// Each attempt loads the word first, then reads the clock, and then replaces that word. So the reading is not older than any
-/// request in the word. With a reading from before the load, this interleaving exceeds the rate, of 10 tokens a second and
-/// a capacity of 5:
+/// Each attempt loads the word first, then reads the clock, and then replaces that word. So the reading is not older
+/// than any request in the word. With a reading from before the load, this interleaving would exceed a capacity of 5, at
+/// 10 tokens a second:
 ///
-/// 1. A thread takes 5 tokens at 60.0 s, so the bucket is full at 60.5 s. To give them back, the thread reads the clock, and is
-///    stopped.
-/// 2. At 60.5 s, another thread takes 5 tokens. The bucket is full at 61.0 s.
-/// 3. The first thread goes on. By its reading, no token was added since. It moves the time back to 60.5 s, and 5 more tokens
-///    are taken: 10 at one time.
+/// 1. A thread takes 5 tokens at 60.0 s, so the bucket is full at 60.5 s. To give them back, the thread reads the clock,
+///    and is stopped.
+/// 2. At 60.5 s, another thread takes 2 of the 5 tokens that were added. The bucket is full at 60.7 s.
+/// 3. The first thread goes on. It takes the bucket to have been empty at 60.2 s, and deducts the tokens added until
+///    then. The bucket is full at 60.4 s, and 5 more tokens are taken at 60.5 s: 7 at one time.
 fn give_back_to(
     version: &Version<Fill>,
     clock: &impl Clock,
     now: u64,
     permits: u64,
 ) -> Option<bool> {
-    // Acquire: pairs with the Release in `take_from`. What a thread did before it took tokens, such as a read of the clock,
-    // happens before the read below. A compare-exchange continues the release sequences of those before.
+    // Acquire: pairs with the Release in `take_from`. The steps of a thread before it took tokens, such as a read of the
+    // clock, happen before the read below. A compare-exchange continues the release sequences of those before.
     let mut full_at = version.word.load(Ordering::Acquire);
     while full_at != CLOSED {
         let reading = clock.now().as_nanos();
@@ -324,27 +324,28 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     }
 
     /// Gives tokens back to the bucket. It never has more tokens than the capacity, and the requests that go ahead never
-    /// exceed the capacity and the rate, also if other requests were admitted since. For this, no request's time may be ahead of
-    /// the limiter's clock; see below.
+    /// exceed the capacity and the rate, also if other requests were admitted since. For this, no request's time may be
+    /// ahead of the limiter's clock; see below.
     ///
     /// Reads the limiter's clock. While the tokens were taken, the bucket may have been full, and tokens that were added in
     /// that time do not count twice. So the later the tokens are given back, the fewer: those that are added from `now` to
     /// the time of the clock are deducted. Tokens that are given back at once are given back in full. If as many would have
     /// been added in the meantime, none is given back, and the result is `false`.
     ///
-    /// Not given back are tokens that were taken before the rate or the capacity was changed, nor those that were taken at
-    /// the very nanosecond of the change, before or after it.
+    /// Tokens that were taken before the rate or the capacity was changed are not given back. Nor are tokens that were taken
+    /// at the time of the change, before or after it.
     ///
     /// # Times ahead of the clock
     ///
-    /// If a request after `now` was ahead of the clock, and the clock has not reached its time, tokens that were added from
-    /// the reading of the clock to that time may count twice. That is at most the tokens that are given back, and at most those
-    /// that are added in the [lead](TokenBucket::with_max_lead). None of them counts twice if that request left the bucket empty.
-    /// In a simulation, whose times are not those of the clock, give tokens back before a later request asks.
+    /// If a request after `now` was ahead of the clock, and the clock has not reached its time, tokens that were added
+    /// from the reading of the clock to that time may count twice. These are at most the tokens that are given back, and
+    /// at most those that are added in the [lead](TokenBucket::with_max_lead). None counts twice if that request left the
+    /// bucket empty. In a simulation, whose times are not those of the clock, give tokens back before a later request
+    /// asks.
     ///
-    /// A request whose time was further ahead of the clock than the lead took its tokens at an earlier time than `now`. They
-    /// are not given back, as long as `now` is later than any time that the bucket has used. Do not give them back after that:
-    /// too few tokens would be deducted.
+    /// A request whose time was further ahead of the clock than the lead took its tokens at an earlier time than `now`.
+    /// They are not given back while `now` is still too far ahead. Do not give them back later: too few tokens would be
+    /// deducted.
     ///
     /// ```
     /// use leaparray::flow::{Limiter, Rate, TokenBucket};
