@@ -98,7 +98,11 @@ impl Geometry {
     /// Returns some tenths of the window, in nanoseconds.
     const fn tenths(self, tenths: u64) -> u64 {
         // The interval fits into a word, a few tenths of it as well.
-        self.buckets.saturating_mul(self.bucket_nanos) / 10 * tenths
+        self.interval() / 10 * tenths
+    }
+
+    const fn interval(self) -> u64 {
+        self.buckets.saturating_mul(self.bucket_nanos)
     }
 
     /// Returns the time in nanoseconds since the end of the bucket that is `age` buckets before the newest; 0 for the
@@ -167,11 +171,11 @@ impl Rule {
         }
         let tenth = geometry.younger_than(geometry.tenths(1));
         let newest = buckets.newest(tenth);
-        if all.unanswered() <= newest.attempts() {
+        if most <= newest.attempts() {
             return 0;
         }
         let young = buckets.newest(geometry.younger_than(self.patience(geometry, buckets, newest)));
-        all.unanswered().saturating_sub(young.attempts())
+        most.saturating_sub(young.attempts())
     }
 
     /// Returns how long an attempt may take until it is overdue: twice the mean response time of the accepted requests, of
@@ -250,7 +254,7 @@ impl Rule {
     fn ramped(&self, geometry: Geometry, buckets: &impl Buckets, probability: f64) -> f64 {
         let (mut working, mut recent) = (Counts::default(), Counts::default());
         let mut since = 0;
-        let recovery_nanos = self.recovery_nanos.min(geometry.tenths(10));
+        let recovery_nanos = self.recovery_nanos.min(geometry.interval());
         for age in 0..geometry.buckets {
             let Some(bucket) = buckets.bucket(age) else { break };
             working = working.plus(bucket);

@@ -97,8 +97,8 @@ fn few_requests_get_through_to_a_backend_that_hangs_and_answers_a_few() {
         let report = simulate(BreakerConfig::default(), &[(rate, 25.0)], backend, 1);
         report.admitted(first_drop(&report) + 0.1, 25.0)
     };
-    let mut one = 1;
-    let mut once = |secs, _| secs > 9.0 && std::mem::take(&mut one) > 0;
+    let mut left = 1;
+    let mut once = |secs, _| secs > 9.0 && std::mem::take(&mut left) > 0;
     let after_one = admitted_after_first_drop(10_000.0, &mut once);
     assert!(after_one <= 60, "{after_one}");
     for (rate, share, limit) in

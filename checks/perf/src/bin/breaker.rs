@@ -86,7 +86,7 @@ fn recovery() {
 fn slow_recovery() {
     let columns = ["response time", "10/s", "100/s", "1,000/s", "10,000/s"];
     head("Seconds to 99 % after an outage, if the backend is slow.", &columns);
-    for millis in [20, 500, 1_000, 2_000, 3_000] {
+    for millis in [20_u32, 500, 1_000, 2_000, 3_000] {
         let mut cells = vec![format!("{} s", f64::from(millis) / 1_000.0)];
         cells.extend([10.0, 100.0, 1_000.0, 10_000.0].map(|rate| {
             let report = run(rate, 70.0, |secs, _| match secs {
