@@ -172,7 +172,9 @@ fn announcement_acquires_a_look_before_a_withdrawal() {
             assert!(poll(request).is_pending());
         }
         let releases = thread::spawn(move || drop(held));
-        requests.map(drop);
+        for request in requests {
+            drop(request);
+        }
         drop(take(&queue));
         releases.join().unwrap();
         assert_eq!((queue.limiter().in_use(), queue.waiting()), (0, 0));
