@@ -45,44 +45,45 @@ use settings::Settings;
 ///
 /// # Outage and recovery
 ///
-/// While requests are dropped, the newest tenth of the window decides if the backend has accepted fewer than 1 in 2 · `k`
-/// requests there: acceptances from before an outage then count no longer. If the backend has answered too few requests
-/// in a tenth, the newest part is longer.
+/// While requests are dropped, the newest tenth of the window decides if the backend has accepted fewer than 1 in 2 ·
+/// `k` requests there: acceptances from before an outage then count no longer. If the backend has answered too few
+/// requests in a tenth, the newest part is longer.
 ///
 /// The backend *works* again from the newest bucket back, as long as it has not failed from any of these buckets on: as
-/// long as rejections and acceptances exceed `k` times the acceptances by at most one. Once it has accepted two requests,
-/// the probability is multiplied by `1 − t / recovery`, where t is the time since the first accepted request of them, and
-/// [`recovery`](BreakerConfig::recovery) is 5 seconds by default, and at most the window. The share of requests that get through is at most four
-/// times the share that the backend has accepted in the newest tenth, so that at a high rate one probe does not let
-/// thousands of requests through. The share grows with the answers, so a backend recovers later by some response times. If the
-/// backend fails again, the full probability applies at once.
+/// long as rejections and acceptances exceed `k` times the acceptances by at most one. Once it has accepted two
+/// requests, the probability is multiplied by `1 − t / recovery`, where t is the time since the first accepted request
+/// of them, and [`recovery`](BreakerConfig::recovery) is 5 seconds by default, and at most the window. The share of
+/// requests that get through is at most four times the share that the backend has accepted in the newest tenth, so that
+/// at a high rate one probe does not let thousands of requests through. The share grows with the answers, so a backend
+/// recovers later by some response times. If the backend fails again, the full probability applies at once.
 ///
 /// # Backends that hang
 ///
 /// An attempt counts when it begins, and again when it is answered. If it is cancelled, it counts no longer. It is
-/// *overdue* if it takes longer than twice the mean response time of the accepted requests, of the window or of its newest
-/// tenth, whichever is longer; but not before a tenth of the window, and at the latest after half of it. If the backend has
-/// accepted fewer than 1 in 2 · `k` of the attempts of the newest tenth, it may have become slower, and an attempt is not
-/// overdue before three tenths of the window. An overdue attempt counts as a request that was not accepted. The number of overdue
-/// attempts is the number of attempts that are old enough, less the answers of the window. A [`forget`](std::mem::forget)-ten
-/// permit counts until its bucket leaves the window.
+/// *overdue* if it takes longer than twice the mean response time of the accepted requests, of the window or of its
+/// newest tenth, whichever is longer; but not before a tenth of the window, and at the latest after half of it. If the
+/// backend has accepted fewer than 1 in 2 · `k` of the attempts of the newest tenth, it may have become slower, and an
+/// attempt is not overdue before three tenths of the window. An overdue attempt counts as a request that was not
+/// accepted. The number of overdue attempts is the number of attempts that are old enough, less the answers of the
+/// window. A [`forget`](std::mem::forget)-ten permit counts until its bucket leaves the window.
 ///
-/// A *silence* are newest buckets in which the backend has answered fewer than 1 in 2 · `k` of the attempts that have waited for
-/// three tenths of the window. The acceptances before a silence count no longer. So with the default window, the first drop
-/// comes 3 to 3.5 seconds after the last answer of a backend that hangs, if there were more than `min_requests` attempts
-/// since. A few answers do not end the silence.
+/// A *silence* are newest buckets in which the backend has answered fewer than 1 in 2 · `k` of the attempts that have
+/// waited for three tenths of the window. The acceptances before a silence count no longer. So with the default window,
+/// the first drop comes 3 to 3.5 seconds after the last answer of a backend that hangs, if there were more than
+/// `min_requests` attempts since. A few answers do not end the silence.
 ///
-/// No request to a backend with equal response times of at most three tenths of the window is dropped, also not after
-/// a start, a jump of the load, a jump of the response time, or both jumps at once. If the response time is longer, and was
-/// not known before, requests are dropped until the first answers come. The [guide](crate::guide#a-failing-backend) has the
-/// numbers. A window of one bucket has neither recovery nor overdue attempts.
+/// No request to a backend with equal response times of at most three tenths of the window is dropped, also not after a
+/// start, a jump of the load, a jump of the response time, or both jumps at once. If the response time is longer, and
+/// was not known before, requests are dropped until the first answers come. The [guide](crate::guide#a-failing-backend)
+/// has the numbers. A window of one bucket has neither recovery nor overdue attempts.
 ///
 /// # Freshness
 ///
 /// A decision is based on all requests that ended before it and whose counts are in the window: a rejection updates the
-/// probability before it returns, and so does an acceptance while requests are dropped. Other changes take effect
-/// after at most one slice, which is a sixteenth of a bucket or less, by default 8.4 ms: buckets that leave the window,
-/// dropped requests, attempts that become overdue, the progress of a recovery, and cancellations. An acceptance that races with the first rejection may also take effect that late.
+/// probability before it returns, and so does an acceptance while requests are dropped. Other changes take effect after
+/// at most one slice, which is a sixteenth of a bucket or less, by default 8.4 ms: buckets that leave the window,
+/// dropped requests, attempts that become overdue, the progress of a recovery, and cancellations. An acceptance that
+/// races with the first rejection may also take effect that late.
 ///
 /// The breaker uses `now` as it is. If time goes back, it uses the window of that time, without the buckets that newer
 /// buckets have replaced. A request that ends more than a window before the newest bucket is late and is not counted.
@@ -91,9 +92,9 @@ use settings::Settings;
 /// # Cost
 ///
 /// An admitted request reads the clock, and one word that is rarely written, and is counted in a cell of its thread. A
-/// request that may be dropped also draws a random number, and a dropped request is counted in a cell as well. The first
-/// decision in a slice adds up the window, and so do a rejection, and an acceptance while requests are dropped. While
-/// requests are dropped or wait for long, it also reads buckets one by one, up to all of them.
+/// request that may be dropped also draws a random number, and a dropped request is counted in a cell as well. The
+/// first decision in a slice adds up the window, and so do a rejection, and an acceptance while requests are dropped.
+/// While requests are dropped or wait for long, it also reads buckets one by one, up to all of them.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Reason, SeededRandom};

@@ -71,7 +71,7 @@ fn recovery_is_gradual() {
 fn slow_backend_recovers_later() {
     for (millis, limit) in [(20, 10.0), (500, 10.0), (1_000, 11.0), (2_000, 16.0)] {
         for rate in [10.0, 100.0, 1_000.0] {
-            for seed in 0..3 {
+            for seed in 0..if rate > 100.0 { 1 } else { 3 } {
                 let backend = |secs, _| match secs {
                     10.0..40.0 => Answer::rejected(MILLI * 20),
                     _ => Answer::accepted(MILLI * millis),
@@ -103,7 +103,7 @@ fn recovery_that_is_longer_than_the_window_is_cut_to_the_window() {
 #[test]
 fn no_more_requests_get_through_than_with_the_plain_formula() {
     for failing in [1.0, 0.99, 0.9, 0.7] {
-        for rate in [10.0, 100.0, 2_000.0] {
+        for rate in [10.0, 100.0, 500.0] {
             for rt in [Duration::ZERO, MILLI * 50] {
                 let backend = |secs, draw| {
                     if secs >= 10.0 && draw < failing {
