@@ -715,7 +715,7 @@ fn decision_after_a_change_uses_it() {
     });
 }
 
-/// As above, for a refusal: the time to retry is that of the new curve.
+/// As above, for a refusal: the time to retry follows from the new curve.
 #[test]
 fn refusal_after_a_change_uses_it() {
     let retry = |limiter: &WarmUp<ManualClock>| {

@@ -48,7 +48,7 @@ impl Request<'_> {
         decision.into_result()
     }
 
-    /// Gives back the permits that a limiter has given, if it has. The wait is that of this limiter, not the longest one.
+    /// Gives back the permits that a limiter has given, if it has. The wait is the wait of this limiter, not the longest one.
     /// A limiter that is itself a combination does not know its limiters' waits, and gives nothing back that had to wait.
     #[cold]
     pub(super) fn give_back<L: Limiter>(&self, limiter: &L, held: Option<(L::Permit, Duration)>) {

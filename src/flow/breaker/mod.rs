@@ -310,7 +310,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     ///
     /// # Errors
     ///
-    /// Returns a [`BreakerConfigError`] if the window differs from that of the breaker.
+    /// Returns a [`BreakerConfigError`] if the window is not the window of the breaker.
     pub fn set_config(&self, config: BreakerConfig) -> Result<(), BreakerConfigError> {
         self.set_config_at(self.clock().now(), config)
     }
@@ -322,7 +322,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     ///
     /// # Errors
     ///
-    /// Returns a [`BreakerConfigError`] if the window differs from that of the breaker. Then nothing is changed.
+    /// Returns a [`BreakerConfigError`] if the window is not the window of the breaker. Then nothing is changed.
     ///
     /// ```
     /// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};

@@ -37,7 +37,7 @@ impl PermitWindow {
         })
     }
 
-    /// Returns the bucket, or that of the horizon if it is earlier. Does not advance the horizon.
+    /// Returns the bucket, or the bucket of the horizon if it is earlier. Does not advance the horizon.
     pub(in crate::flow) fn within_horizon(&self, number: u64, clock: &impl Clock) -> u64 {
         self.config.bucket_number(self.bounded(self.config.start_of(number), clock))
     }

@@ -7,7 +7,7 @@ use crate::time::WindowConfig;
 /// The curve of Guava's `SmoothWarmingUp`, in closed form.
 ///
 /// The *coldness* `x` is 1 for a cold service and 0 for a warm one. The time between two permits is
-/// `1 + (c − 1) · x` times that of a warm service, with the cold factor `c`. Permits lower the coldness: from 1 to 0, a
+/// `1 + (c − 1) · x` times as long as for a warm service, with the cold factor `c`. Permits lower the coldness: from 1 to 0, a
 /// service gets the [`tokens`](Self::tokens) of the token bucket above its warning line, `2 · r · P / (1 + c)` of them,
 /// with the rate `r` of a warm service and the period `P`. The mean slowness on the way is `(1 + c) / 2`, so this takes
 /// the period. Below the line, the rate is `r`.

@@ -28,7 +28,7 @@ use view::View;
 ///
 /// Under full demand, the permits that were admitted up to the end of a bucket of the window are those of this curve, and
 /// less than one request more, for any period and also for periods shorter than the window. So if no request asks for
-/// more than 2 % of the permits of a period, the sum of the period is that of the curve to 2 %. With the default factor of
+/// more than 2 % of the permits of a period, the sum of the period differs from the curve by less than 2 %. With the default factor of
 /// 3, the period has half of the permits of a warm service. After it, the whole rate is admitted. A window then has the
 /// whole limit one interval later.
 ///

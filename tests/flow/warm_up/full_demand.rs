@@ -147,7 +147,7 @@ fn whole_limit_at_once_is_paid_at_the_rate_of_the_curve() {
     assert_eq!(admitted, [0, 3, 6, 8, 9, 10, 11, 12, 13, 14]);
 }
 
-/// The same with other factors. The mean of the first ten seconds is that of the curve.
+/// The same with other factors. In the mean, the first ten seconds follow the curve.
 #[test]
 fn whole_limit_at_once_depends_on_the_cold_factor() {
     let admitted = |cold_factor| {
