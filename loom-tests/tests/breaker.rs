@@ -191,7 +191,7 @@ fn cancelled_probe_is_passed_on_once() {
 /// One thread cancels a probe, while the next probe is due and another thread takes it. The later time stays.
 #[test]
 fn cancelled_probe_sets_back_no_later_one() {
-    explore(None, || {
+    explore(Some(2), || {
         let breaker = breaker(0, STRICT);
         let later = permit(&breaker, 3);
         permit(&breaker, 3).reject_at(start(3));
