@@ -485,8 +485,8 @@ fn token_that_is_given_back_is_free_once() {
     });
 }
 
-/// One thread gives tokens back while the time passes and another thread takes one of those that were added. The tokens
-/// that were added since do not count twice, whenever the first thread has read the clock.
+/// One thread gives tokens back while the time passes, and another thread takes an added token. Added tokens do not count
+/// twice, whenever the first thread has read the clock.
 #[test]
 fn tokens_are_given_back_by_a_clock_not_older_than_the_bucket() {
     explore(None, || {

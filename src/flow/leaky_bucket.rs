@@ -308,8 +308,8 @@ fn decision(wait: Result<u64, NotAdmitted>) -> Option<Decision> {
 }
 
 /// Returns the word for a request that is due at `due` at the earliest, and admitted at `now`; `None` if it is due at the
-/// last nanosecond of time, whose word stands for [`CLOSED`]. A request in an idle bucket may still be admitted then, and
-/// its word is that of the nanosecond before.
+/// last nanosecond of time, whose word stands for [`CLOSED`]. A request in an idle bucket may still be admitted then, with
+/// the word of the nanosecond before.
 #[inline]
 fn goes(due: u64, now: u64) -> Option<u64> {
     // A due time of zero would mean that no request has been admitted.
@@ -372,8 +372,7 @@ impl<C: Clock> Limiter for LeakyBucket<C> {
     /// # Ok::<_, leaparray::flow::RateError>(())
     /// ```
     //
-    // The due time of each request is later than that of the one before, so the due time identifies the request: if the
-    // compare-exchange succeeds, no later request was placed, or each of them was given back.
+    // Due times grow from request to request, so the due time identifies the request: if the compare-exchange succeeds, no later request was placed, or each of them was given back.
     fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
         if permits == 0 {
             return true;

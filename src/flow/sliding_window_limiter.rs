@@ -329,8 +329,8 @@ struct WithNode<'a, C> {
     limiter: &'a SlidingWindowLimiter<C>,
     node: &'a dyn Passed,
     now: Timestamp,
-    /// The direct passes that this thread has counted, and the bucket. They decide this request, whatever other threads
-    /// count meanwhile.
+    /// The direct passes that this thread has counted, and the bucket. This request is decided by them, even if other
+    /// threads count again.
     counted: Cell<Option<(u64, u64)>>,
 }
 

@@ -71,8 +71,8 @@ impl LastPass {
     }
 
     /// Sets the time back to the time before a request that was cancelled, if the request has noted its own time and no
-    /// other request has got through since. Of two requests that are cancelled in the order in which they got through, the
-    /// later one sets the time back to that of the earlier one: its time before was noted when it got through.
+    /// other request has got through since. If two requests are cancelled in the order in which they got through, the
+    /// second one sets the time back to the time of the first one, which it found when it got through.
     pub(super) fn take_back(&self, Admission { start, pass_before }: Admission) {
         if pass_before != Admission::NOT_NOTED {
             // If the compare-exchange fails, another request has got through, and the next probe follows from its time.

@@ -69,12 +69,12 @@ use waiting::Waiting;
 ///
 /// If a limiter refuses for the reason [`Reason::LimitReached`] and does not know when to retry, permits are held by other
 /// requests, as those of a [`ConcurrencyLimiter`](super::ConcurrencyLimiter). The head then waits until a [`QueuePermit`] is
-/// dropped, or until a decision of the queue refuses that may have held permits for a moment, as that of an
-/// [`AllOf`](super::AllOf). A permit that was taken from the [limiter](Self::limiter) directly wakes no request when it is given back, nor
+/// dropped, or until the queue refuses another request: an [`AllOf`](super::AllOf) may have held permits for a moment before it
+/// refuses. A permit that was taken from the [limiter](Self::limiter) directly wakes no request when it is given back, nor
 /// does a higher limit: call [`recheck`](Self::recheck) after either.
 ///
-/// Any other refusal without a retry time is final, such as that of an [`AdaptiveBreaker`](super::AdaptiveBreaker), which
-/// draws anew for each request.
+/// Any other refusal without a retry time is final: an [`AdaptiveBreaker`](super::AdaptiveBreaker), for example, draws anew
+/// for each request.
 ///
 /// # Direct requests
 ///

@@ -24,7 +24,7 @@ pub(super) struct Fill {
     /// time: its tokens are then limited by the end of time alone.
     fills_in: u64,
     /// The first time after the last change of the settings, in nanoseconds. Tokens that were taken before are not given
-    /// back. Nor are those that were taken after the change at the same time, which cannot be told from them.
+    /// back, nor tokens that were taken at the time of the change: whether before or after it is not known.
     begins: u64,
 }
 
@@ -100,8 +100,8 @@ impl Fill {
     /// them can be given back. `clock` is a reading of the clock that is not older than `full_at`, in nanoseconds.
     ///
     /// Without the request, the bucket might have been full since, and lost tokens that were added. Their number is not
-    /// known, but is at most that of the tokens that are added from `now` to the latest request. So the time moves back by
-    /// that much less. Then each request that stays finds the time of the bucket at least as late as if the request had
+    /// known. At most, it is the number of tokens that are added from `now` to the latest request. So the time moves back
+    /// by that much less. Then each request that stays finds the time of the bucket at least as late as if the request had
     /// never been made.
     ///
     /// The latest request is not later than `clock`, unless its time was ahead of it. It is not earlier than the time at

@@ -328,8 +328,7 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     /// ahead of the limiter's clock; see below.
     ///
     /// Reads the limiter's clock. While the tokens were taken, the bucket may have been full, and tokens that were added in
-    /// that time do not count twice. So the later the tokens are given back, the fewer: those that are added from `now` to
-    /// the time of the clock are deducted. Tokens that are given back at once are given back in full. If as many would have
+    /// that time do not count twice. So as many tokens are deducted as are added from `now` to the time of the clock. Tokens that are given back at once are given back in full. If as many would have
     /// been added in the meantime, none is given back, and the result is `false`.
     ///
     /// Tokens that were taken before the rate or the capacity was changed are not given back. Nor are tokens that were taken
@@ -338,8 +337,8 @@ impl<C: Clock> Limiter for TokenBucket<C> {
     /// # Times ahead of the clock
     ///
     /// If a request after `now` was ahead of the clock, and the clock has not reached its time, tokens that were added
-    /// from the reading of the clock to that time may count twice. These are at most the tokens that are given back, and
-    /// at most those that are added in the [lead](TokenBucket::with_max_lead). None counts twice if that request left the
+    /// from the reading of the clock to that time may count twice. There are at most as many as are given back, and
+    /// as are added in the [lead](TokenBucket::with_max_lead). None counts twice if that request left the
     /// bucket empty. In a simulation, whose times are not those of the clock, give tokens back before a later request
     /// asks.
     ///

@@ -210,7 +210,7 @@ impl<C: Clock> WarmUp<C> {
 
     /// Returns the permits of a window at the rate of the service at `now`, if no more permits are taken until then: from
     /// the [limit](Self::limit) divided by the cold factor, when the service is cold, to the limit. It is rounded down,
-    /// and at least one. If a request has asked in a bucket after that of `now`, the result is for that bucket.
+    /// and at least one. If a request has asked in a later bucket than `now`, the result is for that bucket.
     pub fn current_limit_at(&self, now: Timestamp) -> u64 {
         self.view_at(now).limit()
     }

@@ -92,7 +92,7 @@ impl Wake for Wakes {
 }
 
 /// A limiter that refuses one request in the way of a combination: it takes a permit, and gives it back since another limiter
-/// refuses. `meanwhile` runs while it has the permit.
+/// refuses. It calls `meanwhile` before it gives the permit back.
 struct Lends {
     limiter: Arc<ConcurrencyLimiter>,
     meanwhile: RefCell<Option<Box<dyn FnOnce()>>>,
