@@ -79,6 +79,7 @@ struct Readme;
 mod array;
 mod collections;
 pub mod flow;
+mod histogram;
 mod metric;
 mod metric_array;
 mod node;
@@ -91,6 +92,7 @@ mod timeline;
 mod window;
 
 pub use array::{Bucket, BucketGuard, BucketWrap, CurrentBucket, LeapArray, Ledger};
+pub use histogram::{HistogramConfig, HistogramConfigError, LatencyHistogram};
 pub use metric::{MetricBucket, MetricEvent, MetricTotals, SecondMetrics};
 #[cfg(feature = "sentinel-format")]
 pub use metric::{MetricLine, MetricLineError, ThinLine};

@@ -1,0 +1,11 @@
+//! Histograms of response times, as plain data, and the bins that all of them share.
+
+mod config;
+mod error;
+mod latency;
+mod layout;
+
+pub use config::HistogramConfig;
+pub use error::HistogramConfigError;
+pub use latency::LatencyHistogram;
+pub(crate) use layout::Layout;
