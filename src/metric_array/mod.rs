@@ -41,7 +41,7 @@ use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Timestamp, WindowConfig};
 use cells::cell_table::{CellTable, GroupOfCells};
-use cells::thread_cache::{self, Lease, Leased, RecorderWord};
+use cells::thread_cache::{self, Lease, Leased};
 use cells::thread_cell::{LATE, State, ThreadCell};
 use history::descriptor::{CellStep, GaugeCounts};
 use history::{History, SealRequest, Target};
@@ -135,24 +135,28 @@ impl MetricArray {
         nanos: u64,
         op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
     ) -> R {
-        match self.own_cell_and_bin(now, nanos) {
-            Some((cell, bin)) => op(cell, cell.origin(), bin),
-            None => self.record_rt_slowly(now, nanos, op),
+        match self.own_cell_and_recorder(now) {
+            // Two calls, so that a window without a histogram does not ask twice whether it has one.
+            Some((cell, None)) => return op(cell, cell.origin(), Bin::NONE),
+            Some((cell, Some(recorder))) => {
+                // Found before anything is counted: a record is not repeated halfway.
+                if let Some(bin) = recorder.bin(nanos) {
+                    return op(cell, cell.origin(), bin);
+                }
+            }
+            None => {}
         }
+        self.record_rt_slowly(now, nanos, op)
     }
 
-    /// Returns the calling thread's cell, if it is bound to the bucket of `now`, and the bin of the response time
-    /// `nanos`, if it has been made. Otherwise, the caller records by [`record_rt_slowly`](Self::record_rt_slowly).
+    /// Returns what [`own_cell`](Self::own_cell) returns, and the recorder of the cell, if the array has a histogram.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of every record of a response time")]
-    pub(crate) fn own_cell_and_bin(
+    pub(crate) fn own_cell_and_recorder(
         &self,
         now: Timestamp,
-        nanos: u64,
-    ) -> Option<(OwnedCell<'static>, Bin)> {
-        let cell = self.own_cell(now)?;
-        // The bin is made before anything is counted: a record is not repeated halfway.
-        Some((cell, cell.bin(nanos)?))
+    ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
+        thread_cache::get_with_recorder(self.id, self.config.bucket_nanos(), now)
     }
 
     /// Notes that a request that entered in another cell ends on the calling thread.
@@ -172,7 +176,7 @@ impl MetricArray {
         op: impl Fn(OwnedCell<'_>, Origin) -> R,
     ) -> R {
         match self.bound_cell(now) {
-            Some(cell) => op(cell, cell.origin()),
+            Some((cell, _)) => op(cell, cell.origin()),
             None => self.record_directly(now, op),
         }
     }
@@ -188,20 +192,28 @@ impl MetricArray {
         op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
     ) -> R {
         match self.bound_cell(now) {
-            Some(cell) => op(cell, cell.origin(), cell.make_bin(nanos)),
+            Some((cell, recorder)) => {
+                let bin = recorder.map_or(Bin::NONE, |recorder| recorder.make_bin(nanos));
+                op(cell, cell.origin(), bin)
+            }
             None => self.record_directly(now, |cell, origin| op(cell, origin, Bin::NONE)),
         }
     }
 
-    /// Returns the calling thread's cell, bound to the bucket of `now`; `None` if the thread cannot have a cell.
-    fn bound_cell(&self, now: Timestamp) -> Option<OwnedCell<'static>> {
+    /// Returns the calling thread's cell, bound to the bucket of `now`, and its recorder, if the array has a histogram;
+    /// `None` if the thread cannot have a cell.
+    fn bound_cell(
+        &self,
+        now: Timestamp,
+    ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
         let leased = self.lease()?;
         let number = self.config.bucket_number(now);
         let state = self.bind(leased, number);
         let start = self.config.start_of(number);
         // The last bucket of all time may be cut short.
         let is_whole = start.as_nanos().checked_add(self.config.bucket_nanos() - 1).is_some();
-        Some(thread_cache::rebind(self.id, leased, state, is_whole.then_some(start)))
+        let cell = thread_cache::rebind(self.id, leased, state, is_whole.then_some(start));
+        Some((cell, leased.recorder()))
     }
 
     /// Returns the calling thread's cell; `None` if the thread cannot have a cell.
@@ -346,9 +358,8 @@ impl MetricArray {
     /// Records without a cell of the thread's own: for a thread that is ending, or if there is no place for another
     /// cell.
     fn record_directly<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
-        let (cell, lease, recorder) = (ThreadCell::new(0), Lease::new(), RecorderWord::new(None));
-        let owned = OwnedCell { cell: &cell, lease: &lease, recorder: &recorder };
-        let result = op(owned, Origin::NONE);
+        let (cell, lease) = (ThreadCell::new(0), Lease::new());
+        let result = op(OwnedCell { cell: &cell, lease: &lease }, Origin::NONE);
         let number = self.config.bucket_number(now);
         let is_late = self.arrive(number).is_late;
         let counts = cell.counts();

@@ -290,17 +290,28 @@ impl<C: Clock + Clone> ResourceNode<C> {
     ) {
         let array = self.current().long.array();
         let end = End { event, permits, rt_nanos, origin };
-        match rt_nanos {
-            Some(nanos) => match array.own_cell_and_bin(now, nanos) {
-                Some((cell, bin)) => end.count_in_cell(array, cell, cell.origin(), bin),
-                None => array.record_rt_slowly(now, nanos, move |cell, here, bin| {
-                    end.count_in_cell(array, cell, here, bin);
+        let Some(nanos) = rt_nanos else {
+            return match array.own_cell(now) {
+                Some(cell) => end.count_in_cell(array, cell, cell.origin(), Bin::NONE),
+                None => array.record_slowly(now, move |cell, here| {
+                    end.count_in_cell(array, cell, here, Bin::NONE);
                 }),
-            },
-            None => array.record(now, move |cell, here| {
-                end.count_in_cell(array, cell, here, Bin::NONE);
-            }),
+            };
+        };
+        match array.own_cell_and_recorder(now) {
+            Some((cell, None)) => {
+                return end.count_in_cell(array, cell, cell.origin(), Bin::NONE);
+            }
+            Some((cell, Some(recorder))) => {
+                if let Some(bin) = recorder.bin(nanos) {
+                    return end.count_in_cell(array, cell, cell.origin(), bin);
+                }
+            }
+            None => {}
         }
+        array.record_rt_slowly(now, nanos, move |cell, here, bin| {
+            end.count_in_cell(array, cell, here, bin);
+        });
     }
 
     #[inline(never)]

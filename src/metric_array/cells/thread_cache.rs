@@ -6,7 +6,7 @@ use super::gauge_watch::GaugeWatch;
 use super::origin::Origin;
 use super::thread_cell::{State, ThreadCell};
 use crate::metric::OwnedWriter;
-use crate::metric_array::latency::{Bin, LatencyRecorder};
+use crate::metric_array::latency::LatencyRecorder;
 use crate::sync::{
     AtomicCell, AtomicU32, OnceRef, Ordering, PrivateU32, PrivateU64, THREAD_CACHE_SETS,
     process_static, thread_local, unique,
@@ -75,7 +75,7 @@ pub(crate) struct CacheEntry {
     start: PrivateU64,
     cell: AtomicCell<Option<&'static ThreadCell>>,
     /// The cell's recorder of response times; `None` if the window has no histogram.
-    recorder: RecorderWord,
+    recorder: AtomicCell<Option<&'static LatencyRecorder>>,
 }
 
 /// The words that only the gauge and a change of the bucket read.
@@ -98,12 +98,7 @@ pub(crate) struct OwnedCell<'a> {
     pub(crate) cell: &'a ThreadCell,
     /// The lease of its place in the cache, or a new lease for a cell that is not kept.
     pub(crate) lease: &'a Lease,
-    /// The recorder of response times, loaded only when one is recorded.
-    pub(crate) recorder: &'a RecorderWord,
 }
-
-/// A reference to the recorder of a cell; `None` if the cell's window has no histogram.
-pub(crate) type RecorderWord = AtomicCell<Option<&'static LatencyRecorder>>;
 
 impl OwnedCell<'static> {
     /// Returns the origin of a request that enters here.
@@ -122,23 +117,6 @@ impl<'a> OwnedCell<'a> {
     #[inline]
     pub(crate) const fn gauge(self) -> &'a GaugeWatch {
         &self.lease.gauge
-    }
-
-    /// Returns the bin of a response time, or [`Bin::NONE`] if the window has no histogram. Returns `None` if the bin has
-    /// to be made first.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "part of every record of a response time")]
-    pub(crate) fn bin(self, nanos: u64) -> Option<Bin> {
-        match self.recorder.load() {
-            None => Some(Bin::NONE),
-            Some(recorder) => recorder.bin(nanos),
-        }
-    }
-
-    /// Returns the bin of a response time, and makes it if it has not been made yet; [`Bin::NONE`] if the window has no
-    /// histogram.
-    pub(crate) fn make_bin(self, nanos: u64) -> Bin {
-        self.recorder.load().map_or(Bin::NONE, |recorder| recorder.make_bin(nanos))
     }
 }
 
@@ -161,6 +139,31 @@ impl Leased {
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of every record")]
 pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<OwnedCell<'static>> {
+    let (entry, lease) = get_entry(window, bucket_nanos, now)?;
+    Some(OwnedCell { cell: entry.cell()?, lease })
+}
+
+/// Returns what [`get`] returns, and the recorder of the cell, if its window has a histogram.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "part of every record of a response time")]
+pub(crate) fn get_with_recorder(
+    window: u64,
+    bucket_nanos: u64,
+    now: Timestamp,
+) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
+    let (entry, lease) = get_entry(window, bucket_nanos, now)?;
+    let recorder = entry.recorder.load();
+    Some((OwnedCell { cell: entry.cell()?, lease }, recorder))
+}
+
+/// Returns the entry of that window, if its cell is bound to the bucket of `now`.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "part of every record")]
+fn get_entry(
+    window: u64,
+    bucket_nanos: u64,
+    now: Timestamp,
+) -> Option<(&'static CacheEntry, &'static Lease)> {
     let cache = CACHE.with(Cell::get);
     let Set { entries: [entry, second], leases: [lease, lease_of_second] } =
         &cache.sets[set_of(window)];
@@ -175,17 +178,14 @@ pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<Owne
     if now.as_nanos().wrapping_sub(entry.start.get()) >= bucket_nanos {
         return None;
     }
-    match entry.cell.load() {
-        Some(cell) => Some(OwnedCell { cell, lease, recorder: &entry.recorder }),
-        None => no_cell(),
-    }
+    Some((entry, lease))
 }
 
 /// Returns `None`. Not reached: an entry of a window has a cell. Out of line: otherwise the compiler merges the two
 /// tests into one, which takes more instructions than two predicted branches.
 #[cold]
 #[inline(never)]
-fn no_cell() -> Option<OwnedCell<'static>> {
+fn no_cell() -> Option<&'static ThreadCell> {
     None
 }
 
@@ -248,7 +248,7 @@ pub(crate) fn rebind(
     let (mark, start) = start.map_or((LOOK_UP, 0), |start| (0, start.as_nanos()));
     entry.window.set(window | mark);
     entry.start.set(start);
-    OwnedCell { cell, lease, recorder: &entry.recorder }
+    OwnedCell { cell, lease }
 }
 
 /// Returns whether the calling thread may own cells. It may if it has a cache, and gets one now if it has none. A
@@ -268,6 +268,18 @@ pub(crate) fn may_own() -> bool {
 #[inline]
 const fn set_of(window: u64) -> usize {
     (window / WINDOW_STRIDE % THREAD_CACHE_SETS as u64) as usize
+}
+
+impl CacheEntry {
+    /// Returns the cell. An entry of a window has one.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of every record")]
+    fn cell(&self) -> Option<&'static ThreadCell> {
+        match self.cell.load() {
+            Some(cell) => Some(cell),
+            None => no_cell(),
+        }
+    }
 }
 
 impl ThreadCache {
