@@ -329,6 +329,7 @@ impl MetricArray {
         cell.abandon(retired);
     }
 
+    #[inline]
     fn publish_cell(
         &self,
         place: u32,

@@ -6,7 +6,7 @@ use std::ops::{Range, RangeInclusive};
 use super::cells::thread_cell::{LATE, ThreadCell};
 use super::history::descriptor::Descriptor;
 use super::history::{Head, History, Row, validate_reads};
-use super::latency::{Collector, LatencyRecorder, SealedBins, with_collector};
+use super::latency::{Collector, with_collector};
 use super::{MetricArray, found_recorder};
 use crate::array::Ledger;
 use crate::histogram::{HistogramConfig, LatencyHistogram};
@@ -204,6 +204,7 @@ impl<'a> Moment<'a> {
 
     /// Returns the counts of all records, if the window covers the buckets with those numbers: in the window, expired and
     /// late.
+    #[inline]
     fn ledger(&self, covered: Numbers) -> [Counts; 3] {
         let [mut in_window, mut expired, mut late] = [Counts::ZERO; 3];
         let mut add = |part: Part<'_>, bucket, is_there: bool| {
@@ -505,11 +506,14 @@ impl Collection<'_> {
         match part {
             Part::Row(_, slot) => {
                 let bins = moment.history.and_then(|(history, _)| history.bins_in(slot));
-                self.bins.add(bins.into_iter().flat_map(SealedBins::groups));
+                if let Some(bins) = bins {
+                    bins.add_to(self.bins);
+                }
             }
             Part::Cell(cell) => {
-                let recorder = found_recorder(cell, self.config);
-                self.bins.add(recorder.into_iter().flat_map(LatencyRecorder::bucket_groups));
+                if let Some(recorder) = found_recorder(cell, self.config) {
+                    recorder.for_each_bucket_group(|group| self.bins.add(&group));
+                }
                 self.add_extremes_again(cell);
             }
         }
@@ -529,14 +533,16 @@ impl Collection<'_> {
         moment.array.cells.for_each_present(|cell| {
             let state = cell.state();
             if !state.is_retired() {
-                let recorder = found_recorder(cell, self.config);
-                self.bins.add(recorder.into_iter().flat_map(LatencyRecorder::lifetime_groups));
+                if let Some(recorder) = found_recorder(cell, self.config) {
+                    recorder.for_each_lifetime_group(|group| self.bins.add(&group));
+                }
             }
             if state.is_bound() {
                 self.add_extremes_again(cell);
             }
         });
-        let retired = moment.history.and_then(|(history, _)| history.retired_bins());
-        self.bins.add(retired.into_iter().flat_map(SealedBins::groups));
+        if let Some(retired) = moment.history.and_then(|(history, _)| history.retired_bins()) {
+            retired.add_to(self.bins);
+        }
     }
 }

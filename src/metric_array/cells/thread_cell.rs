@@ -158,6 +158,7 @@ impl ThreadCell {
 
     /// Binds a cell that is not bound, as its owner, and returns its new state. `recorder` is the cell's recorder, if it has
     /// one.
+    #[inline]
     pub(crate) fn bind(
         &self,
         sealed: State,

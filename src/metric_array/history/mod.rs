@@ -8,7 +8,7 @@ mod tagged_index;
 use crate::collections::Pool;
 use crate::metric::Counts;
 use crate::metric_array::cells::cell_table::CellTable;
-use crate::metric_array::latency::{BinSource, SealedBins, merged};
+use crate::metric_array::latency::{BinSource, SealedBins};
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::time::WindowConfig;
@@ -339,6 +339,7 @@ impl History {
     }
 
     /// Returns the spare row, and makes one if there is none.
+    #[inline]
     fn spare_row(&self, spare: &mut u32) -> &Row {
         if *spare == 0 {
             *spare = self.make_row();
@@ -350,11 +351,7 @@ impl History {
     #[inline]
     fn fill_bins(&self, row: u32, more: BinSource<'_>, same: Option<&SealedBins>) {
         if let Some(bins) = &self.bins {
-            let bins = bins.get(row - 1);
-            match same {
-                None => bins.fill(more.groups()),
-                Some(same) => bins.fill(merged(same.groups(), more.groups())),
-            }
+            bins.get(row - 1).fill(more, same);
         }
     }
 

@@ -50,26 +50,26 @@ impl BinBlock {
         count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 
-    /// Returns the groups of this block, the block with that index, that were counted in since the cell was bound.
+    /// Visits the groups of this block, the block with that index, that were counted in since the cell was bound.
     #[inline]
-    pub(crate) fn bucket_groups(&self, block: usize) -> impl Iterator<Item = Group> {
+    pub(crate) fn for_each_bucket_group(&self, block: usize, visit: &mut impl FnMut(Group)) {
         let touched = self.touched.load(Ordering::Relaxed);
         // Both are of the bucket if the read is valid. Otherwise the difference may wrap around.
         let since = |bin: usize| get(&self.counts[bin]).wrapping_sub(get(&self.before[bin]));
-        groups_of(block, touched, since)
+        for_each_group(block, touched, since, visit);
     }
 
-    /// Returns the groups of this block, the block with that index, that have counts since the cell was claimed.
-    pub(crate) fn lifetime_groups(&self, block: usize) -> impl Iterator<Item = Group> {
-        groups_of(block, u64::MAX, |bin| get(&self.counts[bin]))
+    /// Visits the groups of this block, the block with that index, that have counts since the cell was claimed.
+    pub(crate) fn for_each_lifetime_group(&self, block: usize, visit: &mut impl FnMut(Group)) {
+        for_each_group(block, u64::MAX, |bin| get(&self.counts[bin]), visit);
     }
 
     /// Begins to count another bucket, as the owner. The caller has a release fence before this.
     pub(crate) fn begin_bucket(&self) {
-        for bin in bits_of(self.touched.load(Ordering::Relaxed)) {
+        for_each_bit(self.touched.load(Ordering::Relaxed), |bin| {
             let count = self.counts[bin].load(Ordering::Relaxed);
             self.before[bin].store(count, Ordering::Relaxed);
-        }
+        });
         self.touched.store(0, Ordering::Relaxed);
     }
 
@@ -87,29 +87,34 @@ fn get(word: &AtomicI64) -> u64 {
     word.load(Ordering::Relaxed).cast_unsigned()
 }
 
-/// Returns the groups of a block in which a count of `bins` is not 0, in ascending order.
+/// Visits the groups of a block that have one of `bins`, with the counts of these bins.
 #[inline]
-fn groups_of(block: usize, bins: u64, count: impl Fn(usize) -> u64) -> impl Iterator<Item = Group> {
-    (0..BLOCK_BINS / GROUP_BINS).filter_map(move |group| {
+fn for_each_group(
+    block: usize,
+    mut bins: u64,
+    count: impl Fn(usize) -> u64,
+    visit: &mut impl FnMut(Group),
+) {
+    while bins != 0 {
+        let group = bins.trailing_zeros() as usize / GROUP_BINS;
         let first = group * GROUP_BINS;
         let mut counts = [0; GROUP_BINS];
-        for bin in bits_of(bins >> first & GROUP_MASK) {
-            counts[bin] = count(first + bin);
-        }
-        let index = block * (BLOCK_BINS / GROUP_BINS) + group;
-        (counts != [0; GROUP_BINS]).then_some(Group { index, counts })
-    })
+        for_each_bit(bins >> first & GROUP_MASK, |bin| {
+            counts[bin % GROUP_BINS] = count(first + bin);
+        });
+        bins &= !(GROUP_MASK << first);
+        visit(Group { index: block * (BLOCK_BINS / GROUP_BINS) + group, counts });
+    }
 }
 
 /// The bits of the first group of a block.
 const GROUP_MASK: u64 = (1 << GROUP_BINS) - 1;
 
-/// Returns the positions of the bits that are set, from the lowest.
+/// Visits the positions of the bits that are set, from the lowest.
 #[inline]
-pub(super) fn bits_of(mut bits: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+pub(super) fn for_each_bit(mut bits: u64, mut visit: impl FnMut(usize)) {
+    while bits != 0 {
+        visit(bits.trailing_zeros() as usize);
         bits &= bits - 1;
-        Some(bit)
-    })
+    }
 }

@@ -1,6 +1,4 @@
-//! Eight adjacent bins, the unit in which counts are sealed and merged.
-
-use std::iter::Peekable;
+//! Eight adjacent bins, the unit in which counts are sealed and added up.
 
 use super::recorder::LatencyRecorder;
 
@@ -22,12 +20,11 @@ impl Group {
         Self { index: position / GROUP_BINS, counts }
     }
 
-    fn add(mut self, other: &Self) -> Self {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (sum, count) in self.counts.iter_mut().zip(other.counts) {
-            // A count that a stale read has made up may be anything; what is read is discarded then.
+            // It wraps around only in a draft that is made from several publications, and is discarded.
             *sum = sum.wrapping_add(count);
         }
-        self
     }
 }
 
@@ -40,49 +37,19 @@ pub(crate) enum BinSource<'a> {
     Bucket(&'a LatencyRecorder),
     /// The counts of the recorder since its cell was claimed.
     Lifetime(&'a LatencyRecorder),
-    /// One response time in the bin at that position.
+    /// One response time, in the bin at that position.
     One(usize),
 }
 
-impl<'a> BinSource<'a> {
-    /// Returns the groups that have counts, in ascending order.
+impl BinSource<'_> {
+    /// Visits the groups that have counts, in ascending order.
     #[inline]
-    pub(crate) fn groups(self) -> impl Iterator<Item = Group> {
-        let bucket = if let BinSource::Bucket(recorder) = self { Some(recorder) } else { None };
-        let lifetime = if let BinSource::Lifetime(recorder) = self { Some(recorder) } else { None };
-        let one =
-            if let BinSource::One(position) = self { Some(Group::of(position)) } else { None };
-        let bucket = bucket.into_iter().flat_map(LatencyRecorder::bucket_groups);
-        let lifetime = lifetime.into_iter().flat_map(LatencyRecorder::lifetime_groups);
-        bucket.chain(lifetime).chain(one)
-    }
-}
-
-/// Returns the groups of both, in ascending order; the counts of a group that both have are added.
-pub(crate) fn merged<A, B>(left: A, right: B) -> Merged<A, B>
-where
-    A: Iterator<Item = Group>,
-    B: Iterator<Item = Group>,
-{
-    Merged { left: left.peekable(), right: right.peekable() }
-}
-
-pub(crate) struct Merged<A: Iterator<Item = Group>, B: Iterator<Item = Group>> {
-    left: Peekable<A>,
-    right: Peekable<B>,
-}
-
-impl<A: Iterator<Item = Group>, B: Iterator<Item = Group>> Iterator for Merged<A, B> {
-    type Item = Group;
-
-    fn next(&mut self) -> Option<Group> {
-        let (Some(left), Some(right)) = (self.left.peek(), self.right.peek()) else {
-            return self.left.next().or_else(|| self.right.next());
-        };
-        match left.index.cmp(&right.index) {
-            std::cmp::Ordering::Less => self.left.next(),
-            std::cmp::Ordering::Greater => self.right.next(),
-            std::cmp::Ordering::Equal => Some(self.left.next()?.add(&self.right.next()?)),
+    pub(crate) fn for_each_group(self, mut visit: impl FnMut(Group)) {
+        match self {
+            Self::None => {}
+            Self::Bucket(recorder) => recorder.for_each_bucket_group(visit),
+            Self::Lifetime(recorder) => recorder.for_each_lifetime_group(visit),
+            Self::One(position) => visit(Group::of(position)),
         }
     }
 }

@@ -16,6 +16,6 @@ mod recorder;
 mod sealed;
 
 pub(crate) use collect::{Collector, with_collector};
-pub(crate) use group::{BinSource, merged};
+pub(crate) use group::BinSource;
 pub(crate) use recorder::{Bin, LatencyRecorder};
 pub(crate) use sealed::SealedBins;

@@ -1,6 +1,6 @@
 //! The bins that one thread counts in, for one window.
 
-use super::block::{BLOCK_BINS, BinBlock, bits_of};
+use super::block::{BLOCK_BINS, BinBlock, for_each_bit};
 use super::group::Group;
 use crate::collections::{Slab, SlabItem, slab};
 use crate::histogram::{HistogramConfig, Layout};
@@ -91,7 +91,7 @@ impl LatencyRecorder {
         let recorder = slab_of(config).take(|index| Self::new(index, config))?;
         // Release: pairs with the acquire fence of a reader of the recorder's last window.
         fence(Ordering::Release);
-        recorder.blocks().for_each(|(_, block)| block.reset());
+        recorder.blocks.iter().filter_map(RacyOnce::get).for_each(BinBlock::reset);
         recorder.touched.store(0, Ordering::Relaxed);
         Some(recorder)
     }
@@ -138,32 +138,35 @@ impl LatencyRecorder {
 
     /// Begins to count another bucket, as the owner. The caller has a release fence before this.
     pub(crate) fn begin_bucket(&self) {
-        self.touched_blocks().for_each(|(_, block)| block.begin_bucket());
+        self.for_each_touched_block(|_, block| block.begin_bucket());
         self.touched.store(0, Ordering::Relaxed);
     }
 
-    /// Returns the groups that were counted in since the cell was bound, with the counts since then, in ascending order.
+    /// Visits the groups that were counted in since the cell was bound, with the counts since then, in ascending order.
     #[inline]
-    pub(crate) fn bucket_groups(&self) -> impl Iterator<Item = Group> {
-        self.touched_blocks().flat_map(|(index, block)| block.bucket_groups(index))
+    pub(crate) fn for_each_bucket_group(&self, mut visit: impl FnMut(Group)) {
+        self.for_each_touched_block(|index, block| block.for_each_bucket_group(index, &mut visit));
     }
 
-    /// Returns the groups that have counts since the cell was claimed, in ascending order.
-    pub(crate) fn lifetime_groups(&self) -> impl Iterator<Item = Group> {
-        self.blocks().flat_map(|(index, block)| block.lifetime_groups(index))
+    /// Visits the groups of all blocks, with the counts since the cell was claimed, in ascending order.
+    pub(crate) fn for_each_lifetime_group(&self, mut visit: impl FnMut(Group)) {
+        for (index, block) in self.blocks.iter().enumerate() {
+            if let Some(block) = block.get() {
+                block.for_each_lifetime_group(index, &mut visit);
+            }
+        }
     }
 
-    /// Returns the blocks that have been made, with their indices.
-    fn blocks(&self) -> impl Iterator<Item = (usize, &BinBlock)> {
-        self.blocks.iter().enumerate().filter_map(|(index, block)| Some((index, block.get()?)))
-    }
-
-    /// Returns the blocks that may have been counted in since the cell was bound, with their indices.
+    /// Visits the blocks that may have been counted in since the cell was bound, with their indices.
     #[inline]
-    fn touched_blocks(&self) -> impl Iterator<Item = (usize, &BinBlock)> {
-        let bits = bits_of(self.touched.load(Ordering::Relaxed));
-        bits.flat_map(move |bit| bit << self.shift..(bit + 1) << self.shift)
-            .filter_map(|index| Some((index, self.blocks.get(index)?.get()?)))
+    fn for_each_touched_block(&self, mut visit: impl FnMut(usize, &BinBlock)) {
+        for_each_bit(self.touched.load(Ordering::Relaxed), |bit| {
+            for index in bit << self.shift..(bit + 1) << self.shift {
+                if let Some(block) = self.blocks.get(index).and_then(RacyOnce::get) {
+                    visit(index, block);
+                }
+            }
+        });
     }
 }
 

@@ -1,7 +1,8 @@
 //! The bins of a sealed bucket, in a sparse form.
 
 use super::block::BLOCK_BINS;
-use super::group::{GROUP_BINS, Group};
+use super::collect::Collector;
+use super::group::{BinSource, GROUP_BINS, Group};
 use crate::sync::{Ordering, Payload, RacyOnce, payload, seen_payload};
 
 /// The number of words in a segment: with the link, a segment is a cache line.
@@ -48,15 +49,55 @@ impl SealedBins {
         Self { first: Segment::new() }
     }
 
-    /// Replaces the contents by groups in ascending order, while no other thread writes.
-    pub(crate) fn fill(&self, groups: impl Iterator<Item = Group>) {
-        let mut writer = Writer { segment: &self.first, at: 0, header: None };
-        groups.for_each(|group| writer.push_group(&group));
+    /// Replaces the contents by the sum of `source` and `same`, while no other thread writes.
+    pub(crate) fn fill(&self, source: BinSource<'_>, same: Option<&Self>) {
+        self.fill_with(|visit| source.for_each_group(visit), same);
+    }
+
+    /// Replaces the contents by the sum of `same` and the groups that `for_each_group` visits, in ascending order.
+    #[inline]
+    fn fill_with(&self, for_each_group: impl FnOnce(&mut dyn FnMut(Group)), same: Option<&Self>) {
+        let mut writer = Writer::new(&self.first);
+        match same {
+            None => for_each_group(&mut |group| writer.push_group(&group)),
+            Some(same) => {
+                // Fused: behind the end of the list there may be words of a longer one.
+                let mut others = same.groups().fuse();
+                let mut other = others.next();
+                for_each_group(&mut |mut group| {
+                    while let Some(before) = other.filter(|it| it.index < group.index) {
+                        writer.push_group(&before);
+                        other = others.next();
+                    }
+                    if let Some(equal) = other.filter(|it| it.index == group.index) {
+                        group.add(&equal);
+                        other = others.next();
+                    }
+                    writer.push_group(&group);
+                });
+                other.into_iter().chain(others).for_each(|group| writer.push_group(&group));
+            }
+        }
         writer.finish();
     }
 
-    /// Returns the groups, in ascending order.
-    pub(crate) fn groups(&self) -> Groups<'_> {
+    /// Adds the groups to a collector.
+    pub(crate) fn add_to(&self, collector: &mut Collector) {
+        collector.begin_list();
+        let mut groups = self.groups();
+        while let Some((index, width)) = groups.next_head() {
+            let added = match width {
+                1 => groups.words.next().map(|word| collector.add_bytes(index, word)),
+                _ => groups.lanes(width).map(|counts| collector.add(&Group { index, counts })),
+            };
+            if added.is_none() {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn groups(&self) -> Groups<'_> {
         Groups { words: Words { segment: Some(&self.first), at: 0 }, block: 0, widths: 0, group: 0 }
     }
 }
@@ -65,41 +106,55 @@ impl SealedBins {
 struct Writer<'a> {
     segment: &'a Segment,
     at: usize,
-    /// The current header, and the word that it is for.
-    header: Option<(&'a Payload, u64)>,
+    /// The place of the current header.
+    place: &'a Payload,
+    /// The current header, with the widths of the groups so far; 0 if there is none.
+    header: u64,
 }
 
 impl<'a> Writer<'a> {
+    fn new(first: &'a Segment) -> Self {
+        Self { segment: first, at: 0, place: &first.words[0], header: 0 }
+    }
+
+    #[inline]
     fn push_group(&mut self, group: &Group) {
-        let (block, in_block) = (group.index / BLOCK_GROUPS, group.index % BLOCK_GROUPS);
-        let block = (block as u64 + 1) << 32;
         let width = width_of(&group.counts);
         // A header without a group would end the list.
         if width == 0 {
             return;
         }
-        let (place, header) = match self.header.take() {
-            Some((place, header)) if header >> 32 == block >> 32 => (place, header),
-            other => {
-                self.header = other;
-                self.store_header();
-                (self.reserve(), block)
-            }
-        };
-        self.header = Some((place, header | u64::from(width) << (4 * in_block)));
-        self.push_lanes(&group.counts, width);
+        let block = (group.index / BLOCK_GROUPS) as u64 + 1;
+        if self.header >> 32 != block {
+            self.store_header();
+            self.place = self.reserve();
+            self.header = block << 32;
+        }
+        self.header |= u64::from(width) << (4 * (group.index % BLOCK_GROUPS));
+        if width == 1 {
+            let pack = |word: u64, count: &u64| word << 8 | count;
+            self.push(group.counts.iter().rev().fold(0, pack));
+        } else {
+            self.push_lanes(&group.counts, width);
+        }
     }
 
+    #[inline(never)]
     fn push_lanes(&mut self, counts: &[u64; GROUP_BINS], width: u32) {
         let (lanes, bits) = lanes_and_bits(width);
         for counts in counts.chunks_exact(lanes) {
             let pack = |word: u64, (lane, count): (usize, &u64)| word | count << (lane * bits);
-            let word = counts.iter().enumerate().fold(0, pack);
-            self.reserve().store(word, Ordering::Relaxed);
+            self.push(counts.iter().enumerate().fold(0, pack));
         }
     }
 
+    #[inline]
+    fn push(&mut self, word: u64) {
+        self.reserve().store(word, Ordering::Relaxed);
+    }
+
     /// Returns the place of the next word.
+    #[inline]
     fn reserve(&mut self) -> &'a Payload {
         if self.at == SEGMENT_WORDS {
             self.segment = self.segment.next.get_or_init(Segment::new);
@@ -109,13 +164,13 @@ impl<'a> Writer<'a> {
         &self.segment.words[self.at - 1]
     }
 
-    fn store_header(&mut self) {
-        if let Some((place, header)) = self.header.take() {
-            place.store(header, Ordering::Relaxed);
+    fn store_header(&self) {
+        if self.header != 0 {
+            self.place.store(self.header, Ordering::Relaxed);
         }
     }
 
-    fn finish(&mut self) {
+    fn finish(&self) {
         self.store_header();
         let end = match self.segment.words.get(self.at) {
             Some(end) => Some(end),
@@ -166,7 +221,7 @@ impl Words<'_> {
 }
 
 /// The groups of a list.
-pub(crate) struct Groups<'a> {
+struct Groups<'a> {
     words: Words<'a>,
     /// The current block.
     block: usize,
@@ -176,41 +231,112 @@ pub(crate) struct Groups<'a> {
     group: usize,
 }
 
+impl Groups<'_> {
+    /// Returns the index of the next group, and the width of its lanes, which follow.
+    #[inline]
+    fn next_head(&mut self) -> Option<(usize, u32)> {
+        if self.widths == 0 {
+            let header = self.words.next()?;
+            self.block = ((header >> 32) as usize).checked_sub(1)?;
+            self.widths = header as u32;
+            self.group = 0;
+        }
+        let absent = self.widths.trailing_zeros() / 4;
+        // `None` if there is no group: the words are no list then.
+        let widths = self.widths.checked_shr(4 * absent)?;
+        let group = self.group + absent as usize;
+        (self.widths, self.group) = (widths >> 4, group + 1);
+        Some((self.block.wrapping_mul(BLOCK_GROUPS).wrapping_add(group), widths & 0xf))
+    }
+
+    /// Returns the counts of the group that was found last.
+    fn lanes(&mut self, width: u32) -> Option<[u64; GROUP_BINS]> {
+        // Other widths are not written.
+        let width = width.min(4);
+        let (lanes, bits) = lanes_and_bits(width);
+        let mut counts = [0; GROUP_BINS];
+        for counts in counts.chunks_exact_mut(lanes) {
+            let word = self.words.next()?;
+            for (lane, count) in counts.iter_mut().enumerate() {
+                *count = word >> (lane * bits) & (u64::MAX >> (64 - bits));
+            }
+        }
+        Some(counts)
+    }
+}
+
 impl Iterator for Groups<'_> {
     type Item = Group;
 
-    #[inline]
     fn next(&mut self) -> Option<Group> {
-        if self.widths == 0 {
-            let header = self.words.next()?;
-            self.block = (header >> 32).checked_sub(1)? as usize;
-            self.widths = header as u32;
-            self.group = 0;
-            if self.widths == 0 {
-                return None;
+        let (index, width) = self.next_head()?;
+        Some(Group { index, counts: self.lanes(width)? })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The groups of a list, by their indices.
+    type Counts = std::collections::BTreeMap<usize, [u64; GROUP_BINS]>;
+
+    fn groups() -> impl Strategy<Value = Counts> {
+        let count = prop_oneof![
+            3 => Just(0),
+            3 => 1..=255_u64,
+            1 => 256..=65_535_u64,
+            1 => 65_536..=u64::from(u32::MAX),
+            1 => 1_u64 << 32..1 << 62,
+        ];
+        btree_map(0..125_usize, prop::array::uniform8(count), 0..40)
+    }
+
+    fn list_of(counts: &Counts) -> SealedBins {
+        let list = SealedBins::new();
+        fill(&list, counts, None);
+        list
+    }
+
+    fn fill(list: &SealedBins, counts: &Counts, same: Option<&SealedBins>) {
+        let groups = counts.iter().map(|(&index, &counts)| Group { index, counts });
+        list.fill_with(|visit| groups.for_each(visit), same);
+    }
+
+    fn read(list: &SealedBins) -> Counts {
+        list.groups().map(|group| (group.index, group.counts)).collect()
+    }
+
+    fn without_empty(mut counts: Counts) -> Counts {
+        counts.retain(|_, counts| *counts != [0; GROUP_BINS]);
+        counts
+    }
+
+    proptest! {
+        #[test]
+        fn list_has_what_it_was_filled_with_last(fillings in vec(groups(), 1..4)) {
+            let list = SealedBins::new();
+            for counts in fillings {
+                fill(&list, &counts, None);
+                prop_assert_eq!(read(&list), without_empty(counts));
             }
         }
-        let absent = self.widths.trailing_zeros() / 4;
-        self.widths >>= 4 * absent;
-        let width = self.widths & 0xf;
-        self.widths = self.widths.checked_shr(4).unwrap_or(0);
-        let group = self.group + absent as usize;
-        self.group = group + 1;
-        if width > 4 {
-            return None;
-        }
-        let mut counts = [0; GROUP_BINS];
-        if width == 1 {
-            counts = self.words.next()?.to_le_bytes().map(u64::from);
-        } else {
-            let (lanes, bits) = lanes_and_bits(width);
-            for counts in counts.chunks_exact_mut(lanes) {
-                let word = self.words.next()?;
-                for (lane, count) in counts.iter_mut().enumerate() {
-                    *count = word >> (lane * bits) & (u64::MAX >> (64 - bits));
-                }
+
+        #[test]
+        fn list_filled_with_another_is_their_sum(one in groups(), other in groups(), stale in groups()) {
+            let list = list_of(&stale);
+            let same = list_of(&stale);
+            fill(&same, &other, None);
+            fill(&list, &one, Some(&same));
+            let mut sum = one;
+            for (index, counts) in other {
+                let sums = sum.entry(index).or_default();
+                sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
             }
+            prop_assert_eq!(read(&list), without_empty(sum));
         }
-        Some(Group { index: self.block.wrapping_mul(BLOCK_GROUPS) + group, counts })
     }
 }
