@@ -4,7 +4,9 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use leaparray::flow::{BreakerConfig, Rate, WarmUpConfig};
-use leaparray::{NodeConfig, OnDrop, RegistryConfig, ResourceConfig, TrafficType, WindowConfig};
+use leaparray::{
+    HistogramConfig, NodeConfig, OnDrop, RegistryConfig, ResourceConfig, TrafficType, WindowConfig,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -48,6 +50,20 @@ fn window_is_its_buckets_and_its_interval() {
     assert_form(&longest, &json!({ "buckets": 1, "interval": text }));
     assert_reads(json!({ "interval": "1500ms", "buckets": 3 }), &window(3, 1_500));
     assert_reads(json!({ "buckets": 3, "interval": "1.5s" }), &window(3, 1_500));
+}
+
+#[test]
+fn histogram_is_its_scale() {
+    for scale in 0..=HistogramConfig::MAX_SCALE {
+        let config = HistogramConfig::with_scale(scale).unwrap();
+        assert_form(&config, &json!({ "scale": scale }));
+        assert_reads(json!({ "relative_error": config.relative_error() }), &config);
+    }
+    assert_reads(json!({ "relative_error": 0.02 }), &HistogramConfig::with_scale(5).unwrap());
+    let read = |text| toml::from_str::<HistogramConfig>(text).unwrap().scale();
+    assert_eq!(["scale = 3", "relative_error = 0.05"].map(read), [3; 2]);
+    let text = toml::to_string(&HistogramConfig::default()).unwrap();
+    assert_eq!(text, "scale = 4\n");
 }
 
 #[test]
