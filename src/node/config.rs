@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use super::error::NodeConfigError;
+use crate::histogram::HistogramConfig;
 use crate::time::WindowConfig;
 
 /// The geometry of a [`ResourceNode`](crate::ResourceNode): a short window and a long window over the same counts. By
-/// default, these are the last second and the last minute.
+/// default, these are the last second and the last minute. With a [histogram](Self::with_histogram), the node also has the
+/// distribution of the response times.
 ///
 /// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
-/// `short` and `long`. If one of them is left out, it has its default.
+/// `short`, `long` and `histogram`. If one of them is left out, it has its default.
 ///
 /// ```
 /// use leaparray::{NodeConfig, WindowConfig};
@@ -30,6 +32,7 @@ use crate::time::WindowConfig;
 pub struct NodeConfig {
     short: WindowConfig,
     long: WindowConfig,
+    histogram: Option<HistogramConfig>,
 }
 
 impl NodeConfig {
@@ -47,7 +50,22 @@ impl NodeConfig {
         if !NANOS_PER_SEC.is_multiple_of(long.bucket_nanos()) {
             return Err(NodeConfigError::NoWholeSeconds { bucket_len: long.bucket_len() });
         }
-        Ok(Self { short, long })
+        Ok(Self { short, long, histogram: None })
+    }
+
+    /// Adds histograms of response times with that resolution. By default, a node has none.
+    ///
+    /// ```
+    /// use leaparray::{HistogramConfig, NodeConfig};
+    ///
+    /// let config = NodeConfig::default().with_histogram(HistogramConfig::with_relative_error(0.01)?);
+    /// assert_eq!(config.histogram().map(HistogramConfig::scale), Some(6));
+    /// assert_eq!(NodeConfig::default().histogram(), None);
+    /// # Ok::<_, leaparray::HistogramConfigError>(())
+    /// ```
+    #[must_use]
+    pub const fn with_histogram(self, histogram: HistogramConfig) -> Self {
+        Self { histogram: Some(histogram), ..self }
     }
 
     /// Returns the short window.
@@ -60,6 +78,12 @@ impl NodeConfig {
     #[must_use]
     pub const fn long(&self) -> &WindowConfig {
         &self.long
+    }
+
+    /// Returns the resolution of the histograms of response times; `None` if the node has none.
+    #[must_use]
+    pub const fn histogram(&self) -> Option<HistogramConfig> {
+        self.histogram
     }
 }
 

@@ -100,7 +100,7 @@ fn unknown_field_is_refused_with_the_fields_that_there_are() {
     );
     assert_refused::<NodeConfig>(
         r#"{ "second": {} }"#,
-        "unknown field `second`, expected `short` or `long`",
+        "unknown field `second`, expected one of `short`, `long`, `histogram`",
     );
     assert_refused::<RegistryConfig>(
         r#"{ "max_nodes": 1 }"#,

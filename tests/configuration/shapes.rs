@@ -23,6 +23,7 @@ fn finer_node_form() -> Value {
     json!({
         "short": { "buckets": 10, "interval": "1s" },
         "long": { "buckets": 600, "interval": "1m" },
+        "histogram": null,
     })
 }
 
@@ -69,6 +70,22 @@ fn histogram_is_its_scale() {
 #[test]
 fn node_is_its_windows() {
     assert_form(&finer_node(), &finer_node_form());
+}
+
+#[test]
+fn node_may_have_a_histogram() {
+    let scale = HistogramConfig::with_scale(5).unwrap();
+    let mut form = finer_node_form();
+    form["histogram"] = json!({ "scale": 5 });
+    assert_form(&finer_node().with_histogram(scale), &form);
+    let node = NodeConfig::default().with_histogram(scale);
+    assert_reads(json!({ "histogram": { "relative_error": 0.02 } }), &node);
+    let registry = RegistryConfig::default().node(node);
+    assert_reads(json!({ "node": { "histogram": { "scale": 5 } } }), &registry);
+    for config in [NodeConfig::default(), node] {
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(toml::from_str::<NodeConfig>(&text).unwrap(), config);
+    }
 }
 
 #[test]
