@@ -92,7 +92,10 @@ mod timeline;
 mod window;
 
 pub use array::{Bucket, BucketGuard, BucketWrap, CurrentBucket, LeapArray, Ledger};
-pub use histogram::{HistogramConfig, HistogramConfigError, LatencyHistogram};
+pub use histogram::{
+    HistogramBucket, HistogramConfig, HistogramConfigError, HistogramScaleError, LatencyHistogram,
+    LatencyQuantiles,
+};
 pub use metric::{MetricBucket, MetricEvent, MetricTotals, SecondMetrics};
 #[cfg(feature = "sentinel-format")]
 pub use metric::{MetricLine, MetricLineError, ThinLine};

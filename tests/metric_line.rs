@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leaparray::{MetricLine, MetricLineError, SecondMetrics, Timestamp};
+use leaparray::{LatencyHistogram, MetricLine, MetricLineError, SecondMetrics, Timestamp};
 use proptest::prelude::*;
 
 const COUNTS: &str = "0 to 9223372036854775807";
@@ -29,6 +29,12 @@ fn each_another() -> SecondMetrics {
         (of.rt_sum, of.rt_count) = (Duration::from_millis(8 * 25), 8);
         (of.reserved_pass, of.concurrency) = (6, 2);
     })
+}
+
+#[test]
+fn line_leaves_out_the_histogram() {
+    let metrics = with(|of| of.histogram = Some(LatencyHistogram::default()));
+    assert_eq!(MetricLine::new("/foo/*", 1, &metrics).metrics(), &with(|_| {}));
 }
 
 #[test]

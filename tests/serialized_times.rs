@@ -148,7 +148,7 @@ fn time_in_a_binary_format_is_an_integer_of_nanoseconds() {
     (second.rt_sum, second.rt_count) = (Duration::from_nanos(100), 2);
     (second.min_rt, second.max_rt) = (Some(Duration::from_nanos(40)), None);
     let counts = [0; 6];
-    let expected = [&[1][..], &counts, &[100, 2], &[1, 40], &[0], &[0]].concat();
+    let expected = [&[1][..], &counts, &[100, 2], &[1, 40], &[0], &[0], &[0]].concat();
     assert_eq!(postcard::to_stdvec(&second).unwrap(), expected);
 }
 

@@ -30,6 +30,7 @@ fn snapshot_is_written_with_its_names_and_read_back() {
             "rt_sum": "0.007000000", "rt_count": 1,
             "min_rt": "0.007000000", "max_rt": "0.007000000", "max_concurrency": 2,
         },
+        "quantiles": null,
     });
     assert_eq!(value["short"], second);
     let text = serde_json::to_string(&snapshot).unwrap();

@@ -19,6 +19,10 @@ impl Bins {
         Self { scale }
     }
 
+    pub(super) const fn scale(self) -> i8 {
+        self.scale
+    }
+
     /// Returns the index of the bin of a response time, in nanoseconds. 0 counts as 1, and more than 2⁶² as 2⁶².
     pub(super) fn index(self, nanos: u64) -> i32 {
         let layout = Layout::at(self.scale.max(0).unsigned_abs());
@@ -44,6 +48,13 @@ impl Bins {
         };
         let octave = boundary / FINEST;
         if octave < 62 { OCTAVE[boundary % FINEST] >> (63 - octave) } else { MAX_NANOS }
+    }
+
+    /// Returns (γ − 1) / (γ + 1), where γ = 2^(2^−scale) is the upper bound of a bin divided by its lower bound.
+    pub(super) fn relative_error(self) -> f64 {
+        // 1/γ, because γ is infinite at the coarsest scale.
+        let ratio = self.lower(-1);
+        (1.0 - ratio) / (1.0 + ratio)
     }
 
     /// Returns the lower bound of the bin, 2^(index/2^scale) seconds, rounded to the nearest `f64`. The upper bound is the

@@ -8,7 +8,7 @@ pub(super) const MAX_NANOS: u64 = 1 << 62;
 
 /// The bins of a scale s. Bin `i` holds the response times in the interval (2^(i/2^s), 2^((i+1)/2^s)] seconds.
 ///
-/// Its index `i` is that of OpenTelemetry's [exponential histograms][otel] at scale s. A bin's *position* is its index
+/// Its index `i` is the index in OpenTelemetry's [exponential histograms][otel] of scale s. A bin's *position* is its index
 /// minus the index of the bin of 1 ns, so that it is never negative. The bins of short response times can be narrower
 /// than a nanosecond; those without a whole nanosecond stay empty.
 ///
@@ -33,7 +33,7 @@ impl Layout {
     }
 
     /// Returns the number of positions: 62 octaves, and the position of 2⁶² ns.
-    pub(crate) const fn positions(&self) -> usize {
+    pub(crate) const fn positions(self) -> usize {
         (62 << self.scale) + 1
     }
 
@@ -42,8 +42,12 @@ impl Layout {
     /// The leading zeros give the octave, and the next s + 1 bits an interval of the octave, which has one boundary at
     /// most. One comparison tells on which side of it the response time is.
     #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a part of each record, with a scale that is in a register"
+    )]
     #[expect(clippy::cast_possible_truncation, reason = "below 62 · 2⁸ + 1, and masked")]
-    pub(crate) fn position(&self, nanos: u64) -> usize {
+    pub(crate) fn position(self, nanos: u64) -> usize {
         let nanos = nanos.clamp(1, MAX_NANOS);
         let octave = nanos.ilog2();
         let mantissa = nanos << (63 - octave);
@@ -56,12 +60,12 @@ impl Layout {
 
     /// Returns the index of the bin at a position.
     #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "below 2¹⁴")]
-    pub(crate) const fn index(&self, position: usize) -> i32 {
+    pub(crate) const fn index(self, position: usize) -> i32 {
         position as i32 + self.first_index()
     }
 
     /// Returns the index of the bin of 1 ns, which is at position 0.
-    const fn first_index(&self) -> i32 {
+    const fn first_index(self) -> i32 {
         -Self::ORIGIN >> (HistogramConfig::MAX_SCALE as u32 - self.scale)
     }
 }

@@ -1,15 +1,26 @@
 //! Histograms of response times, as plain data, and the bins that all of them share.
 
 mod bins;
+mod bucket;
 mod config;
+mod counts;
 mod error;
 mod latency;
 mod layout;
+mod merge;
+mod quantile;
+#[cfg(feature = "serde")]
+mod serde_config;
+#[cfg(feature = "serde")]
+mod serde_latency;
+mod summary;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod thresholds;
 
+pub use bucket::HistogramBucket;
 pub use config::HistogramConfig;
-pub use error::HistogramConfigError;
+pub use error::{HistogramConfigError, HistogramScaleError};
 pub use latency::LatencyHistogram;
 pub(crate) use layout::Layout;
+pub use summary::LatencyQuantiles;

@@ -1,9 +1,12 @@
-//! The boundaries of the bins, compared with integers of any length.
+//! The boundaries of the bins, compared with integers of any length, and what depends on them.
+
+use std::time::Duration;
 
 use num_bigint::BigUint;
 
 use super::bins::{Bins, COARSEST};
 use super::config::HistogramConfig;
+use super::latency::LatencyHistogram;
 use super::layout::{Layout, MAX_NANOS};
 
 const SCALES: std::ops::RangeInclusive<u8> = 0..=HistogramConfig::MAX_SCALE;
@@ -138,4 +141,73 @@ fn bounds_in_seconds_are_powers_of_the_base() {
     }
     let ends = [-1, 0, 1].map(|index| Bins::at(COARSEST).lower(index).to_bits());
     assert_eq!(ends, [f64::from_bits(1 << 50), 1.0, f64::INFINITY].map(f64::to_bits));
+}
+
+/// A histogram of the response times 1 ns, 2 ns, … 2⁶² ns, and their successors.
+fn wide(scale: u8) -> LatencyHistogram {
+    let mut histogram = LatencyHistogram::new(HistogramConfig::with_scale(scale).unwrap());
+    for nanos in (0..62).flat_map(|e| [1 << e, (1 << e) + 1]) {
+        histogram.record(Duration::from_nanos(nanos));
+    }
+    histogram
+}
+
+#[test]
+fn count_at_or_below_the_end_of_a_bin_is_exact() {
+    for scale in SCALES {
+        let histogram = wide(scale);
+        let bins = Bins::at(scale.cast_signed());
+        let mut expected = 0;
+        for bucket in histogram.buckets() {
+            let [first, last] = [bins.first(bucket.index), bins.last(bucket.index)];
+            let count = |nanos| histogram.count_at_or_below(Duration::from_nanos(nanos));
+            assert_eq!(count(first - 1), expected, "scale {scale}, {bucket:?}");
+            expected += bucket.count;
+            assert_eq!(count(last), expected, "scale {scale}, {bucket:?}");
+        }
+        assert_eq!(expected, histogram.count());
+    }
+}
+
+/// Replaces a histogram by two positions with a count and one without on each side.
+fn set(histogram: &mut LatencyHistogram, extremes: [Option<u64>; 2]) {
+    let config = HistogramConfig::with_scale(0).unwrap();
+    let layout = Layout::of(config);
+    let first = layout.position(1_000) - 1;
+    let [min, max] = extremes;
+    histogram.set(config, first, &[0, 2, 0, 1, 0], 5_900, min, max);
+}
+
+#[test]
+fn set_replaces_everything() {
+    let mut expected = LatencyHistogram::new(HistogramConfig::with_scale(0).unwrap());
+    for nanos in [1_000, 1_001, 3_899] {
+        expected.record(Duration::from_nanos(nanos));
+    }
+    let mut histogram = wide(8);
+    set(&mut histogram, [Some(1_000), Some(3_899)]);
+    assert_eq!(histogram, expected);
+    histogram.set(HistogramConfig::default(), 7, &[0; 9], 3, None, Some(2));
+    assert_eq!(histogram, LatencyHistogram::default(), "nothing but empty bins");
+}
+
+#[test]
+fn extreme_that_is_not_in_its_bin_is_the_bound_of_the_bin() {
+    // 10⁹ · 2⁻²⁰ is 953.7, and 10⁹ · 2⁻¹⁷ is 7,629.4.
+    for extremes in [[None, None], [Some(3), Some(1 << 40)], [Some(4_000), Some(1_000)]] {
+        let mut histogram = LatencyHistogram::default();
+        set(&mut histogram, extremes);
+        let [min, max] = [954, 7_629].map(Duration::from_nanos);
+        assert_eq!((histogram.min(), histogram.max()), (Some(min), Some(max)));
+        assert_eq!((histogram.count(), histogram.quantile(0.0)), (3, Some(min)));
+    }
+}
+
+#[test]
+fn set_keeps_the_memory() {
+    let mut histogram = wide(8);
+    let capacity = histogram.counts.capacity();
+    set(&mut histogram, [None, None]);
+    histogram.clear();
+    assert_eq!(histogram.counts.capacity(), capacity);
 }

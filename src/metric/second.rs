@@ -3,6 +3,7 @@
 use std::ops::AddAssign;
 use std::time::Duration;
 
+use crate::histogram::LatencyHistogram;
 use crate::time::{Timestamp, duration_of};
 
 /// The metrics of one resource in one second: plain data, an item of Sentinel's metric log.
@@ -53,6 +54,8 @@ pub struct SecondMetrics {
     pub max_rt: Option<Duration>,
     /// The highest number of requests in flight.
     pub concurrency: u64,
+    /// The distribution of the response times; `None` if it is not known. A line of Sentinel's metric log leaves it out.
+    pub histogram: Option<LatencyHistogram>,
 }
 
 impl SecondMetrics {
@@ -95,6 +98,10 @@ impl AddAssign<&Self> for SecondMetrics {
     /// bound: it is not known whether both had their maxima at the same time. The maximum of both together is at most
     /// the sum of their maxima. A shortest or longest response time that is `None` is left out.
     ///
+    /// Histograms are [merged](LatencyHistogram::merge). If one of the two is `None`, the other stays if all response times
+    /// are in it, because the metrics without a histogram have none. Otherwise, the distribution of all of them is not
+    /// known, and the histogram is `None`.
+    ///
     /// ```
     /// use leaparray::{SecondMetrics, Timestamp};
     /// use std::time::Duration;
@@ -123,7 +130,17 @@ impl AddAssign<&Self> for SecondMetrics {
             min_rt,
             max_rt,
             concurrency,
+            histogram,
         } = other;
+        self.histogram = match (self.histogram.take(), histogram) {
+            (Some(mut sum), Some(histogram)) => {
+                sum.merge(histogram);
+                Some(sum)
+            }
+            (sum @ Some(_), None) if *rt_count == 0 => sum,
+            (None, histogram @ Some(_)) if self.rt_count == 0 => histogram.clone(),
+            _ => None,
+        };
         self.second = self.second.min(*second);
         for (sum, count) in [
             (&mut self.pass, pass),
@@ -162,7 +179,16 @@ mod tests {
             min_rt: Some(Duration::from_nanos(n)),
             max_rt: Some(Duration::from_secs(n)),
             concurrency: 7 * n,
+            histogram: Some(histogram(&[n, 3 * n])),
         }
+    }
+
+    fn histogram(nanos: &[u64]) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::default();
+        for &nanos in nanos {
+            histogram.record(Duration::from_nanos(nanos));
+        }
+        histogram
     }
 
     #[test]
@@ -173,6 +199,7 @@ mod tests {
             min_rt: low.min_rt,
             max_rt: high.max_rt,
             concurrency: 14,
+            histogram: Some(histogram(&[1, 3, 2, 6])),
             ..metrics(60, 3)
         };
         for (mut sum, other) in [(low.clone(), &high), (high.clone(), &low)] {
@@ -185,6 +212,26 @@ mod tests {
         let mut empty = SecondMetrics::new(low.second);
         empty += &low;
         assert_eq!(empty, low, "added to nothing");
+    }
+
+    #[test]
+    fn distribution_is_known_if_that_of_each_response_time_is() {
+        let known = metrics(60, 1);
+        let without = |rt_count| SecondMetrics { rt_count, histogram: None, ..metrics(60, 1) };
+        for (rt_count, expected) in [(0, known.histogram.clone()), (1, None)] {
+            for (mut sum, other) in
+                [(known.clone(), without(rt_count)), (without(rt_count), known.clone())]
+            {
+                sum += &other;
+                assert_eq!(
+                    sum.histogram, expected,
+                    "{rt_count} response times without a histogram"
+                );
+            }
+        }
+        let mut sum = without(3);
+        sum += &without(0);
+        assert_eq!(sum.histogram, None);
     }
 
     #[test]

@@ -7,10 +7,11 @@ use crate::histogram::HistogramConfig;
 use crate::time::WindowConfig;
 
 /// The geometry of a [`ResourceNode`](crate::ResourceNode): a short window and a long window over the same counts. By
-/// default, these are the last second and the last minute.
+/// default, these are the last second and the last minute. With a [histogram](Self::with_histogram), the node also has the
+/// distribution of the response times.
 ///
 /// With the feature `serde`, it can be [read from a file](crate::guide#configuration-from-a-file), with the fields
-/// `short` and `long`. If one of them is left out, it has its default.
+/// `short`, `long` and `histogram`. If one of them is left out, it has its default.
 ///
 /// ```
 /// use leaparray::{NodeConfig, WindowConfig};
@@ -52,16 +53,19 @@ impl NodeConfig {
         Ok(Self { short, long, histogram: None })
     }
 
-    /// Returns this configuration with a histogram of the response times.
+    /// Adds histograms of response times with that resolution. By default, a node has none.
+    ///
+    /// ```
+    /// use leaparray::{HistogramConfig, NodeConfig};
+    ///
+    /// let config = NodeConfig::default().with_histogram(HistogramConfig::with_relative_error(0.01)?);
+    /// assert_eq!(config.histogram().map(HistogramConfig::scale), Some(6));
+    /// assert_eq!(NodeConfig::default().histogram(), None);
+    /// # Ok::<_, leaparray::HistogramConfigError>(())
+    /// ```
     #[must_use]
     pub const fn with_histogram(self, histogram: HistogramConfig) -> Self {
         Self { histogram: Some(histogram), ..self }
-    }
-
-    /// Returns the resolution of the histogram; `None` if the node has none.
-    #[must_use]
-    pub const fn histogram(&self) -> Option<HistogramConfig> {
-        self.histogram
     }
 
     /// Returns the short window.
@@ -74,6 +78,12 @@ impl NodeConfig {
     #[must_use]
     pub const fn long(&self) -> &WindowConfig {
         &self.long
+    }
+
+    /// Returns the resolution of the histograms of response times; `None` if the node has none.
+    #[must_use]
+    pub const fn histogram(&self) -> Option<HistogramConfig> {
+        self.histogram
     }
 }
 

@@ -167,5 +167,6 @@ fn item(second: Timestamp, totals: &MetricTotals) -> SecondMetrics {
         min_rt: totals.min_rt(),
         max_rt: totals.max_rt(),
         concurrency: totals.max_concurrency().unwrap_or(0),
+        histogram: None,
     }
 }

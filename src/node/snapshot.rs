@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::ResourceNode;
 use super::reason::Refusals;
+use crate::histogram::LatencyQuantiles;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::time::{Clock, Timestamp, saturating_nanos};
 use crate::window::per_second;
@@ -135,6 +136,8 @@ pub struct WindowSnapshot {
     pub interval: Duration,
     /// The totals of the window.
     pub totals: MetricTotals,
+    /// The quantiles of the response times; `None` if the node has no histogram, or the window no response time.
+    pub quantiles: Option<LatencyQuantiles>,
 }
 
 impl WindowSnapshot {
@@ -171,12 +174,14 @@ impl<C: Clock + Clone> ResourceNode<C> {
             covered: Duration::from_nanos(window.covered_nanos(now)),
             interval: window.config().interval(),
             totals: self.totals_between(&window.span(now)),
+            quantiles: None,
         };
         let len = short.config().bucket_len();
         let previous = || WindowSnapshot {
             covered: Duration::from_nanos(short.covered_nanos_of_previous(now)),
             interval: len,
             totals: short.sample(now, 1).map(|it| self.totals_between(&it)).unwrap_or_default(),
+            quantiles: None,
         };
         let is_kept = len.saturating_mul(2) <= long.config().interval();
         NodeSnapshot {

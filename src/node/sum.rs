@@ -83,6 +83,10 @@ impl AddAssign<&Self> for NodeSnapshot {
 impl AddAssign<&Self> for WindowSnapshot {
     /// Adds another window: the totals are added, and the times are the longer of the two.
     ///
+    /// The quantiles of both together do not follow from the quantiles of each. They stay if one of the windows has no
+    /// response time, and are `None` otherwise. To add up quantiles, [merge](crate::LatencyHistogram::merge) the
+    /// histograms.
+    ///
     /// ```
     /// use leaparray::WindowSnapshot;
     /// use std::time::Duration;
@@ -94,9 +98,62 @@ impl AddAssign<&Self> for WindowSnapshot {
     /// assert_eq!(sum, one);
     /// ```
     fn add_assign(&mut self, other: &Self) {
-        let Self { covered, interval, totals } = other;
+        let Self { covered, interval, totals, quantiles } = other;
+        self.quantiles = match (self.totals.rt_count(), totals.rt_count()) {
+            (_, 0) => self.quantiles,
+            (0, _) => *quantiles,
+            _ => None,
+        };
         self.covered = self.covered.max(*covered);
         self.interval = self.interval.max(*interval);
         self.totals += totals;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::array::Bucket;
+    use crate::histogram::LatencyHistogram;
+    use crate::metric::MetricBucket;
+
+    /// A window with one response time, or without any.
+    fn window(rt: Option<Duration>) -> WindowSnapshot {
+        let (bucket, mut histogram) = (MetricBucket::default(), LatencyHistogram::default());
+        if let Some(rt) = rt {
+            bucket.record_rt(rt);
+            histogram.record(rt);
+        }
+        WindowSnapshot {
+            totals: bucket.total(),
+            quantiles: histogram.summary(),
+            ..WindowSnapshot::default()
+        }
+    }
+
+    #[test]
+    fn quantiles_stay_only_if_all_response_times_are_in_them() {
+        let [some, none] = [Some(Duration::from_millis(3)), None].map(window);
+        assert!(some.quantiles.is_some());
+        for (mut sum, other) in [(some.clone(), &none), (none.clone(), &some)] {
+            sum += other;
+            assert_eq!(sum, some);
+        }
+        let mut sum = some.clone();
+        sum += &some;
+        assert_eq!((sum.quantiles, sum.totals.rt_count()), (None, 2));
+    }
+
+    #[test]
+    fn quantiles_are_unknown_if_a_window_with_response_times_has_none() {
+        let rt = Some(Duration::from_millis(3));
+        let (some, mut unknown) = (window(rt), window(rt));
+        unknown.quantiles = None;
+        for (mut sum, other) in [(some.clone(), &unknown), (unknown.clone(), &some)] {
+            sum += other;
+            assert_eq!(sum.quantiles, None);
+        }
     }
 }

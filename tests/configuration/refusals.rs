@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use leaparray::flow::{BreakerConfig, Rate, WarmUpConfig};
-use leaparray::{NodeConfig, RegistryConfig, ResourceConfig, WindowConfig};
+use leaparray::{HistogramConfig, NodeConfig, RegistryConfig, ResourceConfig, WindowConfig};
 use serde::de::DeserializeOwned;
 
 /// Asserts that the text, in JSON, is refused with that message. The position that follows is the parser's.
@@ -48,6 +48,33 @@ fn window_that_cannot_be_is_refused() {
 }
 
 #[test]
+fn histogram_that_cannot_be_is_refused() {
+    for (json, expected) in [
+        (r#"{ "scale": 9 }"#, "scale 9 is not between 0 and 8"),
+        (r#"{ "scale": -1 }"#, "invalid value: integer `-1`, expected u8"),
+        (r#"{ "relative_error": 1.0 }"#, "a relative error of 1 is not above 0 and below 1"),
+        (
+            r#"{ "relative_error": 0.001 }"#,
+            "a relative error of 0.001 is below 0.001354, the error of the finest scale, 8",
+        ),
+        (
+            r#"{ "scale": 4, "relative_error": 0.02 }"#,
+            "a histogram has `scale` or `relative_error`, not both",
+        ),
+        ("{}", "a histogram needs `scale` or `relative_error`"),
+        (r#"{ "bins": 160 }"#, "unknown field `bins`, expected `scale` or `relative_error`"),
+        (
+            "4",
+            "invalid type: integer `4`, expected a histogram such as { scale = 4 } or { relative_error = 0.02 }",
+        ),
+    ] {
+        assert_refused::<HistogramConfig>(json, expected);
+    }
+    let error = postcard::from_bytes::<HistogramConfig>(&[9]).unwrap_err();
+    assert_eq!(error, postcard::Error::SerdeDeCustom);
+}
+
+#[test]
 fn text_that_is_no_duration_is_refused() {
     let form = r#"a duration as a string, such as "500ms" or "1m 30s""#;
     for (interval, expected) in [
@@ -73,7 +100,7 @@ fn unknown_field_is_refused_with_the_fields_that_there_are() {
     );
     assert_refused::<NodeConfig>(
         r#"{ "second": {} }"#,
-        "unknown field `second`, expected `short` or `long`",
+        "unknown field `second`, expected one of `short`, `long`, `histogram`",
     );
     assert_refused::<RegistryConfig>(
         r#"{ "max_nodes": 1 }"#,

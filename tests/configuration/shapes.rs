@@ -4,7 +4,9 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use leaparray::flow::{BreakerConfig, Rate, WarmUpConfig};
-use leaparray::{NodeConfig, OnDrop, RegistryConfig, ResourceConfig, TrafficType, WindowConfig};
+use leaparray::{
+    HistogramConfig, NodeConfig, OnDrop, RegistryConfig, ResourceConfig, TrafficType, WindowConfig,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -21,6 +23,7 @@ fn finer_node_form() -> Value {
     json!({
         "short": { "buckets": 10, "interval": "1s" },
         "long": { "buckets": 600, "interval": "1m" },
+        "histogram": null,
     })
 }
 
@@ -51,8 +54,38 @@ fn window_is_its_buckets_and_its_interval() {
 }
 
 #[test]
+fn histogram_is_its_scale() {
+    for scale in 0..=HistogramConfig::MAX_SCALE {
+        let config = HistogramConfig::with_scale(scale).unwrap();
+        assert_form(&config, &json!({ "scale": scale }));
+        assert_reads(json!({ "relative_error": config.relative_error() }), &config);
+    }
+    assert_reads(json!({ "relative_error": 0.02 }), &HistogramConfig::with_scale(5).unwrap());
+    let read = |text| toml::from_str::<HistogramConfig>(text).unwrap().scale();
+    assert_eq!(["scale = 3", "relative_error = 0.05"].map(read), [3; 2]);
+    let text = toml::to_string(&HistogramConfig::default()).unwrap();
+    assert_eq!(text, "scale = 4\n");
+}
+
+#[test]
 fn node_is_its_windows() {
     assert_form(&finer_node(), &finer_node_form());
+}
+
+#[test]
+fn node_may_have_a_histogram() {
+    let scale = HistogramConfig::with_scale(5).unwrap();
+    let mut form = finer_node_form();
+    form["histogram"] = json!({ "scale": 5 });
+    assert_form(&finer_node().with_histogram(scale), &form);
+    let node = NodeConfig::default().with_histogram(scale);
+    assert_reads(json!({ "histogram": { "relative_error": 0.02 } }), &node);
+    let registry = RegistryConfig::default().node(node);
+    assert_reads(json!({ "node": { "histogram": { "scale": 5 } } }), &registry);
+    for config in [NodeConfig::default(), node] {
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(toml::from_str::<NodeConfig>(&text).unwrap(), config);
+    }
 }
 
 #[test]

@@ -64,7 +64,8 @@ const MAX_CONCURRENCY: u64 = i32::MAX.unsigned_abs() as u64;
 ///   mean below one millisecond is 0.
 /// - Of the response times, a line has the mean only. The metrics of a line have as many response times as successes and
 ///   exceptions, and as their sum the product of that number and the mean. If the mean is not 0 although the line counts
-///   neither, as with requests of 0 permits, there is one response time. The shortest and the longest are `None`.
+///   neither, as with requests of 0 permits, there is one response time. The shortest and the longest are `None`, and so
+///   is their histogram.
 /// - `rt` has no value for an absent mean: Sentinel writes 0. So a 0 is a mean of [`Duration::ZERO`] if the line counts a
 ///   success or an exception, since each of them has a response time, and otherwise there is none.
 /// - Cancelled requests are not in a line.

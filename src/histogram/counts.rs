@@ -1,0 +1,85 @@
+//! The counts of neighbouring bins.
+
+use std::iter::repeat_n;
+
+/// The counts of a range of bins, by index. The first and the last count are above zero. Counts saturate at `u64::MAX`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// The index of the first count; 0 if there is none.
+    first: i32,
+    counts: Vec<u64>,
+}
+
+impl Counts {
+    pub(super) const fn new() -> Self {
+        Self { first: 0, counts: Vec::new() }
+    }
+
+    /// Removes all counts. Keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.first = 0;
+        self.counts.clear();
+    }
+
+    /// Returns the number of bins for which there is memory.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn capacity(&self) -> usize {
+        self.counts.capacity()
+    }
+
+    /// Returns the indices of the first and the last bin; `None` if all are empty.
+    pub(super) fn ends(&self) -> Option<(i32, i32)> {
+        let beyond_first = i32::try_from(self.counts.len().checked_sub(1)?).ok()?;
+        Some((self.first, self.first + beyond_first))
+    }
+
+    /// Returns the bins that are not empty and their counts, by ascending index.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (i32, u64)> {
+        (self.first..).zip(self.counts.iter().copied()).filter(|&(_, count)| count > 0)
+    }
+
+    /// Returns the sum of the counts.
+    pub(super) fn sum(&self) -> u64 {
+        self.counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
+    }
+
+    /// Adds a count above zero to the bin with that index.
+    pub(super) fn add(&mut self, index: i32, count: u64) {
+        let (first, last) = self.ends().unwrap_or((index, index));
+        let missing = first.abs_diff(index.min(first)) as usize;
+        self.counts.splice(0..0, repeat_n(0, missing));
+        self.first = first.min(index);
+        let len = self.first.abs_diff(last.max(index)) as usize + 1;
+        self.counts.resize(len, 0);
+        let sum = &mut self.counts[self.first.abs_diff(index) as usize];
+        *sum = sum.saturating_add(count);
+    }
+
+    /// Replaces all counts by those of the bins from the index `first` on. Allocates nothing if the memory suffices for the
+    /// bins from the first to the last that is not empty.
+    pub(super) fn replace(&mut self, first: i32, counts: &[u64]) {
+        self.clear();
+        let is_above_zero = |&count: &u64| count > 0;
+        let Some(start) = counts.iter().position(is_above_zero) else {
+            return;
+        };
+        let end = counts.iter().rposition(is_above_zero).map_or(start, |last| last + 1);
+        self.first = first.saturating_add_unsigned(u32::try_from(start).unwrap_or(u32::MAX));
+        self.counts.extend_from_slice(&counts[start..end]);
+    }
+
+    /// Merges each 2^`steps` neighbouring bins into one, as at a scale that is coarser by that number of steps.
+    pub(super) fn coarsen(&mut self, steps: u32) {
+        let Some((first, last)) = self.ends() else {
+            return;
+        };
+        self.first = first >> steps;
+        for index in first..=last {
+            let count = std::mem::take(&mut self.counts[first.abs_diff(index) as usize]);
+            // Never a later one, and so not one that is yet to be moved.
+            let sum = &mut self.counts[self.first.abs_diff(index >> steps) as usize];
+            *sum = sum.saturating_add(count);
+        }
+        self.counts.truncate(self.first.abs_diff(last >> steps) as usize + 1);
+    }
+}

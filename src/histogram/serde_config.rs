@@ -1,0 +1,48 @@
+//! The serialized form of a histogram's configuration.
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Serialize, Serializer};
+
+use super::config::HistogramConfig;
+
+/// What is written, and read from a binary format, which cannot leave out fields.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct ScaleForm {
+    scale: u8,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "a histogram such as { scale = 4 } or { relative_error = 0.02 }"
+)]
+struct TextForm {
+    scale: Option<u8>,
+    relative_error: Option<f64>,
+}
+
+impl Serialize for HistogramConfig {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        ScaleForm { scale: self.scale() }.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for HistogramConfig {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let form = if from.is_human_readable() {
+            TextForm::deserialize(from)?
+        } else {
+            let ScaleForm { scale } = ScaleForm::deserialize(from)?;
+            TextForm { scale: Some(scale), relative_error: None }
+        };
+        match (form.scale, form.relative_error) {
+            (Some(scale), None) => Self::with_scale(scale).map_err(D::Error::custom),
+            (None, Some(error)) => Self::with_relative_error(error).map_err(D::Error::custom),
+            (Some(_), Some(_)) => {
+                Err(D::Error::custom("a histogram has `scale` or `relative_error`, not both"))
+            }
+            (None, None) => Err(D::Error::custom("a histogram needs `scale` or `relative_error`")),
+        }
+    }
+}
