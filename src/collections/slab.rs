@@ -121,11 +121,6 @@ impl<T: SlabItem> Slab<T> {
         self.chunks.get(chunk)?.get()?.get(offset)
     }
 
-    /// Returns all items that were allocated.
-    pub(crate) fn items(&'static self) -> impl Iterator<Item = &'static T> {
-        self.chunks.iter().filter_map(RacyOnce::get).flatten()
-    }
-
     pub(crate) fn usage(&'static self) -> SlabUsage {
         let made = self.made.load(Ordering::Relaxed) as usize;
         let free = (self.free_len.load(Ordering::Relaxed) as usize).min(made);

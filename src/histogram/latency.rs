@@ -189,6 +189,12 @@ impl LatencyHistogram {
         (self.nanos, self.min, self.max) = (0, 0, 0);
     }
 
+    /// Removes all response times, and sets the scale. Keeps the memory.
+    pub(crate) fn reset(&mut self, config: HistogramConfig) {
+        self.clear();
+        self.bins = Bins::at(config.scale().cast_signed());
+    }
+
     /// Replaces the contents by the counts of the bins from the position `first` on. Keeps the memory, and allocates
     /// nothing if it has held as many bins before.
     ///
@@ -202,8 +208,7 @@ impl LatencyHistogram {
         min_nanos: Option<u64>,
         max_nanos: Option<u64>,
     ) {
-        self.clear();
-        self.bins = Bins::at(config.scale().cast_signed());
+        self.reset(config);
         self.counts.replace(Layout::of(config).index(first), counts);
         if let Some((low, high)) = self.counts.ends() {
             self.nanos = rt_nanos;

@@ -446,22 +446,25 @@ impl MetricArray {
         }
     }
 
-    /// Replaces the contents of `into` by the histogram of the buckets with those numbers. Returns `false`, and changes
-    /// nothing, if the array has no histogram.
+    /// Replaces the contents of `into` by the histogram of the buckets with those numbers, and returns their totals, which
+    /// are of the same moment. Returns `None`, and changes nothing, if the array has no histogram.
     pub(crate) fn histogram_into(
         &self,
         numbers: RangeInclusive<u64>,
         into: &mut LatencyHistogram,
-    ) -> bool {
+    ) -> Option<MetricTotals> {
         let asked = Numbers::of(&numbers);
         self.collect_into(into, |moment, collection| {
             moment.for_each_part(asked, |part| collection.add_part(moment, part));
         })
     }
 
-    /// Replaces the contents of `into` by the histogram of all response times that were ever recorded. Returns `false`,
-    /// and changes nothing, if the array has no histogram.
-    pub(crate) fn lifetime_histogram_into(&self, into: &mut LatencyHistogram) -> bool {
+    /// Replaces the contents of `into` by the histogram of all response times that were ever recorded, and returns the
+    /// totals of all records. Returns `None`, and changes nothing, if the array has no histogram.
+    pub(crate) fn lifetime_histogram_into(
+        &self,
+        into: &mut LatencyHistogram,
+    ) -> Option<MetricTotals> {
         self.collect_into(into, |moment, collection| {
             for part in moment.ledger(Numbers { first: 0, last: 0 }) {
                 collection.counts.add(&part);
@@ -474,9 +477,9 @@ impl MetricArray {
         &self,
         into: &mut LatencyHistogram,
         collect: impl Fn(&Moment<'_>, &mut Collection<'_>),
-    ) -> bool {
-        let Some(config) = self.histogram else { return false };
-        with_collector(config, |collector| {
+    ) -> Option<MetricTotals> {
+        let config = self.histogram?;
+        let totals = with_collector(config, |collector| {
             loop {
                 let moment = Moment::of(self);
                 collector.clear();
@@ -484,11 +487,13 @@ impl MetricArray {
                 collect(&moment, &mut collection);
                 let counts = collection.counts;
                 if moment.is_still() {
-                    collector.store(config, &counts, into);
-                    return true;
+                    let totals = counts.totals();
+                    collector.store(config, &totals, into);
+                    return totals;
                 }
             }
-        })
+        });
+        Some(totals)
     }
 }
 

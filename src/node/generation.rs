@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use super::config::NodeConfig;
 use super::reserved::{Permits, Reserved};
 use crate::array::LeapArray;
+use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::metric_array::MetricArray;
 use crate::sync::RacyOnce;
@@ -62,6 +63,25 @@ impl<C: Clock> Generation<C> {
     pub(crate) fn totals(&self, span: &Span) -> MetricTotals {
         let array = self.long.array();
         span.buckets(array.config()).map(|numbers| array.totals(numbers)).unwrap_or_default()
+    }
+
+    /// Returns the totals of the buckets of the span, and whether there is a histogram. If so, replaces the contents of
+    /// `into` by the histogram of the same moment.
+    pub(crate) fn totals_and_histogram(
+        &self,
+        span: &Span,
+        into: &mut LatencyHistogram,
+    ) -> (MetricTotals, bool) {
+        let array = self.long.array();
+        let Some(histogram) = array.histogram() else { return (self.totals(span), false) };
+        let totals = match span.buckets(array.config()) {
+            Some(numbers) => array.histogram_into(numbers, into).unwrap_or_default(),
+            None => {
+                into.reset(histogram);
+                MetricTotals::default()
+            }
+        };
+        (totals, true)
     }
 
     /// Returns the end of the newest bucket in which a thread has recorded, or for which a thread has asked for a

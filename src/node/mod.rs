@@ -4,6 +4,7 @@ mod config;
 mod entry;
 mod error;
 mod generation;
+mod histogram;
 mod on_drop;
 mod permit;
 mod read;

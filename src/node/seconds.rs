@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::ResourceNode;
 use super::config::NANOS_PER_SEC;
+use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricEvent, MetricTotals, SecondMetrics};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Span, Timestamp, WindowConfig, run};
@@ -136,8 +137,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
     fn seconds_in(&self, seconds: Range<u64>) -> impl Iterator<Item = SecondMetrics> + use<'_, C> {
         seconds.filter_map(|second| {
             let start = Timestamp::from_secs(second);
-            let totals = self.totals_between(&Span::of(start, NANOS_PER_SEC));
-            (totals != MetricTotals::default()).then(|| item(start, &totals))
+            let span = Span::of(start, NANOS_PER_SEC);
+            let mut histogram = LatencyHistogram::default();
+            let (totals, has_histogram) = self.totals_and_histogram(&span, &mut histogram);
+            let histogram = has_histogram.then_some(histogram);
+            (totals != MetricTotals::default()).then(|| item(start, &totals, histogram))
         })
     }
 }
@@ -153,7 +157,11 @@ pub(crate) fn oldest_second(window: &WindowConfig, now: Timestamp) -> u64 {
     window.start_of(first).as_nanos().div_ceil(NANOS_PER_SEC)
 }
 
-fn item(second: Timestamp, totals: &MetricTotals) -> SecondMetrics {
+fn item(
+    second: Timestamp,
+    totals: &MetricTotals,
+    histogram: Option<LatencyHistogram>,
+) -> SecondMetrics {
     SecondMetrics {
         second,
         pass: totals.sum(MetricEvent::Pass),
@@ -167,6 +175,6 @@ fn item(second: Timestamp, totals: &MetricTotals) -> SecondMetrics {
         min_rt: totals.min_rt(),
         max_rt: totals.max_rt(),
         concurrency: totals.max_concurrency().unwrap_or(0),
-        histogram: None,
+        histogram,
     }
 }

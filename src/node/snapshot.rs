@@ -6,8 +6,8 @@ use super::ResourceNode;
 use super::reason::Refusals;
 use crate::histogram::LatencyQuantiles;
 use crate::metric::{MetricEvent, MetricTotals};
-use crate::time::{Clock, Timestamp, saturating_nanos};
-use crate::window::per_second;
+use crate::time::{Clock, Span, Timestamp, saturating_nanos};
+use crate::window::{SlidingWindow, per_second, with_scratch};
 
 /// The readings of a [`ResourceNode`] at one time: plain data that can be kept, compared and sent.
 ///
@@ -167,22 +167,21 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.snapshot_at(self.clock().now())
     }
 
-    /// Returns the readings of this node at `now`. Allocates nothing.
+    /// Returns the readings of this node at `now`. Allocates nothing, once the thread has read a histogram, unless a node
+    /// with a histogram has had several geometries.
     pub fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         let (short, long) = self.windows();
-        let window = |window: &crate::window::SlidingWindow<C>| WindowSnapshot {
-            covered: Duration::from_nanos(window.covered_nanos(now)),
-            interval: window.config().interval(),
-            totals: self.totals_between(&window.span(now)),
-            quantiles: None,
+        let readings = |covered, interval, span: Option<Span>| {
+            let (totals, quantiles) =
+                span.map_or_else(Default::default, |span| self.totals_and_quantiles(&span));
+            WindowSnapshot { covered: Duration::from_nanos(covered), interval, totals, quantiles }
+        };
+        let window = |window: &SlidingWindow<C>| {
+            let span = window.span(now);
+            readings(window.covered_nanos(now), window.config().interval(), Some(span))
         };
         let len = short.config().bucket_len();
-        let previous = || WindowSnapshot {
-            covered: Duration::from_nanos(short.covered_nanos_of_previous(now)),
-            interval: len,
-            totals: short.sample(now, 1).map(|it| self.totals_between(&it)).unwrap_or_default(),
-            quantiles: None,
-        };
+        let previous = || readings(short.covered_nanos_of_previous(now), len, short.sample(now, 1));
         let is_kept = len.saturating_mul(2) <= long.config().interval();
         NodeSnapshot {
             timestamp: now,
@@ -194,5 +193,15 @@ impl<C: Clock + Clone> ResourceNode<C> {
             previous: is_kept.then(previous),
             max_success_qps: self.max_qps_of(short, now, MetricEvent::Success),
         }
+    }
+
+    fn totals_and_quantiles(&self, span: &Span) -> (MetricTotals, Option<LatencyQuantiles>) {
+        if !self.has_histogram() {
+            return (self.totals_between(span), None);
+        }
+        with_scratch(|histogram| {
+            let (totals, _) = self.totals_and_histogram(span, histogram);
+            (totals, histogram.summary())
+        })
     }
 }

@@ -92,7 +92,7 @@ impl<C: Clock> SlidingWindow<C> {
     ///
     /// Returns `false`, and leaves `into` as it is, if the window was made without a histogram.
     pub fn histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
-        self.array().histogram_into(self.covered(now), into)
+        self.array().histogram_into(self.covered(now), into).is_some()
     }
 
     /// Returns the histogram of all response times since the window was made, as a scraper needs it: no count is ever
@@ -122,7 +122,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// Like [`lifetime_histogram`](Self::lifetime_histogram), but replaces the contents of `into`, whose memory is used
     /// again. Returns `false`, and leaves `into` as it is, if the window was made without a histogram.
     pub fn lifetime_histogram_into(&self, into: &mut LatencyHistogram) -> bool {
-        self.array().lifetime_histogram_into(into)
+        self.array().lifetime_histogram_into(into).is_some()
     }
 }
 

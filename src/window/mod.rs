@@ -7,6 +7,7 @@ mod record;
 
 pub use coverage::Coverage;
 pub(crate) use coverage::per_second;
+pub(crate) use histogram::with_scratch;
 pub use read::BucketTotals;
 
 use crate::histogram::HistogramConfig;

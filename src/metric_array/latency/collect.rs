@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::group::{GROUP_BINS, Group};
 use crate::histogram::{HistogramConfig, LatencyHistogram, Layout};
-use crate::metric::Counts;
+use crate::metric::MetricTotals;
 
 /// The sums of bins over rows and cells.
 ///
@@ -124,17 +124,16 @@ impl Collector {
         }
     }
 
-    /// Replaces the contents of `into` by the collected bins, and the sum and the extremes of `counts`.
+    /// Replaces the contents of `into` by the collected bins, and the sum and the extremes of `totals`.
     pub(crate) fn store(
         &mut self,
         config: HistogramConfig,
-        counts: &Counts,
+        totals: &MetricTotals,
         into: &mut LatencyHistogram,
     ) {
         self.spill();
         let bins = self.first * GROUP_BINS..self.end * GROUP_BINS;
         let (first, bins) = (bins.start, &self.counts[bins]);
-        let totals = counts.totals();
         into.set(config, first, bins, totals.rt_nanos, totals.min_rt, totals.max_rt);
     }
 }

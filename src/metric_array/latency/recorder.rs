@@ -4,6 +4,7 @@ use super::block::{BLOCK_BINS, BinBlock, for_each_bit};
 use super::group::Group;
 use crate::collections::{Slab, SlabItem, slab};
 use crate::histogram::{HistogramConfig, Layout};
+use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, RacyOnce, fence, process_static};
 
 process_static! {
@@ -64,10 +65,12 @@ impl Bin {
     pub(crate) fn count(self) {
         if let Self(Some((recorder, block, position))) = self {
             let bin = position % BLOCK_BINS;
+            stall::at(Point::BinFound);
             if !block.is_touched(bin) {
                 recorder.touch(block, position);
             }
             block.count(bin);
+            stall::at(Point::BinCounted);
         }
     }
 }

@@ -1,0 +1,192 @@
+//! Histograms and quantiles of a node.
+
+use std::time::Duration;
+
+use super::ResourceNode;
+use super::generation::{Generation, add_reserved};
+use crate::histogram::{HistogramConfig, LatencyHistogram};
+use crate::metric::MetricTotals;
+use crate::time::{Clock, Span, Timestamp};
+use crate::window::{SlidingWindow, with_scratch};
+
+impl<C: Clock + Clone> ResourceNode<C> {
+    /// Returns the quantile `q` of the response times in the short window now; see [`quantile_at`](Self::quantile_at).
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        self.quantile_at(self.clock().now(), q)
+    }
+
+    /// Returns the quantile `q` of the response times in the short window at `now`, by default of the last second: from
+    /// 0, the shortest, to 1, the longest. `None` if `q` is not in this range, if no response time was recorded, or if the
+    /// node has no [histogram](crate::NodeConfig::with_histogram). See
+    /// [`SlidingWindow::quantile_at`](crate::SlidingWindow::quantile_at) for the accuracy.
+    ///
+    /// ```
+    /// use leaparray::{HistogramConfig, ManualClock, NodeConfig, ResourceNode, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let config = NodeConfig::default().with_histogram(HistogramConfig::default());
+    /// let node = ResourceNode::with_clock(config, clock.clone());
+    /// let entries = [(); 3].map(|()| node.enter());
+    /// for entry in entries {
+    ///     clock.advance(Duration::from_millis(10));
+    ///     entry.success();
+    /// }
+    /// let median = node.quantile(0.5).unwrap().as_secs_f64();
+    /// assert!((median / 0.020 - 1.0).abs() <= HistogramConfig::default().relative_error());
+    /// assert_eq!(node.quantile(1.0), Some(Duration::from_millis(30)));
+    /// ```
+    pub fn quantile_at(&self, now: Timestamp, q: f64) -> Option<Duration> {
+        let [quantile] = self.quantiles_of(&self.current().short, now, [q]);
+        quantile
+    }
+
+    /// Returns the quantile `q` of the response times in the long window now, by default of the last minute; see
+    /// [`quantile_at`](Self::quantile_at).
+    pub fn long_quantile(&self, q: f64) -> Option<Duration> {
+        self.long_quantile_at(self.clock().now(), q)
+    }
+
+    /// Returns the quantile `q` of the response times in the long window at `now`; see
+    /// [`quantile_at`](Self::quantile_at).
+    pub fn long_quantile_at(&self, now: Timestamp, q: f64) -> Option<Duration> {
+        let [quantile] = self.quantiles_of(&self.current().long, now, [q]);
+        quantile
+    }
+
+    /// Returns the histogram of the response times in the short window now; see
+    /// [`short_histogram_into_at`](Self::short_histogram_into_at).
+    pub fn short_histogram(&self) -> Option<LatencyHistogram> {
+        self.short_histogram_at(self.clock().now())
+    }
+
+    /// Returns the histogram of the response times in the short window at `now`; `None` if the node has no histogram. See
+    /// [`short_histogram_into_at`](Self::short_histogram_into_at).
+    pub fn short_histogram_at(&self, now: Timestamp) -> Option<LatencyHistogram> {
+        let mut histogram = LatencyHistogram::default();
+        self.short_histogram_into_at(now, &mut histogram).then_some(histogram)
+    }
+
+    /// Replaces the contents of `into` by the histogram of the response times in the short window at `now`. Its memory is
+    /// used again, so this allocates nothing, unless there are more bins than `into` has had before, or the node has had
+    /// several geometries.
+    ///
+    /// Returns `false`, and leaves `into` as it is, if the node has no histogram. If it has had several
+    /// [geometries](Self::reconfigure), the histogram is the merge of theirs, at the coarsest of their scales. The
+    /// response times of a geometry without a histogram are missing in it.
+    pub fn short_histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
+        self.totals_and_histogram(&self.current().short.span(now), into).1
+    }
+
+    /// Returns the histogram of the response times in the long window now; see
+    /// [`long_histogram_into_at`](Self::long_histogram_into_at).
+    pub fn long_histogram(&self) -> Option<LatencyHistogram> {
+        self.long_histogram_at(self.clock().now())
+    }
+
+    /// Returns the histogram of the response times in the long window at `now`; `None` if the node has no histogram. See
+    /// [`long_histogram_into_at`](Self::long_histogram_into_at).
+    pub fn long_histogram_at(&self, now: Timestamp) -> Option<LatencyHistogram> {
+        let mut histogram = LatencyHistogram::default();
+        self.long_histogram_into_at(now, &mut histogram).then_some(histogram)
+    }
+
+    /// Replaces the contents of `into` by the histogram of the response times in the long window at `now`, as
+    /// [`short_histogram_into_at`](Self::short_histogram_into_at) does for the short window.
+    pub fn long_histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
+        self.totals_and_histogram(&self.current().long.span(now), into).1
+    }
+
+    /// Returns the histogram of all response times since the node was made; see
+    /// [`lifetime_histogram_into`](Self::lifetime_histogram_into).
+    pub fn lifetime_histogram(&self) -> Option<LatencyHistogram> {
+        let mut histogram = LatencyHistogram::default();
+        self.lifetime_histogram_into(&mut histogram).then_some(histogram)
+    }
+
+    /// Replaces the contents of `into` by the histogram of all response times since the node was made, as a scraper needs
+    /// it: no count is ever taken away. Returns `false`, and leaves `into` as it is, if the node has no histogram.
+    ///
+    /// Several geometries are merged, as in [`short_histogram_into_at`](Self::short_histogram_into_at). So its scale becomes
+    /// coarser when the first response time is recorded under a geometry with a coarser scale.
+    ///
+    /// ```
+    /// use leaparray::{HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, ResourceNode, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let config = NodeConfig::default().with_histogram(HistogramConfig::default());
+    /// let node = ResourceNode::with_clock(config, clock.clone());
+    /// let mut histogram = LatencyHistogram::default();
+    /// for hour in 1..=3 {
+    ///     node.enter().success();
+    ///     clock.advance(Duration::from_secs(3_600));
+    ///     assert!(node.lifetime_histogram_into(&mut histogram));
+    ///     assert_eq!(histogram.count(), hour);
+    /// }
+    /// assert_eq!(node.long_histogram().unwrap().count(), 0);
+    /// ```
+    pub fn lifetime_histogram_into(&self, into: &mut LatencyHistogram) -> bool {
+        self.merge_generations(into, |generation, into| {
+            generation.array().lifetime_histogram_into(into).is_some()
+        })
+    }
+
+    fn quantiles_of<const N: usize>(
+        &self,
+        window: &SlidingWindow<C>,
+        now: Timestamp,
+        q: [f64; N],
+    ) -> [Option<Duration>; N] {
+        with_scratch(|histogram| match self.totals_and_histogram(&window.span(now), histogram) {
+            (_, true) => histogram.quantiles(q),
+            (_, false) => [None; N],
+        })
+    }
+
+    /// Returns whether any geometry has a histogram.
+    pub(super) fn has_histogram(&self) -> bool {
+        self.generations().any(|generation| generation.array().histogram().is_some())
+    }
+
+    /// Returns the totals of the buckets of the span, of all geometries, and whether the node has a histogram. If so,
+    /// replaces the contents of `into` by the histogram of the same moment.
+    pub(super) fn totals_and_histogram(
+        &self,
+        span: &Span,
+        into: &mut LatencyHistogram,
+    ) -> (MetricTotals, bool) {
+        let mut totals = MetricTotals::default();
+        let has_histogram = self.merge_generations(into, |generation, into| {
+            add_reserved(&mut totals, generation.reserved_in(span));
+            let of_generation = generation.totals_and_histogram(span, into);
+            totals += &of_generation.0;
+            of_generation.1
+        });
+        (totals, has_histogram)
+    }
+
+    /// Merges the histograms that `read` returns for each generation, if there are any.
+    fn merge_generations(
+        &self,
+        into: &mut LatencyHistogram,
+        mut read: impl FnMut(&Generation<C>, &mut LatencyHistogram) -> bool,
+    ) -> bool {
+        let mut has_histogram = false;
+        for generation in self.generations() {
+            if !has_histogram {
+                has_histogram = read(generation, into);
+                continue;
+            }
+            let mut more = LatencyHistogram::new(HistogramConfig::default());
+            if read(generation, &mut more) && !more.is_empty() {
+                if into.is_empty() {
+                    *into = more;
+                } else {
+                    into.merge(&more);
+                }
+            }
+        }
+        has_histogram
+    }
+}
