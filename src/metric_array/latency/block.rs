@@ -6,6 +6,9 @@ use crate::sync::{AtomicI64, AtomicU64, Ordering, unmodelled_word};
 /// The number of bins in a block: one bit each of `touched`.
 pub(crate) const BLOCK_BINS: usize = 64;
 
+/// The number of groups in a block.
+pub(crate) const BLOCK_GROUPS: usize = BLOCK_BINS / GROUP_BINS;
+
 /// The counters of 64 adjacent bins, which one thread at a time writes.
 //
 // Aligned to cache lines, which blocks of different threads then do not share.
@@ -103,7 +106,7 @@ fn for_each_group(
             counts[bin % GROUP_BINS] = count(first + bin);
         });
         bins &= !(GROUP_MASK << first);
-        visit(Group { index: block * (BLOCK_BINS / GROUP_BINS) + group, counts });
+        visit(Group { index: block * BLOCK_GROUPS + group, counts });
     }
 }
 

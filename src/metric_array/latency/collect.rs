@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use super::block::{BLOCK_BINS, BLOCK_GROUPS};
 use super::group::{GROUP_BINS, Group};
 use crate::histogram::{HistogramConfig, LatencyHistogram, Layout};
 use crate::metric::MetricTotals;
@@ -13,15 +14,21 @@ use crate::metric::MetricTotals;
 /// bytes of [`LISTS`] rows, and are then added to the counts.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
-    /// The counts by position. A multiple of 8, so that it has whole groups.
-    counts: Vec<u64>,
+    /// The counts by position, in whole blocks.
+    counts: Vec<[u64; BLOCK_BINS]>,
     /// The lanes of each group: of the even bytes, and of the odd ones.
-    lanes: Vec<[u64; 2]>,
+    lanes: Vec<[[u64; 2]; BLOCK_GROUPS]>,
     /// The number of lists whose bytes may be in the lanes.
     lists: u32,
-    /// The groups from the first to before the second may have counts.
+    /// The blocks from the first to before the second may have counts.
     first: usize,
     end: usize,
+}
+
+/// The sums of one block.
+pub(crate) struct BlockSums<'a> {
+    counts: &'a mut [u64; BLOCK_BINS],
+    lanes: &'a mut [[u64; 2]; BLOCK_GROUPS],
 }
 
 /// The number of bytes that a lane has room for: 257 · 255 is 2¹⁶ − 1.
@@ -48,40 +55,57 @@ pub(crate) fn with_collector<R>(
     result
 }
 
+impl BlockSums<'_> {
+    /// Adds the counts of a group.
+    #[inline]
+    pub(crate) fn add(&mut self, group: usize, counts: &[u64; GROUP_BINS]) {
+        let sums = &mut self.counts[group * GROUP_BINS..][..GROUP_BINS];
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum = sum.wrapping_add(*count);
+        }
+    }
+
+    /// Adds the counts of a group that are the bytes of a word, the first one in the lowest byte.
+    #[inline]
+    pub(crate) fn add_bytes(&mut self, group: usize, word: u64) {
+        let [even, odd] = &mut self.lanes[group];
+        *even = even.wrapping_add(word & EVEN_BYTES);
+        *odd = odd.wrapping_add(word >> 8 & EVEN_BYTES);
+    }
+}
+
 impl Collector {
     fn begin(&mut self, config: HistogramConfig) {
         self.clear();
-        let groups = Layout::of(config).positions().div_ceil(GROUP_BINS);
-        self.counts.resize(groups * GROUP_BINS, 0);
-        self.lanes.resize(groups, [0; 2]);
+        let blocks = Layout::of(config).positions().div_ceil(BLOCK_BINS);
+        self.counts.resize(blocks, [0; BLOCK_BINS]);
+        self.lanes.resize(blocks, [[0; 2]; BLOCK_GROUPS]);
     }
 
     /// Empties the collector.
     pub(crate) fn clear(&mut self) {
-        let used = self.first..self.end;
-        if let Some(lanes) = self.lanes.get_mut(used.clone()) {
-            lanes.fill([0; 2]);
-        }
-        if let Some(counts) = self.counts.get_mut(used.start * GROUP_BINS..used.end * GROUP_BINS) {
-            counts.fill(0);
-        }
+        self.counts[self.first..self.end].fill([0; BLOCK_BINS]);
+        self.lanes[self.first..self.end].fill([[0; 2]; BLOCK_GROUPS]);
         (self.first, self.end, self.lists) = (0, 0, 0);
     }
 
-    /// Adds a group. A group that the scale does not have is left out: it was read while its row was filled again, and
-    /// the read is repeated.
+    /// Returns the sums of a block; `None` if the scale has no such block.
     #[inline]
+    pub(crate) fn block(&mut self, block: usize) -> Option<BlockSums<'_>> {
+        let (counts, lanes) = (self.counts.get_mut(block)?, self.lanes.get_mut(block)?);
+        self.first = if self.end == 0 { block } else { self.first.min(block) };
+        self.end = self.end.max(block + 1);
+        Some(BlockSums { counts, lanes })
+    }
+
+    /// Adds a group of a recorder.
     pub(crate) fn add(&mut self, group: &Group) {
-        let first = group.index.saturating_mul(GROUP_BINS);
-        if let Some(sums) = self.counts.get_mut(first..first.saturating_add(GROUP_BINS)) {
-            for (sum, count) in sums.iter_mut().zip(group.counts) {
-                *sum = sum.wrapping_add(count);
-            }
-            self.include(group.index);
+        if let Some(mut sums) = self.block(group.index / BLOCK_GROUPS) {
+            sums.add(group.index % BLOCK_GROUPS, &group.counts);
         }
     }
 
-    /// Begins to add bytes of another list, which has each group once.
+    /// Begins to add the bytes of another list, which has each group once.
     #[inline]
     pub(crate) fn begin_list(&mut self) {
         self.lists += 1;
@@ -91,36 +115,16 @@ impl Collector {
         }
     }
 
-    /// Adds a group whose counts are the bytes of a word, the first one in the lowest byte. A group that the scale does
-    /// not have is left out, as in [`add`](Self::add).
-    #[inline]
-    pub(crate) fn add_bytes(&mut self, index: usize, word: u64) {
-        if let Some([even, odd]) = self.lanes.get_mut(index) {
-            *even = even.wrapping_add(word & EVEN_BYTES);
-            *odd = odd.wrapping_add(word >> 8 & EVEN_BYTES);
-            self.include(index);
-        }
-    }
-
-    #[inline]
-    fn include(&mut self, group: usize) {
-        if self.end == 0 {
-            self.first = group;
-        }
-        self.first = self.first.min(group);
-        self.end = self.end.max(group + 1);
-    }
-
     /// Adds the lanes to the counts.
     fn spill(&mut self) {
         let used = self.first..self.end;
-        let counts = &mut self.counts[used.start * GROUP_BINS..used.end * GROUP_BINS];
-        for (lanes, counts) in self.lanes[used].iter_mut().zip(counts.chunks_exact_mut(GROUP_BINS))
-        {
-            for (bin, count) in counts.iter_mut().enumerate() {
-                *count = count.wrapping_add(lanes[bin % 2] >> (bin / 2 * 16) & 0xffff);
+        for (counts, lanes) in self.counts[used.clone()].iter_mut().zip(&mut self.lanes[used]) {
+            for (counts, lanes) in counts.chunks_exact_mut(GROUP_BINS).zip(lanes) {
+                for (bin, count) in counts.iter_mut().enumerate() {
+                    *count = count.wrapping_add(lanes[bin % 2] >> (bin / 2 * 16) & 0xffff);
+                }
+                *lanes = [0; 2];
             }
-            *lanes = [0; 2];
         }
     }
 
@@ -132,8 +136,8 @@ impl Collector {
         into: &mut LatencyHistogram,
     ) {
         self.spill();
-        let bins = self.first * GROUP_BINS..self.end * GROUP_BINS;
-        let (first, bins) = (bins.start, &self.counts[bins]);
+        let (first, bins) =
+            (self.first * BLOCK_BINS, self.counts[self.first..self.end].as_flattened());
         into.set(config, first, bins, totals.rt_nanos, totals.min_rt, totals.max_rt);
     }
 }

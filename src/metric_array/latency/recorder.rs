@@ -125,7 +125,8 @@ impl LatencyRecorder {
     /// Returns the bin of a response time. Makes its block, if that has not been made yet.
     pub(crate) fn make_bin(&'static self, nanos: u64) -> Bin {
         let position = self.layout.position(nanos);
-        let block = self.blocks[position / BLOCK_BINS].get_or_init(BinBlock::new);
+        let block = &self.blocks[position / BLOCK_BINS];
+        let block = block.get().unwrap_or_else(|| block.get_or_init(BinBlock::new));
         Bin(Some((self, block, position)))
     }
 

@@ -1,15 +1,12 @@
 //! The bins of a sealed bucket, in a sparse form.
 
-use super::block::BLOCK_BINS;
+use super::block::BLOCK_GROUPS;
 use super::collect::Collector;
 use super::group::{BinSource, GROUP_BINS, Group};
 use crate::sync::{Ordering, Payload, RacyOnce, payload, seen_payload};
 
 /// The number of words in a segment: with the link, a segment is a cache line.
 const SEGMENT_WORDS: usize = 7;
-
-/// The groups in a block.
-const BLOCK_GROUPS: usize = BLOCK_BINS / GROUP_BINS;
 
 /// The bins of a bucket that have counts, in a list of words that only grows.
 ///
@@ -50,48 +47,63 @@ impl SealedBins {
     }
 
     /// Replaces the contents by the sum of `source` and `same`, while no other thread writes.
+    #[inline]
     pub(crate) fn fill(&self, source: BinSource<'_>, same: Option<&Self>) {
-        self.fill_with(|visit| source.for_each_group(visit), same);
+        match same {
+            None => {
+                let mut writer = Writer::new(&self.first);
+                source.for_each_group(|group| writer.push_group(&group));
+                writer.finish();
+            }
+            Some(same) => self.fill_with_sum(|visit| source.for_each_group(visit), same),
+        }
     }
 
     /// Replaces the contents by the sum of `same` and the groups that `for_each_group` visits, in ascending order.
-    #[inline]
-    fn fill_with(&self, for_each_group: impl FnOnce(&mut dyn FnMut(Group)), same: Option<&Self>) {
+    #[inline(never)]
+    fn fill_with_sum(&self, for_each_group: impl FnOnce(&mut dyn FnMut(Group)), same: &Self) {
         let mut writer = Writer::new(&self.first);
-        match same {
-            None => for_each_group(&mut |group| writer.push_group(&group)),
-            Some(same) => {
-                // Fused: behind the end of the list there may be words of a longer one.
-                let mut others = same.groups().fuse();
-                let mut other = others.next();
-                for_each_group(&mut |mut group| {
-                    while let Some(before) = other.filter(|it| it.index < group.index) {
-                        writer.push_group(&before);
-                        other = others.next();
-                    }
-                    if let Some(equal) = other.filter(|it| it.index == group.index) {
-                        group.add(&equal);
-                        other = others.next();
-                    }
-                    writer.push_group(&group);
-                });
-                other.into_iter().chain(others).for_each(|group| writer.push_group(&group));
+        // Fused: behind the end of the list there may be words of a longer one.
+        let mut others = same.groups().fuse();
+        let mut other = others.next();
+        for_each_group(&mut |mut group| {
+            while let Some(before) = other.filter(|it| it.index < group.index) {
+                writer.push_group(&before);
+                other = others.next();
             }
-        }
+            if let Some(equal) = other.filter(|it| it.index == group.index) {
+                group.add(&equal);
+                other = others.next();
+            }
+            writer.push_group(&group);
+        });
+        other.into_iter().chain(others).for_each(|group| writer.push_group(&group));
         writer.finish();
     }
 
-    /// Adds the groups to a collector.
+    /// Adds the groups to a collector. Words that are no list, which a read finds while the list is filled again, end the
+    /// addition or add anything.
     pub(crate) fn add_to(&self, collector: &mut Collector) {
         collector.begin_list();
-        let mut groups = self.groups();
-        while let Some((index, width)) = groups.next_head() {
-            let added = match width {
-                1 => groups.words.next().map(|word| collector.add_bytes(index, word)),
-                _ => groups.lanes(width).map(|counts| collector.add(&Group { index, counts })),
-            };
-            if added.is_none() {
-                return;
+        let mut words = Words { segment: Some(&self.first), at: 0 };
+        while let Some(header) = words.next() {
+            let block = ((header >> 32) as usize).checked_sub(1);
+            let Some(mut sums) = block.and_then(|block| collector.block(block)) else { return };
+            let (mut widths, mut group) = (header as u32, 0);
+            while widths != 0 {
+                let absent = widths.trailing_zeros() / 4;
+                widths >>= 4 * absent;
+                group += absent as usize;
+                let width = widths & 0xf;
+                if width == 1 {
+                    let Some(word) = words.next() else { return };
+                    sums.add_bytes(group % BLOCK_GROUPS, word);
+                } else {
+                    let Some(counts) = words.lanes(width) else { return };
+                    sums.add(group % BLOCK_GROUPS, &counts);
+                }
+                widths >>= 4;
+                group += 1;
             }
         }
     }
@@ -117,7 +129,8 @@ impl<'a> Writer<'a> {
         Self { segment: first, at: 0, place: &first.words[0], header: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "otherwise each group goes through memory")]
     fn push_group(&mut self, group: &Group) {
         let width = width_of(&group.counts);
         // A header without a group would end the list.
@@ -220,6 +233,23 @@ impl Words<'_> {
     }
 }
 
+impl Words<'_> {
+    /// Returns the counts of a group, whose lanes of that width are the next words.
+    fn lanes(&mut self, width: u32) -> Option<[u64; GROUP_BINS]> {
+        // Other widths are not written.
+        let width = width.clamp(1, 4);
+        let (lanes, bits) = lanes_and_bits(width);
+        let mut counts = [0; GROUP_BINS];
+        for counts in counts.chunks_exact_mut(lanes) {
+            let word = self.next()?;
+            for (lane, count) in counts.iter_mut().enumerate() {
+                *count = word >> (lane * bits) & (u64::MAX >> (64 - bits));
+            }
+        }
+        Some(counts)
+    }
+}
+
 /// The groups of a list.
 struct Groups<'a> {
     words: Words<'a>,
@@ -248,21 +278,6 @@ impl Groups<'_> {
         (self.widths, self.group) = (widths >> 4, group + 1);
         Some((self.block.wrapping_mul(BLOCK_GROUPS).wrapping_add(group), widths & 0xf))
     }
-
-    /// Returns the counts of the group that was found last.
-    fn lanes(&mut self, width: u32) -> Option<[u64; GROUP_BINS]> {
-        // Other widths are not written.
-        let width = width.min(4);
-        let (lanes, bits) = lanes_and_bits(width);
-        let mut counts = [0; GROUP_BINS];
-        for counts in counts.chunks_exact_mut(lanes) {
-            let word = self.words.next()?;
-            for (lane, count) in counts.iter_mut().enumerate() {
-                *count = word >> (lane * bits) & (u64::MAX >> (64 - bits));
-            }
-        }
-        Some(counts)
-    }
 }
 
 impl Iterator for Groups<'_> {
@@ -270,7 +285,7 @@ impl Iterator for Groups<'_> {
 
     fn next(&mut self) -> Option<Group> {
         let (index, width) = self.next_head()?;
-        Some(Group { index, counts: self.lanes(width)? })
+        Some(Group { index, counts: self.words.lanes(width)? })
     }
 }
 
