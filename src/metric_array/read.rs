@@ -517,7 +517,7 @@ impl Collection<'_> {
             }
             Part::Cell(cell) => {
                 if let Some(recorder) = found_recorder(cell, self.config) {
-                    recorder.for_each_bucket_group(|group| self.bins.add(&group));
+                    recorder.for_each_bucket_group(|index, counts| self.bins.add(index, counts));
                 }
                 self.add_extremes_again(cell);
             }
@@ -539,7 +539,7 @@ impl Collection<'_> {
             let state = cell.state();
             if !state.is_retired() {
                 if let Some(recorder) = found_recorder(cell, self.config) {
-                    recorder.for_each_lifetime_group(|group| self.bins.add(&group));
+                    recorder.for_each_lifetime_group(|index, counts| self.bins.add(index, counts));
                 }
             }
             if state.is_bound() {

@@ -47,6 +47,19 @@ pub(crate) const fn seen_payload(value: u64) -> Payload {
     Payload::new(value)
 }
 
+/// A word of a row's bins.
+pub(crate) type Payload32 = AtomicU32;
+
+/// Creates a word of a row's bins that a model need not see.
+pub(crate) const fn payload_32(value: u32) -> Payload32 {
+    Payload32::new(value)
+}
+
+/// Creates a word of a row's bins that a model sees.
+pub(crate) const fn seen_payload_32(value: u32) -> Payload32 {
+    Payload32::new(value)
+}
+
 /// Defines a static of the process.
 macro_rules! process_static {
     (static $name:ident: $type:ty = $init:expr;) => {

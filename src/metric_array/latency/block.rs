@@ -1,6 +1,6 @@
 //! 64 adjacent bins of one recorder.
 
-use super::group::{GROUP_BINS, Group};
+use super::group::{GROUP_BINS, VisitGroup};
 use crate::sync::{AtomicI64, AtomicU64, Ordering, unmodelled_word};
 
 /// The number of bins in a block: one bit each of `touched`.
@@ -8,6 +8,9 @@ pub(crate) const BLOCK_BINS: usize = 64;
 
 /// The number of groups in a block.
 pub(crate) const BLOCK_GROUPS: usize = BLOCK_BINS / GROUP_BINS;
+
+/// The bits of a group's index in its block.
+pub(crate) const GROUP_INDEX: usize = BLOCK_GROUPS - 1;
 
 /// The counters of 64 adjacent bins, which one thread at a time writes.
 //
@@ -55,7 +58,11 @@ impl BinBlock {
 
     /// Visits the groups of this block, the block with that index, that were counted in since the cell was bound.
     #[inline]
-    pub(crate) fn for_each_bucket_group(&self, block: usize, visit: &mut impl FnMut(Group)) {
+    pub(crate) fn for_each_bucket_group(
+        &self,
+        block: usize,
+        visit: &mut (impl VisitGroup + ?Sized),
+    ) {
         let touched = self.touched.load(Ordering::Relaxed);
         // Both are of the bucket if the read is valid. Otherwise the difference may wrap around.
         let since = |bin: usize| get(&self.counts[bin]).wrapping_sub(get(&self.before[bin]));
@@ -63,7 +70,11 @@ impl BinBlock {
     }
 
     /// Visits the groups of this block, the block with that index, that have counts since the cell was claimed.
-    pub(crate) fn for_each_lifetime_group(&self, block: usize, visit: &mut impl FnMut(Group)) {
+    pub(crate) fn for_each_lifetime_group(
+        &self,
+        block: usize,
+        visit: &mut (impl VisitGroup + ?Sized),
+    ) {
         for_each_group(block, u64::MAX, |bin| get(&self.counts[bin]), visit);
     }
 
@@ -96,7 +107,7 @@ fn for_each_group(
     block: usize,
     mut bins: u64,
     count: impl Fn(usize) -> u64,
-    visit: &mut impl FnMut(Group),
+    visit: &mut (impl VisitGroup + ?Sized),
 ) {
     while bins != 0 {
         let group = bins.trailing_zeros() as usize / GROUP_BINS;
@@ -106,7 +117,7 @@ fn for_each_group(
             counts[bin % GROUP_BINS] = count(first + bin);
         });
         bins &= !(GROUP_MASK << first);
-        visit(Group { index: block * BLOCK_GROUPS + group, counts });
+        visit(block * BLOCK_GROUPS + group, &counts);
     }
 }
 

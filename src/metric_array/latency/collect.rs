@@ -3,22 +3,21 @@
 use std::cell::Cell;
 
 use super::block::{BLOCK_BINS, BLOCK_GROUPS};
-use super::group::{GROUP_BINS, Group};
+use super::group::GROUP_BINS;
 use crate::histogram::{HistogramConfig, LatencyHistogram, Layout};
 use crate::metric::MetricTotals;
 
 /// The sums of bins over rows and cells.
 ///
-/// Most groups of a row are lists of eight counts below 256, in a word of eight bytes. To add such a word takes two
-/// additions: the even bytes are added to four lanes of 16 bits, and so are the odd ones. The lanes have room for the
-/// bytes of [`LISTS`] rows, and are then added to the counts.
+/// Most groups of a list have eight counts below 16, in a word of eight nibbles. Such a word is added by one addition to
+/// eight lanes of a byte. The lanes have room for the nibbles of [`LISTS`] lists, and are then added to the counts.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     /// The counts by position, in whole blocks.
     counts: Vec<[u64; BLOCK_BINS]>,
-    /// The lanes of each group: of the even bytes, and of the odd ones.
-    lanes: Vec<[[u64; 2]; BLOCK_GROUPS]>,
-    /// The number of lists whose bytes may be in the lanes.
+    /// The lanes of each group: a byte for each bin, of the bins 0, 2, 4, 6, 1, 3, 5, 7.
+    lanes: Vec<[u64; BLOCK_GROUPS]>,
+    /// The number of lists whose nibbles may be in the lanes.
     lists: u32,
     /// The blocks from the first to before the second may have counts.
     first: usize,
@@ -28,14 +27,14 @@ pub(crate) struct Collector {
 /// The sums of one block.
 pub(crate) struct BlockSums<'a> {
     counts: &'a mut [u64; BLOCK_BINS],
-    lanes: &'a mut [[u64; 2]; BLOCK_GROUPS],
+    lanes: &'a mut [u64; BLOCK_GROUPS],
 }
 
-/// The number of bytes that a lane has room for: 257 · 255 is 2¹⁶ − 1.
-const LISTS: u32 = 257;
+/// The number of nibbles that a lane has room for: 17 · 15 is 2⁸ − 1.
+const LISTS: u32 = 17;
 
-/// The even bytes of a word.
-const EVEN_BYTES: u64 = 0x00ff_00ff_00ff_00ff;
+/// The nibbles of even bins.
+const EVEN: u32 = 0x0f0f_0f0f;
 
 thread_local! {
     /// A collector that the thread uses again, so that a read allocates nothing.
@@ -65,12 +64,11 @@ impl BlockSums<'_> {
         }
     }
 
-    /// Adds the counts of a group that are the bytes of a word, the first one in the lowest byte.
+    /// Adds the counts of a group that are the nibbles of a word, the first one in the lowest nibble.
     #[inline]
-    pub(crate) fn add_bytes(&mut self, group: usize, word: u64) {
-        let [even, odd] = &mut self.lanes[group];
-        *even = even.wrapping_add(word & EVEN_BYTES);
-        *odd = odd.wrapping_add(word >> 8 & EVEN_BYTES);
+    pub(crate) fn add_nibbles(&mut self, group: usize, word: u32) {
+        let lanes = u64::from(word & EVEN) | u64::from(word >> 4 & EVEN) << 32;
+        self.lanes[group] = self.lanes[group].wrapping_add(lanes);
     }
 }
 
@@ -79,13 +77,13 @@ impl Collector {
         self.clear();
         let blocks = Layout::of(config).positions().div_ceil(BLOCK_BINS);
         self.counts.resize(blocks, [0; BLOCK_BINS]);
-        self.lanes.resize(blocks, [[0; 2]; BLOCK_GROUPS]);
+        self.lanes.resize(blocks, [0; BLOCK_GROUPS]);
     }
 
     /// Empties the collector.
     pub(crate) fn clear(&mut self) {
         self.counts[self.first..self.end].fill([0; BLOCK_BINS]);
-        self.lanes[self.first..self.end].fill([[0; 2]; BLOCK_GROUPS]);
+        self.lanes[self.first..self.end].fill([0; BLOCK_GROUPS]);
         (self.first, self.end, self.lists) = (0, 0, 0);
     }
 
@@ -99,13 +97,13 @@ impl Collector {
     }
 
     /// Adds a group of a recorder.
-    pub(crate) fn add(&mut self, group: &Group) {
-        if let Some(mut sums) = self.block(group.index / BLOCK_GROUPS) {
-            sums.add(group.index % BLOCK_GROUPS, &group.counts);
+    pub(crate) fn add(&mut self, index: usize, counts: &[u64; GROUP_BINS]) {
+        if let Some(mut sums) = self.block(index / BLOCK_GROUPS) {
+            sums.add(index % BLOCK_GROUPS, counts);
         }
     }
 
-    /// Begins to add the bytes of another list, which has each group once.
+    /// Begins to add another list, which has each group once.
     #[inline]
     pub(crate) fn begin_list(&mut self) {
         self.lists += 1;
@@ -121,9 +119,10 @@ impl Collector {
         for (counts, lanes) in self.counts[used.clone()].iter_mut().zip(&mut self.lanes[used]) {
             for (counts, lanes) in counts.chunks_exact_mut(GROUP_BINS).zip(lanes) {
                 for (bin, count) in counts.iter_mut().enumerate() {
-                    *count = count.wrapping_add(lanes[bin % 2] >> (bin / 2 * 16) & 0xffff);
+                    let lane = bin / 2 + bin % 2 * (GROUP_BINS / 2);
+                    *count = count.wrapping_add(*lanes >> (8 * lane) & 0xff);
                 }
-                *lanes = [0; 2];
+                *lanes = 0;
             }
         }
     }

@@ -14,16 +14,10 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Returns the group with one count, in the bin at that position.
-    fn of(position: usize) -> Self {
-        let counts = std::array::from_fn(|bin| u64::from(bin == position % GROUP_BINS));
-        Self { index: position / GROUP_BINS, counts }
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        for (sum, count) in self.counts.iter_mut().zip(other.counts) {
+    pub(crate) fn add(&mut self, counts: &[u64; GROUP_BINS]) {
+        for (sum, count) in self.counts.iter_mut().zip(counts) {
             // It wraps around only in a draft that is made from several publications, and is discarded.
-            *sum = sum.wrapping_add(count);
+            *sum = sum.wrapping_add(*count);
         }
     }
 }
@@ -41,15 +35,22 @@ pub(crate) enum BinSource<'a> {
     One(usize),
 }
 
+/// A visitor of groups, in ascending order: of the index of the group, and its counts.
+pub(crate) trait VisitGroup: FnMut(usize, &[u64; GROUP_BINS]) {}
+
+impl<F: FnMut(usize, &[u64; GROUP_BINS])> VisitGroup for F {}
+
 impl BinSource<'_> {
-    /// Visits the groups that have counts, in ascending order.
-    #[inline]
-    pub(crate) fn for_each_group(self, mut visit: impl FnMut(Group)) {
+    /// Visits the groups that have counts.
+    pub(crate) fn for_each_group(self, visit: &mut dyn FnMut(usize, &[u64; GROUP_BINS])) {
         match self {
             Self::None => {}
             Self::Bucket(recorder) => recorder.for_each_bucket_group(visit),
             Self::Lifetime(recorder) => recorder.for_each_lifetime_group(visit),
-            Self::One(position) => visit(Group::of(position)),
+            Self::One(position) => {
+                let counts = std::array::from_fn(|bin| u64::from(bin == position % GROUP_BINS));
+                visit(position / GROUP_BINS, &counts);
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The bins that one thread counts in, for one window.
 
 use super::block::{BLOCK_BINS, BinBlock, for_each_bit};
-use super::group::Group;
+use super::group::VisitGroup;
 use crate::collections::{Slab, SlabItem, slab};
 use crate::histogram::{HistogramConfig, Layout};
 use crate::sync::stall::{self, Point};
@@ -148,12 +148,12 @@ impl LatencyRecorder {
 
     /// Visits the groups that were counted in since the cell was bound, with the counts since then, in ascending order.
     #[inline]
-    pub(crate) fn for_each_bucket_group(&self, mut visit: impl FnMut(Group)) {
+    pub(crate) fn for_each_bucket_group(&self, mut visit: impl VisitGroup) {
         self.for_each_touched_block(|index, block| block.for_each_bucket_group(index, &mut visit));
     }
 
     /// Visits the groups of all blocks, with the counts since the cell was claimed, in ascending order.
-    pub(crate) fn for_each_lifetime_group(&self, mut visit: impl FnMut(Group)) {
+    pub(crate) fn for_each_lifetime_group(&self, mut visit: impl VisitGroup) {
         for (index, block) in self.blocks.iter().enumerate() {
             if let Some(block) = block.get() {
                 block.for_each_lifetime_group(index, &mut visit);

@@ -1,12 +1,12 @@
 //! The bins of a sealed bucket, in a sparse form.
 
-use super::block::BLOCK_GROUPS;
+use super::block::{BLOCK_GROUPS, GROUP_INDEX};
 use super::collect::Collector;
 use super::group::{BinSource, GROUP_BINS, Group};
-use crate::sync::{Ordering, Payload, RacyOnce, payload, seen_payload};
+use crate::sync::{Ordering, Payload32, RacyOnce, payload_32, seen_payload_32};
 
 /// The number of words in a segment: with the link, a segment is a cache line.
-const SEGMENT_WORDS: usize = 7;
+const SEGMENT_WORDS: usize = 14;
 
 /// The bins of a bucket that have counts, in a list of words that only grows.
 ///
@@ -14,13 +14,13 @@ const SEGMENT_WORDS: usize = 7;
 /// width, the narrowest that has room for each of them:
 ///
 /// ```text
-/// header: { block + 1: 32, width of group 7: 4, … , width of group 0: 4 }     0 is the end of the list
-/// width:  0 for a group without counts; or 1, 2, 3, 4 for lanes of 8, 16, 32, 64 bits, in 1, 2, 4, 8 words
+/// header: { block: 8, width of group 7: 3, … , width of group 0: 3 }     0 in all widths is the end of the list
+/// width:  0 for a group without counts; or 1, 2, 3, 4, 5 for lanes of 4, 8, 16, 32, 64 bits, in 1, 2, 4, 8, 16 words
 /// ```
 ///
 /// The list belongs to a row: a publisher fills it together with a private row, and a reader validates what it has
-/// read. A reader that reads it while it is filled again may find any mixture of words. So reading ends at a header that is no
-/// header, and counts of bins that there are not are left to the caller to discard.
+/// read. A reader that reads it while it is filled again may find any mixture of words, and what it reads is discarded.
+/// It must only not fail, and come to an end.
 #[derive(Debug)]
 pub(crate) struct SealedBins {
     first: Segment,
@@ -28,18 +28,26 @@ pub(crate) struct SealedBins {
 
 #[derive(Debug)]
 struct Segment {
-    words: [Payload; SEGMENT_WORDS],
+    words: [Payload32; SEGMENT_WORDS],
     next: RacyOnce<Self>,
 }
 
 impl Segment {
     fn new() -> Self {
         // A model sees the word after the first header.
-        let words =
-            std::array::from_fn(|word| if word == 1 { seen_payload(0) } else { payload(0) });
-        Self { words, next: RacyOnce::new() }
+        let new = |word| if word == 1 { seen_payload_32(0) } else { payload_32(0) };
+        Self { words: std::array::from_fn(new), next: RacyOnce::new() }
     }
 }
+
+/// The widths of the groups in a header.
+const WIDTHS: u32 = (1 << 24) - 1;
+
+/// The number of bits of a width in a header.
+const WIDTH_BITS: u32 = 3;
+
+/// The widest lanes, of 64 bits.
+const WIDEST: u32 = 5;
 
 impl SealedBins {
     pub(crate) fn new() -> Self {
@@ -49,68 +57,69 @@ impl SealedBins {
     /// Replaces the contents by the sum of `source` and `same`, while no other thread writes.
     #[inline]
     pub(crate) fn fill(&self, source: BinSource<'_>, same: Option<&Self>) {
-        match same {
-            None => {
+        match (source, same) {
+            // A bucket of one thread, the usual case, without a call for each group.
+            (BinSource::Bucket(recorder), None) => {
                 let mut writer = Writer::new(&self.first);
-                source.for_each_group(|group| writer.push_group(&group));
+                recorder.for_each_bucket_group(|index, counts| writer.push_group(index, counts));
                 writer.finish();
             }
-            Some(same) => self.fill_with_sum(|visit| source.for_each_group(visit), same),
+            (source, same) => self.fill_with_sum(|visit| source.for_each_group(visit), same),
         }
     }
 
-    /// Replaces the contents by the sum of `same` and the groups that `for_each_group` visits, in ascending order.
+    /// Replaces the contents by the sum of `same` and the groups that `for_each_group` visits.
     #[inline(never)]
-    fn fill_with_sum(&self, for_each_group: impl FnOnce(&mut dyn FnMut(Group)), same: &Self) {
+    fn fill_with_sum(
+        &self,
+        for_each_group: impl FnOnce(&mut dyn FnMut(usize, &[u64; GROUP_BINS])),
+        same: Option<&Self>,
+    ) {
         let mut writer = Writer::new(&self.first);
         // Fused: behind the end of the list there may be words of a longer one.
-        let mut others = same.groups().fuse();
+        let mut others = same.into_iter().flat_map(Self::groups).fuse();
         let mut other = others.next();
-        for_each_group(&mut |mut group| {
-            while let Some(before) = other.filter(|it| it.index < group.index) {
-                writer.push_group(&before);
+        for_each_group(&mut |index, counts| {
+            while let Some(before) = other.filter(|it| it.index < index) {
+                writer.push_group(before.index, &before.counts);
                 other = others.next();
             }
-            if let Some(equal) = other.filter(|it| it.index == group.index) {
-                group.add(&equal);
-                other = others.next();
+            match other.filter(|it| it.index == index) {
+                None => writer.push_group(index, counts),
+                Some(mut sum) => {
+                    sum.add(counts);
+                    writer.push_group(index, &sum.counts);
+                    other = others.next();
+                }
             }
-            writer.push_group(&group);
         });
-        other.into_iter().chain(others).for_each(|group| writer.push_group(&group));
+        for Group { index, counts } in other.into_iter().chain(others) {
+            writer.push_group(index, &counts);
+        }
         writer.finish();
     }
 
-    /// Adds the groups to a collector. Words that are no list, which a read finds while the list is filled again, end the
-    /// addition or add anything.
+    /// Adds the counts to a collector.
     pub(crate) fn add_to(&self, collector: &mut Collector) {
         collector.begin_list();
         let mut words = Words { segment: Some(&self.first), at: 0 };
-        while let Some(header) = words.next() {
-            let block = ((header >> 32) as usize).checked_sub(1);
-            let Some(mut sums) = block.and_then(|block| collector.block(block)) else { return };
-            let (mut widths, mut group) = (header as u32, 0);
-            while widths != 0 {
-                let absent = widths.trailing_zeros() / 4;
-                widths >>= 4 * absent;
-                group += absent as usize;
-                let width = widths & 0xf;
-                if width == 1 {
-                    let Some(word) = words.next() else { return };
-                    sums.add_bytes(group % BLOCK_GROUPS, word);
+        while let Some(Header { block, mut widths }) = words.header() {
+            // `None` only if this is no list.
+            let Some(mut sums) = collector.block(block) else { return };
+            while let Some((group, width)) = next_group(&mut widths) {
+                let word = if width == 1 { words.next() } else { None };
+                if let Some(word) = word {
+                    sums.add_nibbles(group, word);
                 } else {
-                    let Some(counts) = words.lanes(width) else { return };
-                    sums.add(group % BLOCK_GROUPS, &counts);
+                    sums.add(group, &words.lanes(width));
                 }
-                widths >>= 4;
-                group += 1;
             }
         }
     }
 
-    #[inline]
     fn groups(&self) -> Groups<'_> {
-        Groups { words: Words { segment: Some(&self.first), at: 0 }, block: 0, widths: 0, group: 0 }
+        let words = Words { segment: Some(&self.first), at: 0 };
+        Groups { words, header: Header { block: 0, widths: 0 } }
     }
 }
 
@@ -119,9 +128,9 @@ struct Writer<'a> {
     segment: &'a Segment,
     at: usize,
     /// The place of the current header.
-    place: &'a Payload,
+    place: &'a Payload32,
     /// The current header, with the widths of the groups so far; 0 if there is none.
-    header: u64,
+    header: u32,
 }
 
 impl<'a> Writer<'a> {
@@ -131,44 +140,54 @@ impl<'a> Writer<'a> {
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "otherwise each group goes through memory")]
-    fn push_group(&mut self, group: &Group) {
-        let width = width_of(&group.counts);
+    fn push_group(&mut self, index: usize, counts: &[u64; GROUP_BINS]) {
+        let width = width_of(counts);
         // A header without a group would end the list.
         if width == 0 {
             return;
         }
-        let block = (group.index / BLOCK_GROUPS) as u64 + 1;
-        if self.header >> 32 != block {
+        #[expect(clippy::cast_possible_truncation, reason = "at most 249 blocks")]
+        let block = (index / BLOCK_GROUPS) as u32;
+        if self.header == 0 || self.header & !WIDTHS != block << 24 {
             self.store_header();
             self.place = self.reserve();
-            self.header = block << 32;
+            self.header = block << 24;
         }
-        self.header |= u64::from(width) << (4 * (group.index % BLOCK_GROUPS));
+        #[expect(clippy::cast_possible_truncation, reason = "below 8")]
+        let in_block = (index % BLOCK_GROUPS) as u32;
+        self.header |= width << (WIDTH_BITS * in_block);
         if width == 1 {
-            let pack = |word: u64, count: &u64| word << 8 | count;
-            self.push(group.counts.iter().rev().fold(0, pack));
+            // One word, which is the usual case.
+            #[expect(clippy::cast_possible_truncation, reason = "each count is below 16")]
+            let word = counts.iter().rev().fold(0, |word, count| word << 4 | *count as u32);
+            self.push(word);
         } else {
-            self.push_lanes(&group.counts, width);
+            self.push_lanes(counts, width);
         }
     }
 
     #[inline(never)]
     fn push_lanes(&mut self, counts: &[u64; GROUP_BINS], width: u32) {
-        let (lanes, bits) = lanes_and_bits(width);
-        for counts in counts.chunks_exact(lanes) {
-            let pack = |word: u64, (lane, count): (usize, &u64)| word | count << (lane * bits);
-            self.push(counts.iter().enumerate().fold(0, pack));
+        let bits = lane_bits(width);
+        // The lanes of one word of 64 bits, as two words.
+        for counts in counts.chunks_exact(64 / bits) {
+            let lanes = counts.iter().enumerate();
+            let word = lanes.fold(0, |word, (lane, count)| word | count << (lane * bits));
+            #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+            for half in [word as u32, (word >> 32) as u32] {
+                self.push(half);
+            }
         }
     }
 
     #[inline]
-    fn push(&mut self, word: u64) {
+    fn push(&mut self, word: u32) {
         self.reserve().store(word, Ordering::Relaxed);
     }
 
     /// Returns the place of the next word.
     #[inline]
-    fn reserve(&mut self) -> &'a Payload {
+    fn reserve(&mut self) -> &'a Payload32 {
         if self.at == SEGMENT_WORDS {
             self.segment = self.segment.next.get_or_init(Segment::new);
             self.at = 0;
@@ -196,20 +215,38 @@ impl<'a> Writer<'a> {
 }
 
 /// Returns the narrowest width that has room for each of the counts.
+#[inline]
 fn width_of(counts: &[u64; GROUP_BINS]) -> u32 {
-    let all = counts.iter().fold(0, |all, count| all | count);
-    match all {
+    match counts.iter().fold(0, |all, count| all | count) {
         0 => 0,
-        1..=0xff => 1,
-        0x100..=0xffff => 2,
-        0x1_0000..=0xffff_ffff => 3,
-        _ => 4,
+        1..=0xf => 1,
+        0x10..=0xff => 2,
+        0x100..=0xffff => 3,
+        0x1_0000..=0xffff_ffff => 4,
+        _ => WIDEST,
     }
 }
 
-/// Returns the number of lanes in a word, and the number of bits in a lane.
-const fn lanes_and_bits(width: u32) -> (usize, usize) {
-    (16 >> width, 4 << width)
+/// Returns the number of bits in a lane.
+const fn lane_bits(width: u32) -> usize {
+    2 << width
+}
+
+/// The start of a block in a list.
+struct Header {
+    block: usize,
+    /// The widths of the groups that were not visited yet, the next group's lowest. The bits of the others are 0.
+    widths: u32,
+}
+
+/// Returns the next group that has counts, and its width. Removes its width from `widths`.
+#[inline]
+fn next_group(widths: &mut u32) -> Option<(usize, u32)> {
+    let group = (*widths != 0).then(|| widths.trailing_zeros() / WIDTH_BITS)?;
+    let width = *widths >> (WIDTH_BITS * group) & 7;
+    *widths &= !(7 << (WIDTH_BITS * group));
+    // The mask changes nothing: there are eight widths. It spares checks of bounds.
+    Some((group as usize & GROUP_INDEX, width))
 }
 
 /// The words of a list, from its beginning.
@@ -220,72 +257,64 @@ struct Words<'a> {
 
 impl Words<'_> {
     #[inline]
-    fn next(&mut self) -> Option<u64> {
+    fn next(&mut self) -> Option<u32> {
         let mut segment = self.segment?;
-        if self.at == SEGMENT_WORDS {
+        if self.at >= SEGMENT_WORDS {
             // Acquire, in `get`: pairs with the Release with which the segment was made.
             self.segment = segment.next.get();
             segment = self.segment?;
             self.at = 0;
         }
+        let word = segment.words[self.at].load(Ordering::Relaxed);
         self.at += 1;
-        Some(segment.words[self.at - 1].load(Ordering::Relaxed))
+        Some(word)
     }
-}
 
-impl Words<'_> {
+    /// Returns the next header; `None` at the end of the list.
+    #[inline]
+    fn header(&mut self) -> Option<Header> {
+        let header = self.next()?;
+        let widths = header & WIDTHS;
+        (widths != 0).then_some(Header { block: (header >> 24) as usize, widths })
+    }
+
     /// Returns the counts of a group, whose lanes of that width are the next words.
-    fn lanes(&mut self, width: u32) -> Option<[u64; GROUP_BINS]> {
-        // Other widths are not written.
-        let width = width.clamp(1, 4);
-        let (lanes, bits) = lanes_and_bits(width);
+    fn lanes(&mut self, width: u32) -> [u64; GROUP_BINS] {
+        // The words after the end are of no list.
+        let mut next = || u64::from(self.next().unwrap_or(0));
         let mut counts = [0; GROUP_BINS];
-        for counts in counts.chunks_exact_mut(lanes) {
-            let word = self.next()?;
+        if width == 1 {
+            let word = next();
+            return std::array::from_fn(|bin| word >> (4 * bin) & 0xf);
+        }
+        // Other widths are not written.
+        let bits = lane_bits(width.clamp(2, WIDEST));
+        for counts in counts.chunks_exact_mut(64 / bits) {
+            let word = next() | next() << 32;
             for (lane, count) in counts.iter_mut().enumerate() {
                 *count = word >> (lane * bits) & (u64::MAX >> (64 - bits));
             }
         }
-        Some(counts)
+        counts
     }
 }
 
 /// The groups of a list.
 struct Groups<'a> {
     words: Words<'a>,
-    /// The current block.
-    block: usize,
-    /// The widths of the groups of the current block that were not returned yet.
-    widths: u32,
-    /// The next group in the current block.
-    group: usize,
-}
-
-impl Groups<'_> {
-    /// Returns the index of the next group, and the width of its lanes, which follow.
-    #[inline]
-    fn next_head(&mut self) -> Option<(usize, u32)> {
-        if self.widths == 0 {
-            let header = self.words.next()?;
-            self.block = ((header >> 32) as usize).checked_sub(1)?;
-            self.widths = header as u32;
-            self.group = 0;
-        }
-        let absent = self.widths.trailing_zeros() / 4;
-        // `None` if there is no group: the words are no list then.
-        let widths = self.widths.checked_shr(4 * absent)?;
-        let group = self.group + absent as usize;
-        (self.widths, self.group) = (widths >> 4, group + 1);
-        Some((self.block.wrapping_mul(BLOCK_GROUPS).wrapping_add(group), widths & 0xf))
-    }
+    header: Header,
 }
 
 impl Iterator for Groups<'_> {
     type Item = Group;
 
     fn next(&mut self) -> Option<Group> {
-        let (index, width) = self.next_head()?;
-        Some(Group { index, counts: self.words.lanes(width)? })
+        if self.header.widths == 0 {
+            self.header = self.words.header()?;
+        }
+        let (group, width) = next_group(&mut self.header.widths)?;
+        let index = self.header.block * BLOCK_GROUPS + group;
+        Some(Group { index, counts: self.words.lanes(width) })
     }
 }
 
@@ -302,7 +331,8 @@ mod tests {
     fn groups() -> impl Strategy<Value = Counts> {
         let count = prop_oneof![
             3 => Just(0),
-            3 => 1..=255_u64,
+            3 => 1..=15_u64,
+            2 => 16..=255_u64,
             1 => 256..=65_535_u64,
             1 => 65_536..=u64::from(u32::MAX),
             1 => 1_u64 << 32..1 << 62,
@@ -317,8 +347,10 @@ mod tests {
     }
 
     fn fill(list: &SealedBins, counts: &Counts, same: Option<&SealedBins>) {
-        let groups = counts.iter().map(|(&index, &counts)| Group { index, counts });
-        list.fill_with(|visit| groups.for_each(visit), same);
+        list.fill_with_sum(
+            |visit| counts.iter().for_each(|(index, counts)| visit(*index, counts)),
+            same,
+        );
     }
 
     fn read(list: &SealedBins) -> Counts {

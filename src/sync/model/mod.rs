@@ -17,7 +17,7 @@ pub(crate) use slot::Slot;
 
 pub(crate) use names::Names;
 pub(crate) use once_ref::OnceRef;
-pub(crate) use payload::{Payload, payload, seen_payload};
+pub(crate) use payload::{Payload, Payload32, payload, payload_32, seen_payload, seen_payload_32};
 pub(crate) use racy_once::RacyOnce;
 pub(crate) use shadowed::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
 pub use shadowed::{shadow_all_words, show_all_words};
