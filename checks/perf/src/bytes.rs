@@ -50,7 +50,7 @@ const CELL: usize = 128;
 pub(crate) const OURS: &str = "leaparray, 120 × 500 ms (second and minute)";
 
 /// Counts the bytes and prints them; `leaparray-perf` parses the lines. The global allocator must be `dhat`'s.
-pub fn print() {
+pub(crate) fn print() {
     let _profiler = dhat::Profiler::builder().testing().build();
     for (name, stages) in [
         ours(),

@@ -9,13 +9,19 @@
 //! `--quick` runs a smoke test that writes nothing. `--out DIR` writes to another folder, even if the machine was
 //! disturbed.
 //!
-//! A separate program counts the adds that this crate and its peers lose at rollovers:
+//! A separate program measures the histograms of response times, with the same options:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin histograms
+//! ```
+//!
+//! Another one counts the adds that this crate and its peers lose at rollovers:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
 //!
-//! Another one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
+//! A third one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin geometry
@@ -32,6 +38,7 @@
 mod bytes;
 mod goals;
 mod harness;
+mod histograms;
 mod losses;
 mod machine;
 mod options;
@@ -43,9 +50,10 @@ mod scenarios;
 mod standins;
 mod timed;
 
-pub use bytes::print as print_bytes;
+pub use histograms::run as run_histograms;
 pub use losses::run as run_losses;
 
+use std::env;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
@@ -72,6 +80,15 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     let measured = measure(options.plan);
     let (document, goals) = (report::document(&measured), goals::all(&measured));
     options.publish(&measured.run, Page::Main, &document, &goals)
+}
+
+/// Counts heap bytes and prints them: of histograms, if that is the argument. The global allocator must be `dhat`'s.
+pub fn print_bytes() {
+    if env::args().skip(1).eq(["histograms"]) {
+        histograms::print_bytes();
+    } else {
+        bytes::print();
+    }
 }
 
 fn measure(plan: Plan) -> Measured {

@@ -1,0 +1,71 @@
+//! Reading four quantiles.
+
+use std::hint::black_box;
+
+use leaparray::MonotonicClock;
+
+use super::input;
+use super::peers::{self, BUCKETS, NO_HISTOGRAM, Peer, QUANTILES, SCALES, Visitor};
+use super::stub::WindowStub as _;
+use crate::goals::{Row, Unit};
+use crate::harness::Suite;
+use crate::scenarios::NOW;
+use crate::scenarios::crowd::Crowd;
+
+/// The response times in each bucket: 2,000 and 200,000 requests per second.
+const USUAL: usize = 1_000;
+const MANY: usize = 100_000;
+
+/// The buckets that are read, the response times in each of them, and the most nanoseconds of a read.
+const READS: [(u32, usize, Option<f64>); 3] =
+    [(10, USUAL, Some(3_000.0)), (BUCKETS, USUAL, Some(15_000.0)), (BUCKETS, MANY, None)];
+
+/// Returns the name of the case that reads a peer with a minute of 2,000 requests per second.
+pub(super) fn case(peer: &str) -> String {
+    format!("read four quantiles of {peer}")
+}
+
+fn case_of_buckets(buckets: u32, per_bucket: usize, scale: &str) -> String {
+    let per_bucket = crate::report::format_grouped(per_bucket as u64);
+    format!("four quantiles over {buckets} buckets of {per_bucket}, {scale}")
+}
+
+pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock) {
+    for (buckets, per_bucket, _) in READS {
+        let rts = input::spread_times(buckets as usize * per_bucket);
+        for (scale, name) in SCALES.into_iter().filter(|&(scale, _)| scale != NO_HISTOGRAM) {
+            let window = peers::window(buckets, scale, clock);
+            peers::fill(&window, buckets, &rts);
+            let read = move |_| window.quantiles_at(black_box(NOW), black_box(QUANTILES));
+            suite.add(&case_of_buckets(buckets, per_bucket, name), 1, read);
+        }
+    }
+    peers::visit_all(&mut Cases { suite, clock });
+}
+
+struct Cases<'a> {
+    suite: &'a mut Suite,
+    clock: &'a MonotonicClock,
+}
+
+impl Visitor for Cases<'_> {
+    fn visit<P: Peer>(&mut self) {
+        let peer = P::new(self.clock);
+        peer.fill(&input::spread_times(BUCKETS as usize * USUAL));
+        if peer.quantiles().is_some() {
+            self.suite.add(&case(P::ABOUT.name), 1, move |_| black_box(&peer).quantiles());
+        }
+    }
+}
+
+/// Returns the rows of this crate.
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (buckets, per_bucket, at_most) in READS {
+        for (_, name) in SCALES.into_iter().filter(|&(scale, _)| scale != NO_HISTOGRAM) {
+            let case = case_of_buckets(buckets, per_bucket, name);
+            rows.push(Row::new(case, Crowd::of(1), Unit::Nanos, at_most));
+        }
+    }
+    rows
+}
