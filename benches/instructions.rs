@@ -26,8 +26,8 @@ use leaparray::flow::{
     SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{
-    CachedClock, Clock, Entry, LeapArray, ManualClock, MetricBucket, NodeConfig, ResourceNode,
-    SlidingWindow, Timestamp, WindowConfig,
+    CachedClock, Clock, Entry, HistogramConfig, LeapArray, ManualClock, MetricBucket, NodeConfig,
+    ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
@@ -37,19 +37,25 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// An operation's name in the baseline, and a function that repeats it.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 21] = [
+const OPERATIONS: [Operation; 27] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
+    ("record_success_histogram_at", record_success_histogram_at),
     ("add_cached_clock", add_cached_clock),
     ("add_1000_windows", add_1000_windows),
     ("rollover", rollover),
+    ("rollover_success", rollover_success),
+    ("rollover_success_histogram", rollover_success_histogram),
     ("sum_at_2", sum_at_2),
     ("sum_at_120", sum_at_120),
     ("qps_at_2", qps_at_2),
     ("ledger_at_2", ledger_at_2),
+    ("quantiles_at_10", quantiles_at_10),
+    ("quantiles_at_120", quantiles_at_120),
     ("array_current_bucket", array_current_bucket),
     ("enter_and_succeed_at", enter_and_succeed_at),
+    ("enter_and_succeed_histogram_at", enter_and_succeed_histogram_at),
     ("enter_and_succeed_elsewhere", enter_and_succeed_elsewhere),
     ("token_admitted_at", token_admitted_at),
     ("leaky_refused_at", leaky_refused_at),
@@ -82,8 +88,19 @@ fn record_success_at(times: u64) {
     repeat(times, |_| window.record_success_at(black_box(NOW), black_box(RT)));
 }
 
+fn record_success_histogram_at(times: u64) {
+    let window = window_with_histogram(2);
+    repeat(times, |_| window.record_success_at(black_box(NOW), black_box(RT)));
+}
+
 fn enter_and_succeed_at(times: u64) {
     let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(NOW));
+    repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
+}
+
+fn enter_and_succeed_histogram_at(times: u64) {
+    let config = NodeConfig::default().with_histogram(HistogramConfig::default());
+    let node = ResourceNode::with_clock(config, ManualClock::new(NOW));
     repeat(times, |_| node.enter_at(black_box(NOW)).success_at(black_box(NOW)));
 }
 
@@ -128,6 +145,38 @@ fn add_1000_windows(times: u64) {
 fn rollover(times: u64) {
     let window = window(2);
     repeat(times, |i| window.add_at(Timestamp::from_millis(i * 500), Pass, black_box(1)));
+}
+
+/// As `rollover`, with a success and its response time.
+fn rollover_success(times: u64) {
+    let window = window(2);
+    repeat(times, |i| window.record_success_at(Timestamp::from_millis(i * 500), RT));
+}
+
+fn rollover_success_histogram(times: u64) {
+    let window = window_with_histogram(2);
+    repeat(times, |i| window.record_success_at(Timestamp::from_millis(i * 500), RT));
+}
+
+/// Four quantiles over 10 buckets of 1,000 response times each, spread evenly in the logarithm over three decades.
+fn quantiles_at_10(times: u64) {
+    quantiles(10, times);
+}
+
+fn quantiles_at_120(times: u64) {
+    quantiles(120, times);
+}
+
+fn quantiles(sample_count: u32, times: u64) {
+    let window = window_with_histogram(sample_count);
+    for age in (0..sample_count).rev() {
+        let then = NOW.saturating_sub(BUCKET_LEN * age);
+        for rank in 0..1_000_i16 {
+            let millis = 10_f64.powf(f64::from(rank) * 3.0 / 1_000.0 - 1.0);
+            window.record_success_at(then, Duration::from_secs_f64(millis / 1e3));
+        }
+    }
+    repeat(times, |_| window.quantiles_at(black_box(NOW), [0.5, 0.9, 0.99, 0.999]));
 }
 
 fn sum_at_2(times: u64) {
@@ -242,6 +291,11 @@ fn config(sample_count: u32) -> WindowConfig {
 
 fn window(sample_count: u32) -> SlidingWindow<ManualClock> {
     SlidingWindow::with_clock(config(sample_count), ManualClock::new(NOW))
+}
+
+fn window_with_histogram(sample_count: u32) -> SlidingWindow<ManualClock> {
+    let histogram = HistogramConfig::default();
+    SlidingWindow::with_histogram(config(sample_count), histogram, ManualClock::new(NOW))
 }
 
 /// A window with a cached clock that no thread refreshes. A read of the clock takes the same instructions.

@@ -12,6 +12,9 @@ impl HistogramConfig {
     /// The finest scale.
     pub const MAX_SCALE: u8 = 8;
 
+    /// The number of scales.
+    pub(crate) const SCALES: usize = Self::MAX_SCALE as usize + 1;
+
     /// Creates a configuration with that scale, from 0 to [`MAX_SCALE`](Self::MAX_SCALE).
     ///
     /// # Errors

@@ -31,6 +31,12 @@ impl LatencyHistogram {
         None
     }
 
+    /// Returns quantiles.
+    #[must_use]
+    pub fn quantiles<const N: usize>(&self, q: [f64; N]) -> [Option<Duration>; N] {
+        q.map(|q| self.quantile(q))
+    }
+
     /// Replaces the contents by the counts of the bins from the position `first` on. Keeps the memory.
     pub(crate) fn set(
         &mut self,

@@ -153,12 +153,19 @@ impl OwnedWriter<'_> {
 
     #[inline]
     pub(crate) fn record_rt(self, nanos: u64) {
+        self.record_rt_with(nanos, || {});
+    }
+
+    /// Records a response time, and calls `count` between its extremes and its sum.
+    #[inline]
+    pub(crate) fn record_rt_with(self, nanos: u64, count: impl FnOnce()) {
         let (cell, nanos) = (self.0, nanos.min(CEILING));
         cell.min_rt.record_owned(nanos);
         cell.max_rt.record_owned(nanos);
         // Release: pairs with the Acquire in `MetricCell::rt`. A reader that counts this response time also counts the
         // success or the exception that was counted before it.
         cell.rt_count.increment_owned(Ordering::Release);
+        count();
         // Release: pairs with the Acquire in `MetricCell::rt`. A reader whose sum includes this response time also has
         // its count and its extremes, so no mean is above the maximum.
         cell.events[MetricEvent::Rt as usize].add_owned(nanos, Ordering::Release);

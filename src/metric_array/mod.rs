@@ -20,6 +20,7 @@
 mod cells;
 mod gauge;
 mod history;
+mod latency;
 #[cfg(loom)]
 pub mod parts;
 mod read;
@@ -30,9 +31,12 @@ pub use cells::CellMemory;
 pub(crate) use cells::origin::Origin;
 pub(crate) use cells::thread_cache::OwnedCell;
 pub(crate) use gauge::Gauge;
+pub(crate) use latency::Bin;
 
 use std::fmt;
 
+use crate::histogram::{HistogramConfig, Layout};
+use crate::metric::Counts;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Timestamp, WindowConfig};
@@ -40,7 +44,8 @@ use cells::cell_table::{CellTable, GroupOfCells};
 use cells::thread_cache::{self, Lease, Leased};
 use cells::thread_cell::{LATE, State, ThreadCell};
 use history::descriptor::{CellStep, GaugeCounts};
-use history::{History, SealRequest};
+use history::{History, SealRequest, Target};
+use latency::{BinSource, LatencyRecorder};
 use read::Moment;
 
 /// The maximum number of abandoned cells that a sweep retires. Each retirement is a publication, by the thread that is
@@ -68,16 +73,19 @@ pub(crate) struct MetricArray {
     look_after: u64,
     /// The number of the newest bucket that a thread has recorded in, plus 1; 0 if there is none.
     newest: AtomicU64,
+    /// The resolution of the histogram, if the array has one.
+    histogram: Option<HistogramConfig>,
     cells: CellTable,
     history: RacyOnce<History>,
 }
 
 impl MetricArray {
-    /// Creates an empty array.
-    pub(crate) fn new(config: WindowConfig) -> Self {
+    /// Creates an empty array, with a histogram of the response times if `histogram` is its resolution.
+    pub(crate) fn new(config: WindowConfig, histogram: Option<HistogramConfig>) -> Self {
         Self {
             id: thread_cache::new_window_id(),
             config,
+            histogram,
             look_after: config.bucket_nanos() / LOOKS_PER_BUCKET,
             newest: AtomicU64::new(0),
             cells: CellTable::new(),
@@ -88,6 +96,11 @@ impl MetricArray {
     #[inline]
     pub(crate) const fn config(&self) -> &WindowConfig {
         &self.config
+    }
+
+    /// Returns the resolution of the histogram, if the array has one.
+    pub(crate) const fn histogram(&self) -> Option<HistogramConfig> {
+        self.histogram
     }
 
     #[inline]
@@ -113,6 +126,39 @@ impl MetricArray {
         thread_cache::get(self.id, self.config.bucket_nanos(), now)
     }
 
+    /// Calls `op` as [`record`](Self::record) does, with the bin of the response time `nanos`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `record`")]
+    pub(crate) fn record_rt<R>(
+        &self,
+        now: Timestamp,
+        nanos: u64,
+        op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
+    ) -> R {
+        match self.own_cell_and_recorder(now) {
+            // Two calls, so that a window without a histogram does not ask twice whether it has one.
+            Some((cell, None)) => return op(cell, cell.origin(), Bin::NONE),
+            Some((cell, Some(recorder))) => {
+                // Found before anything is counted: a record is not repeated halfway.
+                if let Some(bin) = recorder.bin(nanos) {
+                    return op(cell, cell.origin(), bin);
+                }
+            }
+            None => {}
+        }
+        self.record_rt_slowly(now, nanos, op)
+    }
+
+    /// Returns what [`own_cell`](Self::own_cell) returns, and the recorder of the cell, if the array has a histogram.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of every record of a response time")]
+    pub(crate) fn own_cell_and_recorder(
+        &self,
+        now: Timestamp,
+    ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
+        thread_cache::get_with_recorder(self.id, self.config.bucket_nanos(), now)
+    }
+
     /// Notes that a request that entered in another cell ends on the calling thread.
     #[cold]
     #[inline(never)]
@@ -130,20 +176,44 @@ impl MetricArray {
         op: impl Fn(OwnedCell<'_>, Origin) -> R,
     ) -> R {
         match self.bound_cell(now) {
-            Some(cell) => op(cell, cell.origin()),
+            Some((cell, _)) => op(cell, cell.origin()),
             None => self.record_directly(now, op),
         }
     }
 
-    /// Returns the calling thread's cell, bound to the bucket of `now`; `None` if the thread cannot have a cell.
-    fn bound_cell(&self, now: Timestamp) -> Option<OwnedCell<'static>> {
+    /// Does what [`record_rt`](Self::record_rt) does, if the thread's cell is not bound to the bucket of `now`, or the
+    /// bin has not been made.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn record_rt_slowly<R>(
+        &self,
+        now: Timestamp,
+        nanos: u64,
+        op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
+    ) -> R {
+        match self.bound_cell(now) {
+            Some((cell, recorder)) => {
+                let bin = recorder.map_or(Bin::NONE, |recorder| recorder.make_bin(nanos));
+                op(cell, cell.origin(), bin)
+            }
+            None => self.record_directly(now, |cell, origin| op(cell, origin, Bin::NONE)),
+        }
+    }
+
+    /// Returns the calling thread's cell, bound to the bucket of `now`, and its recorder, if the array has a histogram;
+    /// `None` if the thread cannot have a cell.
+    fn bound_cell(
+        &self,
+        now: Timestamp,
+    ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
         let leased = self.lease()?;
         let number = self.config.bucket_number(now);
         let state = self.bind(leased, number);
         let start = self.config.start_of(number);
         // The last bucket of all time may be cut short.
         let is_whole = start.as_nanos().checked_add(self.config.bucket_nanos() - 1).is_some();
-        Some(thread_cache::rebind(self.id, leased, state, is_whole.then_some(start)))
+        let cell = thread_cache::rebind(self.id, leased, state, is_whole.then_some(start));
+        Some((cell, leased.recorder()))
     }
 
     /// Returns the calling thread's cell; `None` if the thread cannot have a cell.
@@ -155,7 +225,17 @@ impl MetricArray {
         }
         let (place, cell, state) = self.cells.adopt().or_else(|| self.cells.add())?;
         stall::at(Point::CellTaken);
-        Some(thread_cache::insert(self.id, place, cell, state))
+        let recorder = match self.histogram {
+            None => None,
+            Some(config) => match recorder_of(cell, config) {
+                Some(recorder) => Some(recorder),
+                None => {
+                    cell.abandon(state);
+                    return None;
+                }
+            },
+        };
+        Some(thread_cache::insert(self.id, place, cell, state, recorder))
     }
 
     /// Binds the calling thread's cell to a bucket, unless it is already bound to it, and returns its state.
@@ -164,11 +244,12 @@ impl MetricArray {
         if state.is_bound() && cell.bucket() & !LATE == number {
             return state;
         }
+        let recorder = leased.recorder();
         let sealed = if state.is_bound() { self.seal(place, cell, state) } else { state };
         stall::at(Point::Unbound);
         let Arrival { is_late, is_to_sweep } = self.arrive(number);
         let late = if is_late { LATE } else { 0 };
-        let bound = cell.bind(sealed, number | late);
+        let bound = cell.bind(sealed, number | late, recorder);
         self.cells.activate(place);
         if sealed.is_retired() {
             self.cells.make_present(place);
@@ -204,37 +285,73 @@ impl MetricArray {
     }
 
     /// Moves a cell's counts into the history, as its owner, and returns the state of the sealed cell.
-    fn seal(&self, place: u32, cell: &ThreadCell, state: State) -> State {
+    fn seal(&self, place: u32, cell: &'static ThreadCell, state: State) -> State {
         self.publish_cell(place, cell, state, state.sealed(), GaugeCounts::default())
     }
 
     /// Moves the counts and the gauge counts of a cell into the history. The caller has adopted the abandoned cell.
-    fn retire(&self, place: u32, cell: &ThreadCell, state: State) {
+    fn retire(&self, place: u32, cell: &'static ThreadCell, state: State) {
         let gauge = GaugeCounts { entered: cell.entered(), ended: cell.ended() };
-        self.publish_cell(place, cell, state, state.retired(), gauge);
+        match self.histogram {
+            None => {
+                self.publish_cell(place, cell, state, state.retired(), gauge);
+            }
+            Some(config) => self.retire_with_recorder(place, cell, state, gauge, config),
+        }
+    }
+
+    /// Retires a cell that has a recorder: its bucket and its lifetime go into two rows, by two publications. Until the
+    /// recorder is given back, the calling thread remains the owner, so that no other thread adopts the cell with it.
+    fn retire_with_recorder(
+        &self,
+        place: u32,
+        cell: &'static ThreadCell,
+        state: State,
+        gauge: GaugeCounts,
+        config: HistogramConfig,
+    ) {
+        let sealed = if state.is_bound() { self.seal(place, cell, state) } else { state };
+        stall::at(Point::SealedToRetire);
+        let retired = sealed.retired_by_owner();
+        let recorder = found_recorder(cell, config);
+        self.publish(&SealRequest {
+            target: Target::Lifetime,
+            counts: Counts::ZERO,
+            gauge,
+            bins: recorder.map_or(BinSource::None, BinSource::Lifetime),
+            cell: Some(CellStep { place, from: sealed, to: retired }),
+        });
+        stall::at(Point::RetiredByOwner);
+        cell.set_recorder_word(0);
+        if let Some(recorder) = recorder {
+            recorder.give(config);
+        }
+        cell.abandon(retired);
     }
 
     fn publish_cell(
         &self,
         place: u32,
-        cell: &ThreadCell,
+        cell: &'static ThreadCell,
         from: State,
         to: State,
         gauge: GaugeCounts,
     ) -> State {
         let bucket = cell.bucket();
+        let recorder = self.histogram.and_then(|config| found_recorder(cell, config));
         self.publish(&SealRequest {
-            number: bucket & !LATE,
-            is_late: bucket & LATE != 0,
+            target: Target::Bucket { number: bucket & !LATE, is_late: bucket & LATE != 0 },
             counts: cell.counts(),
             gauge,
+            bins: recorder.map_or(BinSource::None, BinSource::Bucket),
             cell: Some(CellStep { place, from, to }),
         });
         to
     }
 
-    fn publish(&self, sealed: &SealRequest) {
-        let history = self.history.get_or_init(|| History::new(&self.config));
+    fn publish(&self, sealed: &SealRequest<'_>) {
+        let has_bins = self.histogram.is_some();
+        let history = self.history.get_or_init(|| History::new(&self.config, has_bins));
         history.publish(&self.config, &self.cells, sealed);
     }
 
@@ -245,14 +362,31 @@ impl MetricArray {
         let result = op(OwnedCell { cell: &cell, lease: &lease }, Origin::NONE);
         let number = self.config.bucket_number(now);
         let is_late = self.arrive(number).is_late;
+        let counts = cell.counts();
+        let bins = self.bin_of_single(&counts);
         self.publish(&SealRequest {
-            number,
-            is_late,
-            counts: cell.counts(),
+            target: Target::Bucket { number, is_late },
+            counts,
             gauge: GaugeCounts { entered: cell.entered(), ended: cell.ended() },
+            bins,
             cell: None,
         });
+        if !matches!(bins, BinSource::None) {
+            let (counts, gauge) = (Counts::ZERO, GaugeCounts::default());
+            let target = Target::Lifetime;
+            self.publish(&SealRequest { target, counts, gauge, bins, cell: None });
+        }
         result
+    }
+
+    /// Returns the bin of the response time of a record without a cell, if there is one and the array has a histogram.
+    fn bin_of_single(&self, counts: &Counts) -> BinSource<'static> {
+        match self.histogram {
+            Some(config) if counts.rt_count == 1 => {
+                BinSource::One(Layout::of(config).position(counts.min_rt))
+            }
+            _ => BinSource::None,
+        }
     }
 
     /// Sweeps one group of cells: retires abandoned cells, and removes idle cells from the masks. The cell at the place
@@ -281,6 +415,34 @@ impl MetricArray {
             group.skip_idle(is_idle);
         }
     }
+}
+
+impl Drop for MetricArray {
+    /// Gives the recorders back to their slab. The cells go back after that.
+    fn drop(&mut self) {
+        if let Some(config) = self.histogram {
+            self.cells.for_each_cell(|cell| {
+                if let Some(recorder) = found_recorder(cell, config) {
+                    recorder.give(config);
+                }
+            });
+        }
+    }
+}
+
+/// Returns the recorder of a cell.
+fn found_recorder(cell: &ThreadCell, config: HistogramConfig) -> Option<&'static LatencyRecorder> {
+    LatencyRecorder::get(config, cell.recorder_word().checked_sub(1)?)
+}
+
+/// Returns the recorder of a cell that the calling thread has become the owner of. If it has none, it gets one; `None`
+/// if the slab of recorders is full.
+fn recorder_of(cell: &ThreadCell, config: HistogramConfig) -> Option<&'static LatencyRecorder> {
+    found_recorder(cell, config).or_else(|| {
+        let recorder = LatencyRecorder::take(config)?;
+        cell.set_recorder_word(recorder.index() + 1);
+        Some(recorder)
+    })
 }
 
 #[cfg(all(test, not(loom)))]

@@ -7,7 +7,8 @@ use super::cells::slab::slab;
 use super::cells::thread_cell::{State, ThreadCell};
 use super::history::descriptor::GaugeCounts;
 use super::history::descriptors::Descriptors;
-use super::history::{History, SealRequest};
+use super::history::{History, SealRequest, Target};
+use super::latency::BinSource;
 use crate::metric::{Counts, MetricEvent};
 use crate::time::WindowConfig;
 
@@ -30,7 +31,7 @@ impl BareHistory {
     #[must_use]
     pub fn new(samples: u32) -> Self {
         let config = config(samples);
-        Self { config, cells: CellTable::new(), history: History::new(&config) }
+        Self { config, cells: CellTable::new(), history: History::new(&config, false) }
     }
 
     /// Publishes `passes` passes in a bucket.
@@ -38,7 +39,9 @@ impl BareHistory {
         let mut counts = Counts::ZERO;
         counts.events[PASS as usize] = passes;
         let gauge = GaugeCounts::default();
-        let sealed = SealRequest { number, is_late: false, counts, gauge, cell: None };
+        let target = Target::Bucket { number, is_late: false };
+        let bins = BinSource::None;
+        let sealed = SealRequest { target, counts, gauge, bins, cell: None };
         self.history.publish(&self.config, &self.cells, &sealed);
     }
 
@@ -136,7 +139,7 @@ impl BareCells {
     #[must_use]
     pub fn add(&self, bucket: u64) -> BareCell {
         let (place, cell, state) = self.0.add().expect("there is room");
-        let state = cell.bind(state, bucket);
+        let state = cell.bind(state, bucket, None);
         self.0.activate(place);
         self.0.make_present(place);
         BareCell { place, cell, state }
@@ -146,7 +149,7 @@ impl BareCells {
     pub fn rebind(&self, owned: BareCell, bucket: u64) {
         let sealed = owned.state.sealed();
         owned.cell.unbind(owned.state, sealed);
-        owned.cell.bind(sealed, bucket);
+        owned.cell.bind(sealed, bucket, None);
         self.0.activate(owned.place);
     }
 
@@ -162,7 +165,7 @@ impl BareCells {
     /// If there is no retired cell.
     pub fn adopt(&self, bucket: u64) {
         let (place, cell, state) = self.0.adopt().expect("there is a retired cell");
-        cell.bind(state, bucket);
+        cell.bind(state, bucket, None);
         self.0.activate(place);
     }
 

@@ -3,14 +3,16 @@
 use std::cell::Cell;
 use std::ops::{Range, RangeInclusive};
 
-use super::MetricArray;
 use super::cells::thread_cell::{LATE, ThreadCell};
 use super::history::descriptor::Descriptor;
 use super::history::{Head, History, Row, validate_reads};
+use super::latency::{Collector, LatencyRecorder, SealedBins, with_collector};
+use super::{MetricArray, found_recorder};
 use crate::array::Ledger;
+use crate::histogram::{HistogramConfig, LatencyHistogram};
 use crate::metric::{CEILING, Counts, MetricEvent, MetricTotals};
-use crate::sync::Ordering;
 use crate::sync::stall::{self, Point};
+use crate::sync::{Ordering, fence};
 use crate::time::Timestamp;
 
 /// The numbers of consecutive buckets, both ends included.
@@ -124,7 +126,7 @@ impl<'a> Moment<'a> {
             }
             kept.first = first_kept;
         }
-        self.for_each_row(kept, |row| visit(Part::Row(row)));
+        self.for_each_row(kept, |row, slot| visit(Part::Row(row, slot)));
         self.for_each_bound(kept, |cell| visit(Part::Cell(cell)));
     }
 
@@ -143,7 +145,7 @@ impl<'a> Moment<'a> {
             let is_there =
                 |bucket| !self.may_be_gone(bucket) || latest.is_none_or(|it| it <= bucket);
             if let Some(row) = self.row_in(slot) {
-                visit(Part::Row(row), row.bucket(), is_there(row.bucket()));
+                visit(Part::Row(row, slot), row.bucket(), is_there(row.bucket()));
             }
             self.array.cells.for_each_cell(|cell| {
                 if let Some(bucket) = self.bucket_in(slot, cell) {
@@ -200,13 +202,48 @@ impl<'a> Moment<'a> {
         self.history.map(|(history, head)| history.descriptor(head))
     }
 
-    /// Visits the rows of those buckets.
+    /// Returns the counts of all records, if the window covers the buckets with those numbers: in the window, expired and
+    /// late.
+    fn ledger(&self, covered: Numbers) -> [Counts; 3] {
+        let [mut in_window, mut expired, mut late] = [Counts::ZERO; 3];
+        let mut add = |part: Part<'_>, bucket, is_there: bool| {
+            let is_in_window = is_there && covered.contains(bucket);
+            let total = if is_in_window { &mut in_window } else { &mut expired };
+            total.add(&part.counts());
+        };
+        let may_be_gone = self.may_be_gone(covered.first);
+        if may_be_gone {
+            self.for_each_part_in_slots(self.all_slots(), &mut add);
+        } else {
+            for slot in 0..self.array.config.sample_count() {
+                if let Some(row) = self.row_in(slot) {
+                    add(Part::Row(row, slot), row.bucket(), true);
+                }
+            }
+        }
+        self.array.cells.for_each_cell(|cell| {
+            if cell.state().is_bound() {
+                match cell.bucket() {
+                    bucket if bucket & LATE != 0 => late.add(&cell.counts()),
+                    bucket if !may_be_gone => add(Part::Cell(cell), bucket, true),
+                    _ => {}
+                }
+            }
+        });
+        if let Some(descriptor) = self.descriptor() {
+            expired.add(&descriptor.expired());
+            late.add(&descriptor.late().unwrap_or(Counts::ZERO));
+        }
+        [in_window, expired, late]
+    }
+
+    /// Visits the rows of those buckets, each with its slot.
     #[inline]
-    fn for_each_row(&self, numbers: Numbers, mut visit: impl FnMut(&Row)) {
+    fn for_each_row(&self, numbers: Numbers, mut visit: impl FnMut(&Row, usize)) {
         let Some((history, _)) = self.history else { return };
         for slot in self.slots_of(numbers) {
             if let Some(row) = history.row_in(slot).filter(|row| numbers.contains(row.bucket())) {
-                visit(row);
+                visit(row, slot);
             }
         }
     }
@@ -214,7 +251,7 @@ impl<'a> Moment<'a> {
     /// Returns the sums of some events over the rows of those buckets.
     fn sums_of_rows<const K: usize>(&self, numbers: Numbers, events: [MetricEvent; K]) -> [u64; K] {
         let mut sums = [0; K];
-        self.for_each_row(numbers, |row| Part::Row(row).add_to(&mut sums, events));
+        self.for_each_row(numbers, |row, slot| Part::Row(row, slot).add_to(&mut sums, events));
         sums
     }
 
@@ -249,7 +286,8 @@ impl<'a> Moment<'a> {
 /// A part of the counts of one bucket.
 #[derive(Clone, Copy)]
 enum Part<'a> {
-    Row(&'a Row),
+    /// A row and its slot.
+    Row(&'a Row, usize),
     Cell(&'a ThreadCell),
 }
 
@@ -257,7 +295,7 @@ impl Part<'_> {
     #[inline]
     fn sum(self, event: MetricEvent) -> u64 {
         match self {
-            Self::Row(row) => row.counts().event(event),
+            Self::Row(row, _) => row.counts().event(event),
             Self::Cell(cell) => cell.sum(event),
         }
     }
@@ -265,7 +303,7 @@ impl Part<'_> {
     #[inline]
     fn counts(self) -> Counts {
         match self {
-            Self::Row(row) => row.counts().load(),
+            Self::Row(row, _) => row.counts().load(),
             Self::Cell(cell) => cell.counts(),
         }
     }
@@ -399,41 +437,106 @@ impl MetricArray {
     pub(crate) fn ledger(&self, covered: &RangeInclusive<u64>) -> Ledger<MetricTotals> {
         loop {
             let moment = Moment::of(self);
-            let covered = Numbers::of(covered);
-            let [mut in_window, mut expired, mut late] = [Counts::ZERO; 3];
-            let mut add = |part: Part<'_>, bucket, is_there: bool| {
-                let is_in_window = is_there && covered.contains(bucket);
-                let total = if is_in_window { &mut in_window } else { &mut expired };
-                total.add(&part.counts());
-            };
-            let may_be_gone = moment.may_be_gone(covered.first);
-            if may_be_gone {
-                moment.for_each_part_in_slots(moment.all_slots(), &mut add);
-            } else {
-                for slot in 0..self.config.sample_count() {
-                    if let Some(row) = moment.row_in(slot) {
-                        add(Part::Row(row), row.bucket(), true);
-                    }
-                }
-            }
-            self.cells.for_each_cell(|cell| {
-                if cell.state().is_bound() {
-                    match cell.bucket() {
-                        bucket if bucket & LATE != 0 => late.add(&cell.counts()),
-                        bucket if !may_be_gone => add(Part::Cell(cell), bucket, true),
-                        _ => {}
-                    }
-                }
-            });
-            if let Some(descriptor) = moment.descriptor() {
-                expired.add(&descriptor.expired());
-                late.add(&descriptor.late().unwrap_or(Counts::ZERO));
-            }
+            let counts = moment.ledger(Numbers::of(covered));
             if moment.is_still() {
-                let [in_window, expired, late] =
-                    [in_window, expired, late].map(|part| part.totals());
+                let [in_window, expired, late] = counts.map(|part| part.totals());
                 return Ledger { in_window, expired, late };
             }
         }
+    }
+
+    /// Replaces the contents of `into` by the histogram of the buckets with those numbers. Returns `false`, and changes
+    /// nothing, if the array has no histogram.
+    pub(crate) fn histogram_into(
+        &self,
+        numbers: RangeInclusive<u64>,
+        into: &mut LatencyHistogram,
+    ) -> bool {
+        let asked = Numbers::of(&numbers);
+        self.collect_into(into, |moment, collection| {
+            moment.for_each_part(asked, |part| collection.add_part(moment, part));
+        })
+    }
+
+    /// Replaces the contents of `into` by the histogram of all response times that were ever recorded. Returns `false`,
+    /// and changes nothing, if the array has no histogram.
+    pub(crate) fn lifetime_histogram_into(&self, into: &mut LatencyHistogram) -> bool {
+        self.collect_into(into, |moment, collection| {
+            for part in moment.ledger(Numbers { first: 0, last: 0 }) {
+                collection.counts.add(&part);
+            }
+            collection.add_lifetime(moment);
+        })
+    }
+
+    fn collect_into(
+        &self,
+        into: &mut LatencyHistogram,
+        collect: impl Fn(&Moment<'_>, &mut Collection<'_>),
+    ) -> bool {
+        let Some(config) = self.histogram else { return false };
+        with_collector(config, |collector| {
+            loop {
+                let moment = Moment::of(self);
+                collector.clear();
+                let mut collection = Collection { config, counts: Counts::ZERO, bins: collector };
+                collect(&moment, &mut collection);
+                let counts = collection.counts;
+                if moment.is_still() {
+                    collector.store(config, &counts, into);
+                    return true;
+                }
+            }
+        })
+    }
+}
+
+/// The counts and the bins of a histogram, while they are added up.
+struct Collection<'a> {
+    config: HistogramConfig,
+    counts: Counts,
+    bins: &'a mut Collector,
+}
+
+impl Collection<'_> {
+    fn add_part(&mut self, moment: &Moment<'_>, part: Part<'_>) {
+        // Before the bins: a response time that is in the sum is in its bin.
+        self.counts.add(&part.counts());
+        match part {
+            Part::Row(_, slot) => {
+                let bins = moment.history.and_then(|(history, _)| history.bins_in(slot));
+                self.bins.add(bins.into_iter().flat_map(SealedBins::groups));
+            }
+            Part::Cell(cell) => {
+                let recorder = found_recorder(cell, self.config);
+                self.bins.add(recorder.into_iter().flat_map(LatencyRecorder::bucket_groups));
+                self.add_extremes_again(cell);
+            }
+        }
+    }
+
+    /// Adds the extremes of a cell whose bins have been added: all response times that are in the bins are within these
+    /// extremes.
+    fn add_extremes_again(&mut self, cell: &ThreadCell) {
+        // Acquire: pairs with the Release in `BinBlock::count`.
+        fence(Ordering::Acquire);
+        let Counts { min_rt, max_rt, .. } = cell.counts();
+        self.counts.add(&Counts { min_rt, max_rt, ..Counts::ZERO });
+    }
+
+    /// Adds the bins of all cells and of the cells that were retired.
+    fn add_lifetime(&mut self, moment: &Moment<'_>) {
+        moment.array.cells.for_each_present(|cell| {
+            let state = cell.state();
+            if !state.is_retired() {
+                let recorder = found_recorder(cell, self.config);
+                self.bins.add(recorder.into_iter().flat_map(LatencyRecorder::lifetime_groups));
+            }
+            if state.is_bound() {
+                self.add_extremes_again(cell);
+            }
+        });
+        let retired = moment.history.and_then(|(history, _)| history.retired_bins());
+        self.bins.add(retired.into_iter().flat_map(SealedBins::groups));
     }
 }

@@ -20,7 +20,7 @@ fn unretired_cells(array: &MetricArray) -> u32 {
 #[test]
 fn each_sweep_retires_four_cells_of_ended_threads() {
     let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
-    let array = Arc::new(MetricArray::new(config));
+    let array = Arc::new(MetricArray::new(config, None));
     // All at once: a thread that begins later would adopt the cell of a thread that has ended.
     let all = Arc::new(Barrier::new(9));
     let work = || {

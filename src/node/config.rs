@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::error::NodeConfigError;
+use crate::histogram::HistogramConfig;
 use crate::time::WindowConfig;
 
 /// The geometry of a [`ResourceNode`](crate::ResourceNode): a short window and a long window over the same counts. By
@@ -30,6 +31,7 @@ use crate::time::WindowConfig;
 pub struct NodeConfig {
     short: WindowConfig,
     long: WindowConfig,
+    histogram: Option<HistogramConfig>,
 }
 
 impl NodeConfig {
@@ -47,7 +49,19 @@ impl NodeConfig {
         if !NANOS_PER_SEC.is_multiple_of(long.bucket_nanos()) {
             return Err(NodeConfigError::NoWholeSeconds { bucket_len: long.bucket_len() });
         }
-        Ok(Self { short, long })
+        Ok(Self { short, long, histogram: None })
+    }
+
+    /// Returns this configuration with a histogram of the response times.
+    #[must_use]
+    pub const fn with_histogram(self, histogram: HistogramConfig) -> Self {
+        Self { histogram: Some(histogram), ..self }
+    }
+
+    /// Returns the resolution of the histogram; `None` if the node has none.
+    #[must_use]
+    pub const fn histogram(&self) -> Option<HistogramConfig> {
+        self.histogram
     }
 
     /// Returns the short window.

@@ -28,7 +28,7 @@ pub(crate) struct Generation<C> {
 impl<C: Clock + Clone> Generation<C> {
     /// Creates a generation of a node that was made at `made`.
     pub(crate) fn new(config: NodeConfig, clock: C, made: Timestamp) -> Self {
-        let long = SlidingWindow::made_at(*config.long(), clock, made);
+        let long = SlidingWindow::made_at(*config.long(), config.histogram(), clock, made);
         let short = long.view(*config.short()).expect("checked when the config was made");
         Self { config, short, long, reserved: RacyOnce::new() }
     }

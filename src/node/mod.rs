@@ -33,7 +33,7 @@ use std::{fmt, iter};
 
 use crate::collections::AppendList;
 use crate::metric::MetricEvent;
-use crate::metric_array::{Gauge, MetricArray, Origin, OwnedCell};
+use crate::metric_array::{Bin, Gauge, MetricArray, Origin, OwnedCell};
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicUsize, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
@@ -290,12 +290,28 @@ impl<C: Clock + Clone> ResourceNode<C> {
     ) {
         let array = self.current().long.array();
         let end = End { event, permits, rt_nanos, origin };
-        match array.own_cell(now) {
-            Some(cell) => end.count_in_cell(array, cell, cell.origin()),
-            None => {
-                array.record_slowly(now, move |cell, here| end.count_in_cell(array, cell, here));
+        let Some(nanos) = rt_nanos else {
+            return match array.own_cell(now) {
+                Some(cell) => end.count_in_cell(array, cell, cell.origin(), Bin::NONE),
+                None => array.record_slowly(now, move |cell, here| {
+                    end.count_in_cell(array, cell, here, Bin::NONE);
+                }),
+            };
+        };
+        match array.own_cell_and_recorder(now) {
+            Some((cell, None)) => {
+                return end.count_in_cell(array, cell, cell.origin(), Bin::NONE);
             }
+            Some((cell, Some(recorder))) => {
+                if let Some(bin) = recorder.bin(nanos) {
+                    return end.count_in_cell(array, cell, cell.origin(), bin);
+                }
+            }
+            None => {}
         }
+        array.record_rt_slowly(now, nanos, move |cell, here, bin| {
+            end.count_in_cell(array, cell, here, bin);
+        });
     }
 
     #[inline(never)]
@@ -328,10 +344,10 @@ struct End {
 impl End {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
-    fn count_in_cell(self, array: &MetricArray, cell: OwnedCell<'_>, here: Origin) {
+    fn count_in_cell(self, array: &MetricArray, cell: OwnedCell<'_>, here: Origin, bin: Bin) {
         cell.writer().add(self.event, self.permits);
         if let Some(rt_nanos) = self.rt_nanos {
-            cell.writer().record_rt(rt_nanos);
+            cell.writer().record_rt_with(rt_nanos, || bin.count());
         }
         // The note precedes the count: a thread that reads the gauge and counts this end also finds the note.
         if here != self.origin {

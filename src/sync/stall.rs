@@ -19,6 +19,14 @@ macro_rules! points {
 points! {
     /// The value of a `RacyOnce` is made, and not published yet.
     Made,
+    /// The bucket of an abandoned cell with a recorder is sealed, and its lifetime is not published yet.
+    SealedToRetire,
+    /// The lifetime of a cell is published, and its recorder is not given back yet.
+    RetiredByOwner,
+    /// A response time is recorded in its extremes, and not in its bin yet.
+    BinFound,
+    /// A response time is recorded in its bin, and not in the sum yet.
+    BinCounted,
     /// An index was read from a slot, and its wrap is not pinned yet.
     IndexRead,
     /// The wrap is pinned, and the slot is not validated yet.

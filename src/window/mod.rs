@@ -1,6 +1,7 @@
 //! The sliding window: a metric array, a clock, and the geometry of reads.
 
 mod coverage;
+mod histogram;
 mod read;
 mod record;
 
@@ -8,6 +9,7 @@ pub use coverage::Coverage;
 pub(crate) use coverage::per_second;
 pub use read::BucketTotals;
 
+use crate::histogram::HistogramConfig;
 use crate::metric_array::MetricArray;
 use crate::sync::Arc;
 use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig};
@@ -87,12 +89,24 @@ impl<C: Clock> SlidingWindow<C> {
     #[must_use]
     pub fn with_clock(config: WindowConfig, clock: C) -> Self {
         let made = clock.now();
-        Self::made_at(config, clock, made)
+        Self::made_at(config, None, clock, made)
+    }
+
+    /// Creates a window over a new array, with a histogram of the response times. The window reads `clock`.
+    #[must_use]
+    pub fn with_histogram(config: WindowConfig, histogram: HistogramConfig, clock: C) -> Self {
+        let made = clock.now();
+        Self::made_at(config, Some(histogram), clock, made)
     }
 
     /// Creates a window as if it had been made at the time `made`.
-    pub(crate) fn made_at(config: WindowConfig, clock: C, made: Timestamp) -> Self {
-        let array = Arc::new(MetricArray::new(config));
+    pub(crate) fn made_at(
+        config: WindowConfig,
+        histogram: Option<HistogramConfig>,
+        clock: C,
+        made: Timestamp,
+    ) -> Self {
+        let array = Arc::new(MetricArray::new(config, histogram));
         Self {
             array,
             clock,

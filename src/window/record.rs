@@ -35,7 +35,10 @@ impl<C: Clock> SlidingWindow<C> {
     /// ```
     #[inline]
     pub fn add_at(&self, now: Timestamp, event: MetricEvent, count: u64) {
-        self.array().record(now, move |cell, _| cell.writer().add(event, count));
+        match event {
+            MetricEvent::Rt => self.record_rt_nanos_at(now, count),
+            event => self.array().record(now, move |cell, _| cell.writer().add(event, count)),
+        }
     }
 
     /// Records one response time now.
@@ -47,8 +50,14 @@ impl<C: Clock> SlidingWindow<C> {
     /// Records one response time at `now`. A response time above 2⁶² ns (146 years) is recorded as 2⁶² ns.
     #[inline]
     pub fn record_rt_at(&self, now: Timestamp, rt: Duration) {
-        let nanos = saturating_nanos(rt);
-        self.array().record(now, move |cell, _| cell.writer().record_rt(nanos));
+        self.record_rt_nanos_at(now, saturating_nanos(rt));
+    }
+
+    #[inline]
+    fn record_rt_nanos_at(&self, now: Timestamp, nanos: u64) {
+        self.array().record_rt(now, nanos, move |cell, _, bin| {
+            cell.writer().record_rt_with(nanos, || bin.count());
+        });
     }
 
     /// Records one [`MetricEvent::Success`] and its response time now, in the same bucket.
@@ -101,9 +110,9 @@ impl<C: Clock> SlidingWindow<C> {
 
     #[inline]
     fn record_end_nanos_at(&self, now: Timestamp, event: MetricEvent, nanos: u64) {
-        self.array().record(now, move |cell, _| {
+        self.array().record_rt(now, nanos, move |cell, _, bin| {
             cell.writer().increment(event);
-            cell.writer().record_rt(nanos);
+            cell.writer().record_rt_with(nanos, || bin.count());
         });
     }
 }

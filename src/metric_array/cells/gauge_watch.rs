@@ -186,7 +186,7 @@ mod tests {
     impl Thread {
         fn new() -> Self {
             let cell = slab().take().unwrap();
-            cell.bind(cell.claim(), 0);
+            cell.bind(cell.claim(), 0, None);
             let (watch, origin) = (GaugeWatch::new(), Origin::of(cell));
             Self { watch, cell, origin, in_flight: 0, highest: 0 }
         }

@@ -6,6 +6,7 @@ use super::gauge_watch::GaugeWatch;
 use super::origin::Origin;
 use super::thread_cell::{State, ThreadCell};
 use crate::metric::OwnedWriter;
+use crate::metric_array::latency::LatencyRecorder;
 use crate::sync::{
     AtomicCell, AtomicU32, OnceRef, Ordering, PrivateU32, PrivateU64, THREAD_CACHE_SETS,
     process_static, thread_local, unique,
@@ -37,6 +38,9 @@ static NONE: ThreadCache = ThreadCache::new();
 #[derive(Debug)]
 struct ThreadCache {
     sets: [Set; THREAD_CACHE_SETS],
+    /// The states of the cells, as this thread has last changed them. They are apart from the sets, since only a change
+    /// of the bucket needs them.
+    states: [[PrivateU64; WAYS]; THREAD_CACHE_SETS],
 }
 
 const WAYS: usize = 2;
@@ -70,8 +74,8 @@ pub(crate) struct CacheEntry {
     /// The start of the bucket that the cell is bound to.
     start: PrivateU64,
     cell: AtomicCell<Option<&'static ThreadCell>>,
-    /// The state of the cell, as this thread has last changed it.
-    state: PrivateU64,
+    /// The cell's recorder of response times; `None` if the window has no histogram.
+    recorder: AtomicCell<Option<&'static LatencyRecorder>>,
 }
 
 /// The words that only the gauge and a change of the bucket read.
@@ -119,17 +123,47 @@ impl<'a> OwnedCell<'a> {
 /// A cell of the calling thread, with its entry in the cache and its place in the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leased {
-    entry: &'static CacheEntry,
-    lease: &'static Lease,
+    way: Way<'static>,
     pub(crate) place: u32,
     pub(crate) cell: &'static ThreadCell,
     pub(crate) state: State,
+}
+
+impl Leased {
+    pub(crate) fn recorder(&self) -> Option<&'static LatencyRecorder> {
+        self.way.entry.recorder.load()
+    }
 }
 
 /// Returns the calling thread's cell for that window, if it is bound to the bucket of `now`.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of every record")]
 pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<OwnedCell<'static>> {
+    let (entry, lease) = get_entry(window, bucket_nanos, now)?;
+    Some(OwnedCell { cell: entry.cell()?, lease })
+}
+
+/// Returns what [`get`] returns, and the recorder of the cell, if its window has a histogram.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "part of every record of a response time")]
+pub(crate) fn get_with_recorder(
+    window: u64,
+    bucket_nanos: u64,
+    now: Timestamp,
+) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
+    let (entry, lease) = get_entry(window, bucket_nanos, now)?;
+    let recorder = entry.recorder.load();
+    Some((OwnedCell { cell: entry.cell()?, lease }, recorder))
+}
+
+/// Returns the entry of that window, if its cell is bound to the bucket of `now`.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "part of every record")]
+fn get_entry(
+    window: u64,
+    bucket_nanos: u64,
+    now: Timestamp,
+) -> Option<(&'static CacheEntry, &'static Lease)> {
     let cache = CACHE.with(Cell::get);
     let Set { entries: [entry, second], leases: [lease, lease_of_second] } =
         &cache.sets[set_of(window)];
@@ -144,53 +178,56 @@ pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<Owne
     if now.as_nanos().wrapping_sub(entry.start.get()) >= bucket_nanos {
         return None;
     }
-    match entry.cell.load() {
-        Some(cell) => Some(OwnedCell { cell, lease }),
-        None => no_cell(),
-    }
+    Some((entry, lease))
 }
 
 /// Returns `None`. Not reached: an entry of a window has a cell. Out of line: otherwise the compiler merges the two
 /// tests into one, which takes more instructions than two predicted branches.
 #[cold]
 #[inline(never)]
-fn no_cell() -> Option<OwnedCell<'static>> {
+fn no_cell() -> Option<&'static ThreadCell> {
     None
 }
 
 /// Notes that a request that entered in another cell has ended on the calling thread, so it is none of the requests
 /// that entered in the thread's own cell.
 pub(crate) fn note_end_of_other(window: u64) {
-    if let Some(Leased { lease, .. }) = find(window) {
-        lease.gauge.note_end_of_other();
+    if let Some(Leased { way, .. }) = find(window) {
+        way.lease.gauge.note_end_of_other();
     }
 }
 
 /// Returns the cell that the calling thread has for that window, whatever its bucket.
 pub(crate) fn find(window: u64) -> Option<Leased> {
     let cache = CACHE.with(Cell::get);
-    let (entry, lease) = cache.sets[set_of(window)].find(window)?;
-    let place = lease.place.get();
-    let (cell, state) = (entry.cell.load()?, State(entry.state.get()));
-    Some(Leased { entry, lease, place, cell, state })
+    let way = cache.find(window, window)?;
+    let place = way.lease.place.get();
+    let (cell, state) = (way.entry.cell.load()?, State(way.state.get()));
+    Some(Leased { way, place, cell, state })
 }
 
 /// Inserts a cell that the calling thread has become the owner of. If the set of the window is full, the cell in its
 /// second way is abandoned, and the cell in the first way moves there.
 ///
 /// The thread must have a cache: [`may_own`] has returned true.
-pub(crate) fn insert(window: u64, place: u32, cell: &'static ThreadCell, state: State) -> Leased {
+pub(crate) fn insert(
+    window: u64,
+    place: u32,
+    cell: &'static ThreadCell,
+    state: State,
+    recorder: Option<&'static LatencyRecorder>,
+) -> Leased {
     let cache = CACHE.with(Cell::get);
-    let set = &cache.sets[set_of(window)];
-    let (entry, lease) = set.find(0).unwrap_or_else(|| {
-        set.abandon(1);
-        set.move_first_to_second();
-        (&set.entries[0], &set.leases[0])
+    let way = cache.find(window, 0).unwrap_or_else(|| {
+        let [first, second] = cache.ways(set_of(window));
+        second.abandon();
+        second.copy_from(first);
+        first
     });
-    lease.place.set(place);
-    lease.gauge.reset();
-    entry.set(window | LOOK_UP, 0, Some(cell), state);
-    Leased { entry, lease, place, cell, state }
+    way.lease.place.set(place);
+    way.lease.gauge.reset();
+    way.set(window | LOOK_UP, 0, Some(cell), recorder, state);
+    Leased { way, place, cell, state }
 }
 
 /// Lets records in the bucket that starts at `start` find the cell, which is bound to that bucket in this state.
@@ -202,12 +239,12 @@ pub(crate) fn rebind(
     state: State,
     start: Option<Timestamp>,
 ) -> OwnedCell<'static> {
-    let Leased { entry, lease, cell, .. } = leased;
-    if entry.state.get() != state.0 {
+    let Leased { way: Way { entry, lease, state: kept }, cell, .. } = leased;
+    if kept.get() != state.0 {
         // The first request of a thread in each bucket looks at the gauge.
         lease.gauge.reset();
     }
-    entry.state.set(state.0);
+    kept.set(state.0);
     let (mark, start) = start.map_or((LOOK_UP, 0), |start| (0, start.as_nanos()));
     entry.window.set(window | mark);
     entry.start.set(start);
@@ -234,18 +271,39 @@ const fn set_of(window: u64) -> usize {
 }
 
 impl CacheEntry {
-    fn set(&self, window: u64, start: u64, cell: Option<&'static ThreadCell>, state: State) {
-        self.window.set(window);
-        self.start.set(start);
-        self.cell.store(cell);
-        self.state.set(state.0);
+    /// Returns the cell. An entry of a window has one.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of every record")]
+    fn cell(&self) -> Option<&'static ThreadCell> {
+        match self.cell.load() {
+            Some(cell) => Some(cell),
+            None => no_cell(),
+        }
     }
 }
 
 impl ThreadCache {
     #[cfg_attr(not(loom), expect(clippy::large_stack_arrays, reason = "of a static, or of a box"))]
     const fn new() -> Self {
-        Self { sets: [const { Set::new() }; THREAD_CACHE_SETS] }
+        Self {
+            sets: [const { Set::new() }; THREAD_CACHE_SETS],
+            states: [const { [const { PrivateU64::new(0) }; WAYS] }; THREAD_CACHE_SETS],
+        }
+    }
+
+    fn ways(&self, set: usize) -> [Way<'_>; WAYS] {
+        let (Set { entries, leases }, states) = (&self.sets[set], &self.states[set]);
+        std::array::from_fn(|way| Way {
+            entry: &entries[way],
+            lease: &leases[way],
+            state: &states[way],
+        })
+    }
+
+    /// Returns the way with the entry of window `id`, in the set of `window`; for 0, an empty way.
+    fn find(&self, window: u64, id: u64) -> Option<Way<'_>> {
+        let ways = self.ways(set_of(window));
+        ways.into_iter().find(|way| way.entry.window.get() & !LOOK_UP == id)
     }
 }
 
@@ -257,25 +315,43 @@ impl Set {
                     window: PrivateU64::new(0),
                     start: PrivateU64::new(0),
                     cell: AtomicCell::new(None),
-                    state: PrivateU64::new(0),
+                    recorder: AtomicCell::new(None),
                 }
             }; WAYS],
             leases: [const { Lease::new() }; WAYS],
         }
     }
+}
 
-    /// Returns the way of that window; for 0, an empty way.
-    fn find(&self, window: u64) -> Option<(&CacheEntry, &Lease)> {
-        let mut ways = self.entries.iter().zip(&self.leases);
-        ways.find(|(entry, _)| entry.window.get() & !LOOK_UP == window)
+/// One entry of a cache, with the words that belong to it.
+#[derive(Clone, Copy, Debug)]
+struct Way<'a> {
+    entry: &'a CacheEntry,
+    lease: &'a Lease,
+    state: &'a PrivateU64,
+}
+
+impl Way<'_> {
+    fn set(
+        self,
+        window: u64,
+        start: u64,
+        cell: Option<&'static ThreadCell>,
+        recorder: Option<&'static LatencyRecorder>,
+        state: State,
+    ) {
+        self.entry.window.set(window);
+        self.entry.start.set(start);
+        self.entry.cell.store(cell);
+        self.entry.recorder.store(recorder);
+        self.state.set(state.0);
     }
 
-    /// Empties a way, and abandons its cell if there is one.
-    fn abandon(&self, way: usize) {
-        let entry = &self.entries[way];
-        if entry.window.get() != 0 {
-            let (cell, state) = (entry.cell.load(), State(entry.state.get()));
-            entry.set(0, 0, None, State(0));
+    /// Empties the entry, and abandons its cell if there is one.
+    fn abandon(self) {
+        if self.entry.window.get() != 0 {
+            let (cell, state) = (self.entry.cell.load(), State(self.state.get()));
+            self.set(0, 0, None, None, State(0));
             if let Some(cell) = cell {
                 // If the window was dropped, the cell's state has changed, and this does nothing.
                 cell.abandon(state);
@@ -283,13 +359,12 @@ impl Set {
         }
     }
 
-    fn move_first_to_second(&self) {
-        let ([from_entry, to_entry], [from_lease, to_lease]) = (&self.entries, &self.leases);
-        let state = State(from_entry.state.get());
-        let (window, start) = (from_entry.window.get(), from_entry.start.get());
-        to_entry.set(window, start, from_entry.cell.load(), state);
-        to_lease.place.set(from_lease.place.get());
-        to_lease.gauge.copy_from(&from_lease.gauge);
+    fn copy_from(self, from: Way<'_>) {
+        let (window, start) = (from.entry.window.get(), from.entry.start.get());
+        let (cell, recorder) = (from.entry.cell.load(), from.entry.recorder.load());
+        self.set(window, start, cell, recorder, State(from.state.get()));
+        self.lease.place.set(from.lease.place.get());
+        self.lease.gauge.copy_from(&from.lease.gauge);
     }
 }
 
@@ -347,7 +422,7 @@ impl Drop for Cleanup {
         // First, so that a record in another destructor finds no cell. (Loom drops all locals of a thread together, so
         // `CACHE` is gone then.)
         let _ = CACHE.try_with(|cache| cache.set(&NONE));
-        leaked.cache.sets.iter().for_each(|set| (0..WAYS).for_each(|way| set.abandon(way)));
+        (0..THREAD_CACHE_SETS).flat_map(|set| leaked.cache.ways(set)).for_each(Way::abandon);
         // Release: pairs with the Acquire in `take`.
         leaked.is_taken.store(0, Ordering::Release);
     }

@@ -1,6 +1,7 @@
 //! One thread's counters for one window.
 
 use crate::metric::{Counts, MetricCell, MetricEvent, OwnedWriter};
+use crate::metric_array::latency::LatencyRecorder;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -42,8 +43,9 @@ pub(crate) struct ThreadCell {
     ended: AtomicU64,
     /// The cell's index in the slab.
     index: u32,
-    /// The index of the next free cell, plus 1, or 0 for none, while this cell is free.
-    next: AtomicU32,
+    /// While the cell is free, the index of the next free cell, plus 1, or 0 for none. While it belongs to a window, the
+    /// index of its [latency recorder](crate::metric_array::latency::LatencyRecorder), plus 1, or 0 for none.
+    link: AtomicU32,
 }
 
 /// A cell's state: see [`ThreadCell`].
@@ -87,6 +89,11 @@ impl State {
         self.next(0)
     }
 
+    /// Returns the state of a cell once its counts and its gauge are sealed, while its owner has more to take from it.
+    pub(crate) const fn retired_by_owner(self) -> Self {
+        self.next(Self::RETIRED)
+    }
+
     /// Returns the state of an abandoned cell once its counts and its gauge are sealed.
     pub(crate) const fn retired(self) -> Self {
         self.next(Self::RETIRED | Self::ABANDONED)
@@ -106,7 +113,7 @@ impl ThreadCell {
             entered: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             index,
-            next: AtomicU32::new(0),
+            link: AtomicU32::new(0),
         }
     }
 
@@ -114,8 +121,8 @@ impl ThreadCell {
         self.index
     }
 
-    pub(crate) const fn next(&self) -> &AtomicU32 {
-        &self.next
+    pub(crate) const fn link(&self) -> &AtomicU32 {
+        &self.link
     }
 
     /// Returns a writer, for the owner only.
@@ -149,8 +156,14 @@ impl ThreadCell {
         self.bucket.load(Ordering::Relaxed)
     }
 
-    /// Binds a cell that is not bound, as its owner, and returns its new state.
-    pub(crate) fn bind(&self, sealed: State, bucket: u64) -> State {
+    /// Binds a cell that is not bound, as its owner, and returns its new state. `recorder` is the cell's recorder, if it has
+    /// one.
+    pub(crate) fn bind(
+        &self,
+        sealed: State,
+        bucket: u64,
+        recorder: Option<&LatencyRecorder>,
+    ) -> State {
         // Release: pairs with the acquire fence of a reader. A reader that sees the zeros sees that the history's head
         // has moved on.
         fence(Ordering::Release);
@@ -159,12 +172,27 @@ impl ThreadCell {
             self.ended.store(0, Ordering::Relaxed);
         }
         self.counts.reset();
+        if let Some(recorder) = recorder {
+            recorder.begin_bucket();
+        }
         self.bucket.store(bucket, Ordering::Relaxed);
         stall::at(Point::CellZeroed);
         let bound = sealed.next(State::BOUND);
         // Release: pairs with the Acquire in `state`.
         self.state.store(bound.0, Ordering::Release);
         bound
+    }
+
+    /// Returns the index of the cell's recorder of response times, plus 1, or 0 if the cell has none.
+    pub(crate) fn recorder_word(&self) -> u32 {
+        // Acquire: pairs with the Release in `set_recorder_word`. The recorder has been made.
+        self.link.load(Ordering::Acquire)
+    }
+
+    /// Sets the index of the cell's recorder, plus 1, or 0 for none, as the owner.
+    pub(crate) fn set_recorder_word(&self, word: u32) {
+        // Release: pairs with the Acquire in `recorder_word`.
+        self.link.store(word, Ordering::Release);
     }
 
     /// Completes a seal. Any thread may call this; the first call succeeds.
@@ -215,6 +243,8 @@ impl ThreadCell {
     pub(crate) fn claim(&self) -> State {
         // Retired, so that the first binding zeroes the gauge as well.
         let claimed = self.state().next(State::RETIRED);
+        // Relaxed, as below.
+        self.link.store(0, Ordering::Relaxed);
         // Relaxed: no window refers to the cell yet.
         self.state.store(claimed.0, Ordering::Relaxed);
         claimed

@@ -8,6 +8,7 @@ mod tagged_index;
 use crate::collections::Pool;
 use crate::metric::Counts;
 use crate::metric_array::cells::cell_table::CellTable;
+use crate::metric_array::latency::{BinSource, SealedBins, merged};
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::time::WindowConfig;
@@ -42,16 +43,28 @@ impl Row {
 
 /// Counts to seal.
 #[derive(Debug)]
-pub(crate) struct SealRequest {
-    /// The number of their bucket.
-    pub(crate) number: u64,
-    /// Whether the bucket was gone before they were recorded.
-    pub(crate) is_late: bool,
+pub(crate) struct SealRequest<'a> {
+    pub(crate) target: Target,
     pub(crate) counts: Counts,
     /// Gauge counts that move into the history as well.
     pub(crate) gauge: GaugeCounts,
+    /// The response times by bins.
+    pub(crate) bins: BinSource<'a>,
     /// The step that seals the cell, if the counts come from a cell.
     pub(crate) cell: Option<CellStep>,
+}
+
+/// Where counts go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// Into a bucket.
+    Bucket {
+        number: u64,
+        /// Whether the bucket was gone before the counts were recorded.
+        is_late: bool,
+    },
+    /// Into the bins of cells that were retired. There are no other counts.
+    Lifetime,
 }
 
 /// Rows in slots, and the running totals of everything that has left the slots.
@@ -84,6 +97,9 @@ pub(crate) struct History {
     slots: Box<[AtomicU64]>,
     rows: Pool<Row>,
     rows_made: AtomicU32,
+    /// The bins of each row, if there is a histogram. The row in the last slot, which is no bucket's, has the bins of
+    /// retired cells.
+    bins: Option<Pool<SealedBins>>,
     descriptors: Descriptors,
 }
 
@@ -136,13 +152,15 @@ impl History {
     /// that seals at the same time.
     const SPARE_ROWS: usize = 32;
 
-    pub(crate) fn new(config: &WindowConfig) -> Self {
-        let samples = config.sample_count();
+    pub(crate) fn new(config: &WindowConfig, has_bins: bool) -> Self {
+        let slots = config.sample_count() + usize::from(has_bins);
+        let rows = slots + Self::SPARE_ROWS;
         Self {
             head: AtomicU64::new(Head::INITIAL.0),
-            slots: (0..samples).map(|_| AtomicU64::new(0)).collect(),
-            rows: Pool::with_capacity(samples + Self::SPARE_ROWS),
+            slots: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+            rows: Pool::with_capacity(rows),
             rows_made: AtomicU32::new(0),
+            bins: has_bins.then(|| Pool::with_capacity(rows)),
             descriptors: Descriptors::new(),
         }
     }
@@ -209,13 +227,34 @@ impl History {
         self.row(self.slots[slot].load(Ordering::Acquire))
     }
 
+    /// Returns the bins of the row in a slot, if there are any.
+    pub(crate) fn bins_in(&self, slot: usize) -> Option<&SealedBins> {
+        // Acquire: as in `row_in`.
+        self.bins_of(self.slots[slot].load(Ordering::Acquire))
+    }
+
+    fn bins_of(&self, word: u64) -> Option<&SealedBins> {
+        let bins = self.bins.as_ref()?;
+        index_of(word).checked_sub(1).map(|index| bins.get(index))
+    }
+
+    /// Returns the bins of retired cells, if there are any.
+    pub(crate) fn retired_bins(&self) -> Option<&SealedBins> {
+        self.bins_in(self.slots.len() - 1)
+    }
+
     #[inline]
     fn row(&self, word: u64) -> Option<&Row> {
         index_of(word).checked_sub(1).map(|index| self.rows.get(index))
     }
 
     /// Moves counts into the history, and the cell that they come from into its next state.
-    pub(crate) fn publish(&self, config: &WindowConfig, cells: &CellTable, sealed: &SealRequest) {
+    pub(crate) fn publish(
+        &self,
+        config: &WindowConfig,
+        cells: &CellTable,
+        sealed: &SealRequest<'_>,
+    ) {
         let (index, draft) = self.descriptors.take();
         let mut spare = draft.spare_row().load(Ordering::Relaxed);
         // Release: pairs with the acquire fence in `is_still`. A reader that sees a word that is filled from here on
@@ -256,10 +295,14 @@ impl History {
         draft: &Descriptor,
         config: &WindowConfig,
         current: &Descriptor,
-        sealed: &SealRequest,
+        sealed: &SealRequest<'_>,
         spare: &mut u32,
     ) -> Option<SlotStep> {
-        let SealRequest { number, is_late, ref counts, .. } = *sealed;
+        let (number, is_late) = match sealed.target {
+            Target::Bucket { number, is_late } => (number, is_late),
+            Target::Lifetime => return Some(self.fill_lifetime(draft, current, sealed, spare)),
+        };
+        let counts = &sealed.counts;
         let slot = config.slot_of(number);
         // Acquire: as in `row_in`.
         let from = self.slots[slot].load(Ordering::Acquire);
@@ -279,13 +322,11 @@ impl History {
         draft.set_late(current, Some(counts).filter(|_| is_late));
         draft.set_gauge(current, sealed.gauge);
         let step = has_row.then(|| {
-            if *spare == 0 {
-                *spare = self.make_row();
-            }
-            let row = self.rows.get(*spare - 1);
+            let row = self.spare_row(spare);
             row.bucket.store(number, Ordering::Relaxed);
             row.counts.store_sum(counts, same.map(Row::counts));
-            self.fill_recent(draft, config, current, sealed, slot);
+            self.fill_bins(*spare, sealed.bins, same.and_then(|_| self.bins_of(from)));
+            self.fill_recent(draft, config, current, sealed, (number, slot));
             SlotStep { slot, from, to: next_word(from, *spare) }
         });
         if !has_row {
@@ -297,6 +338,52 @@ impl History {
         step
     }
 
+    /// Returns the spare row, and makes one if there is none.
+    fn spare_row(&self, spare: &mut u32) -> &Row {
+        if *spare == 0 {
+            *spare = self.make_row();
+        }
+        self.rows.get(*spare - 1)
+    }
+
+    /// Fills the bins of the row with that index plus 1: the sum of `more` and of `same`, if there are any.
+    #[inline]
+    fn fill_bins(&self, row: u32, more: BinSource<'_>, same: Option<&SealedBins>) {
+        if let Some(bins) = &self.bins {
+            let bins = bins.get(row - 1);
+            match same {
+                None => bins.fill(more.groups()),
+                Some(same) => bins.fill(merged(same.groups(), more.groups())),
+            }
+        }
+    }
+
+    /// Fills a descriptor, and a row for the last slot, with the publication that adds bins to those of retired cells.
+    #[inline(never)]
+    fn fill_lifetime(
+        &self,
+        draft: &Descriptor,
+        current: &Descriptor,
+        sealed: &SealRequest<'_>,
+        spare: &mut u32,
+    ) -> SlotStep {
+        let slot = self.slots.len() - 1;
+        // Acquire: as in `row_in`.
+        let from = self.slots[slot].load(Ordering::Acquire);
+        draft.set_expired(current, None);
+        draft.set_late(current, None);
+        draft.set_gauge(current, sealed.gauge);
+        draft.copy_recent(current);
+        let row = self.spare_row(spare);
+        row.bucket.store(0, Ordering::Relaxed);
+        row.counts.store(&Counts::ZERO);
+        self.fill_bins(*spare, sealed.bins, self.bins_of(from));
+        let step = SlotStep { slot, from, to: next_word(from, *spare) };
+        draft.set_steps(Some(step), sealed.cell);
+        draft.spare_row().store(index_of(from), Ordering::Relaxed);
+        step
+    }
+
     /// Fills the recent sums of a descriptor. They include the sealed counts, which go into `slot`.
     #[inline(never)]
     fn fill_recent(
@@ -304,15 +391,15 @@ impl History {
         draft: &Descriptor,
         config: &WindowConfig,
         current: &Descriptor,
-        sealed: &SealRequest,
-        slot: usize,
+        sealed: &SealRequest<'_>,
+        (number, slot): (u64, usize),
     ) {
         let Some(before) = current.recent_numbers() else { return draft.copy_recent(current) };
         let samples = config.sample_count();
-        let end = before.end.max(sealed.number + 1);
+        let end = before.end.max(number + 1);
         let first = end.saturating_sub(samples as u64 - 1);
         let recent = draft.recent();
-        if sealed.number >= first {
+        if number >= first {
             recent.store_sum(current.recent(), &sealed.counts.events);
         } else {
             recent.store_all(&current.recent().load_all());
@@ -320,7 +407,7 @@ impl History {
         // The buckets that leave the recent sums: one, unless there was a gap. There are no more than N, unless the
         // start and the end of `before` are of different publications.
         let leaving = before.start..first.min(before.end);
-        if leaving.start + 1 == leaving.end && sealed.number == before.end {
+        if leaving.start + 1 == leaving.end && number == before.end {
             // The leaving bucket is N − 1 before the sealed bucket, so its row is in the next slot.
             let next = if slot + 1 == samples { 0 } else { slot + 1 };
             self.subtract_row(recent, next, leaving.start);
@@ -378,6 +465,9 @@ impl History {
     fn make_row(&self) -> u32 {
         let index = self.rows_made.fetch_add(1, Ordering::Relaxed);
         self.rows.make(index, Row::new);
+        if let Some(bins) = &self.bins {
+            bins.make(index, SealedBins::new);
+        }
         index + 1
     }
 }

@@ -1,0 +1,72 @@
+//! The bounds of the bins of a scale.
+
+use super::config::HistogramConfig;
+use super::layout::{Layout, MAX_NANOS};
+use super::thresholds::{FINEST, FRACTIONS, OCTAVE};
+
+/// The coarsest scale. Its bins 0 and −1 cover all numbers of an `f64`.
+pub(super) const COARSEST: i8 = -10;
+
+/// The bins of a scale from −10 to 8, by the index of OpenTelemetry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bins {
+    scale: i8,
+}
+
+impl Bins {
+    /// The scale must be from [`COARSEST`] to [`HistogramConfig::MAX_SCALE`].
+    pub(super) const fn at(scale: i8) -> Self {
+        Self { scale }
+    }
+
+    /// Returns the index of the bin of a response time, in nanoseconds. 0 counts as 1, and more than 2⁶² as 2⁶².
+    pub(super) fn index(self, nanos: u64) -> i32 {
+        let layout = Layout::at(self.scale.max(0).unsigned_abs());
+        layout.index(layout.position(nanos)) >> self.scale.min(0).unsigned_abs()
+    }
+
+    /// Returns the shortest response time in the bin, in whole nanoseconds. If it is above [`last`](Self::last), no whole
+    /// nanosecond is in the bin.
+    pub(super) fn first(self, index: i32) -> u64 {
+        self.floor(index.into()) + 1
+    }
+
+    /// Returns the longest response time in the bin, in whole nanoseconds.
+    pub(super) fn last(self, index: i32) -> u64 {
+        self.floor(i64::from(index) + 1)
+    }
+
+    /// Returns 10⁹ · 2^(index/2^scale), rounded down, from 0 to 2⁶².
+    fn floor(self, index: i64) -> u64 {
+        let finest = index << (HistogramConfig::MAX_SCALE.cast_signed() - self.scale);
+        let Ok(boundary) = usize::try_from(finest + i64::from(Layout::ORIGIN) - 1) else {
+            return 0;
+        };
+        let octave = boundary / FINEST;
+        if octave < 62 { OCTAVE[boundary % FINEST] >> (63 - octave) } else { MAX_NANOS }
+    }
+
+    /// Returns the lower bound of the bin, 2^(index/2^scale) seconds, rounded to the nearest `f64`. The upper bound is the
+    /// lower bound of the next bin.
+    pub(super) fn lower(self, index: i32) -> f64 {
+        let Ok(scale) = u32::try_from(self.scale) else {
+            return power_of_two(i64::from(index) << self.scale.unsigned_abs());
+        };
+        let fraction =
+            (index & ((1 << scale) - 1)) << (u32::from(HistogramConfig::MAX_SCALE) - scale);
+        FRACTIONS[fraction.unsigned_abs() as usize] * power_of_two((index >> scale).into())
+    }
+}
+
+/// Returns 2^exponent: zero or infinity if that is out of range.
+fn power_of_two(exponent: i64) -> f64 {
+    const BIAS: i64 = 1023;
+    const SMALLEST: i64 = -1074;
+    match exponent {
+        1024.. => f64::INFINITY,
+        -1022.. => f64::from_bits((exponent + BIAS).unsigned_abs() << 52),
+        // Subnormal.
+        SMALLEST.. => f64::from_bits(1 << (exponent - SMALLEST)),
+        _ => 0.0,
+    }
+}

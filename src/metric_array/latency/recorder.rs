@@ -1,0 +1,173 @@
+//! The bins that one thread counts in, for one window.
+
+use super::block::{BLOCK_BINS, BinBlock, bits_of};
+use super::group::Group;
+use crate::collections::{Slab, SlabItem, slab};
+use crate::histogram::{HistogramConfig, Layout};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, RacyOnce, fence, process_static};
+
+process_static! {
+    static RECORDERS: [Slab<LatencyRecorder>; HistogramConfig::SCALES] = [
+        slab!(), slab!(), slab!(), slab!(), slab!(), slab!(), slab!(), slab!(), slab!(),
+    ];
+}
+
+/// The counters of the response times that one thread records in one window, by bins.
+///
+/// A recorder belongs to a [cell](crate::metric_array::cells::thread_cell::ThreadCell), and the rules of its ownership
+/// are those of the cell: the cell's owner writes it, and readers validate what they read. It comes from a
+/// process-wide slab of its scale when a thread becomes the owner of a cell that has none, and returns there when the
+/// cell is retired, or when the window is dropped.
+///
+/// # Orderings
+///
+/// - A response time is recorded in this order: the extremes, the bin (Release), the sum (Release). A reader reads in the
+///   opposite order. So a response time that is in the sum is in its bin, and the extremes include all that are in bins.
+/// - A release fence precedes the stores of another bucket, and of another window. It pairs with the acquire fence of
+///   a reader: a reader that sees one of these stores sees that the history's head has moved on.
+/// - A block is made with release and found with acquire, so a reader finds its counters zeroed.
+#[derive(Debug)]
+pub(crate) struct LatencyRecorder {
+    layout: Layout,
+    blocks: Box<[RacyOnce<BinBlock>]>,
+    /// The blocks that were counted in since the cell was bound. A bit stands for 2^`shift` blocks.
+    touched: AtomicU64,
+    shift: u32,
+    /// The recorder's index in the slab.
+    index: u32,
+    /// The index of the next free recorder, plus 1, or 0 for none, while this recorder is free.
+    next: AtomicU32,
+}
+
+impl SlabItem for LatencyRecorder {
+    const FIRST_CHUNK: u32 = if cfg!(loom) { 1 } else { 4 };
+
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn link(&self) -> &AtomicU32 {
+        &self.next
+    }
+}
+
+/// A bin of the calling thread, in which it can count; or none, for a window without a histogram.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bin(Option<(&'static LatencyRecorder, &'static BinBlock, usize)>);
+
+impl Bin {
+    pub(crate) const NONE: Self = Self(None);
+
+    /// Counts one response time.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of every record of a response time")]
+    pub(crate) fn count(self) {
+        if let Self(Some((recorder, block, position))) = self {
+            let bin = position % BLOCK_BINS;
+            if !block.is_touched(bin) {
+                recorder.touch(block, position);
+            }
+            block.count(bin);
+        }
+    }
+}
+
+impl LatencyRecorder {
+    fn new(index: u32, config: HistogramConfig) -> Self {
+        let layout = Layout::of(config);
+        let blocks = layout.positions().div_ceil(BLOCK_BINS);
+        Self {
+            layout,
+            blocks: (0..blocks).map(|_| RacyOnce::new()).collect(),
+            touched: AtomicU64::new(0),
+            shift: blocks.div_ceil(u64::BITS as usize).next_power_of_two().ilog2(),
+            index,
+            next: AtomicU32::new(0),
+        }
+    }
+
+    /// Takes a recorder with empty bins; `None` if the slab is full.
+    pub(crate) fn take(config: HistogramConfig) -> Option<&'static Self> {
+        let recorder = slab_of(config).take(|index| Self::new(index, config))?;
+        // Release: pairs with the acquire fence of a reader of the recorder's last window.
+        fence(Ordering::Release);
+        recorder.blocks().for_each(|(_, block)| block.reset());
+        recorder.touched.store(0, Ordering::Relaxed);
+        Some(recorder)
+    }
+
+    /// Returns the recorder with that index.
+    pub(crate) fn get(config: HistogramConfig, index: u32) -> Option<&'static Self> {
+        slab_of(config).get(index)
+    }
+
+    /// Gives back a recorder that no thread may write any longer.
+    pub(crate) fn give(&self, config: HistogramConfig) {
+        slab_of(config).give(self);
+    }
+
+    pub(crate) const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Returns the bin of a response time, if its block has been made.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of every record of a response time")]
+    pub(crate) fn bin(&'static self, nanos: u64) -> Option<Bin> {
+        let position = self.layout.position(nanos);
+        let block = self.blocks.get(position / BLOCK_BINS)?.get()?;
+        Some(Bin(Some((self, block, position))))
+    }
+
+    /// Returns the bin of a response time. Makes its block, if that has not been made yet.
+    pub(crate) fn make_bin(&'static self, nanos: u64) -> Bin {
+        let position = self.layout.position(nanos);
+        let block = self.blocks[position / BLOCK_BINS].get_or_init(BinBlock::new);
+        Bin(Some((self, block, position)))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn touch(&self, block: &BinBlock, position: usize) {
+        block.touch(position % BLOCK_BINS);
+        let bit = position / BLOCK_BINS >> self.shift;
+        let touched = self.touched.load(Ordering::Relaxed);
+        // Relaxed: the sum of the response times is released after this.
+        self.touched.store(touched | 1 << bit, Ordering::Relaxed);
+    }
+
+    /// Begins to count another bucket, as the owner. The caller has a release fence before this.
+    pub(crate) fn begin_bucket(&self) {
+        self.touched_blocks().for_each(|(_, block)| block.begin_bucket());
+        self.touched.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns the groups that were counted in since the cell was bound, with the counts since then, in ascending order.
+    #[inline]
+    pub(crate) fn bucket_groups(&self) -> impl Iterator<Item = Group> {
+        self.touched_blocks().flat_map(|(index, block)| block.bucket_groups(index))
+    }
+
+    /// Returns the groups that have counts since the cell was claimed, in ascending order.
+    pub(crate) fn lifetime_groups(&self) -> impl Iterator<Item = Group> {
+        self.blocks().flat_map(|(index, block)| block.lifetime_groups(index))
+    }
+
+    /// Returns the blocks that have been made, with their indices.
+    fn blocks(&self) -> impl Iterator<Item = (usize, &BinBlock)> {
+        self.blocks.iter().enumerate().filter_map(|(index, block)| Some((index, block.get()?)))
+    }
+
+    /// Returns the blocks that may have been counted in since the cell was bound, with their indices.
+    #[inline]
+    fn touched_blocks(&self) -> impl Iterator<Item = (usize, &BinBlock)> {
+        let bits = bits_of(self.touched.load(Ordering::Relaxed));
+        bits.flat_map(move |bit| bit << self.shift..(bit + 1) << self.shift)
+            .filter_map(|index| Some((index, self.blocks.get(index)?.get()?)))
+    }
+}
+
+/// Returns the slab of the recorders of a scale.
+fn slab_of(config: HistogramConfig) -> &'static Slab<LatencyRecorder> {
+    &RECORDERS[config.scale() as usize]
+}
