@@ -4,6 +4,8 @@ mod node;
 
 pub(super) use node::{COLUMNS, Column};
 
+use std::mem::ManuallyDrop;
+
 use leaparray::MonotonicClock;
 
 use super::input;
@@ -32,11 +34,11 @@ pub(super) struct Counted {
 /// Counts the bytes and prints them; `histograms` parses the lines. The global allocator must be `dhat`'s.
 pub(crate) fn print() {
     let _profiler = dhat::Profiler::builder().testing().build();
+    peers::visit_all(&mut Lines(&MonotonicClock::new()));
     for (scale, name) in SCALES {
-        let bytes = COLUMNS.map(|column| column.bytes(scale).to_string());
+        let bytes = node::count(scale).map(|bytes| bytes.to_string());
         println!("node\t{name}\t{}", bytes.join("\t"));
     }
-    peers::visit_all(&mut Lines(&MonotonicClock::new()));
 }
 
 struct Lines<'a>(&'a MonotonicClock);
@@ -48,10 +50,12 @@ impl Visitor for Lines<'_> {
             let before = heap();
             let peer = P::new(self.0);
             peer.fill(&rts);
+            // Nothing that belongs to this histogram is used again for the next one.
+            let peer = ManuallyDrop::new(peer);
             let _recorder = peer.recorder();
             heap() - before + size_of::<P>()
         };
-        // The first one also allocates what the thread takes once for all histograms.
+        // The first one also allocates what the thread takes once for all histograms, and chunks of the slabs.
         count();
         println!("peer\t{}\t{}", P::ABOUT.name, count());
     }

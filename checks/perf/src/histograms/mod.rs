@@ -8,7 +8,6 @@ mod read;
 mod record;
 mod report;
 mod rotate;
-mod stub;
 
 pub(crate) use bytes::print as print_bytes;
 

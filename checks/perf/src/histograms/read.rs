@@ -6,7 +6,6 @@ use leaparray::MonotonicClock;
 
 use super::input;
 use super::peers::{self, BUCKETS, NO_HISTOGRAM, Peer, QUANTILES, SCALES, Visitor};
-use super::stub::WindowStub as _;
 use crate::goals::{Row, Unit};
 use crate::harness::Suite;
 use crate::scenarios::NOW;

@@ -1,5 +1,6 @@
 //! The bytes of a node of this crate after a minute of requests.
 
+use std::mem;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
@@ -9,7 +10,6 @@ use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, Timestamp};
 use crate::bytes::heap;
 use crate::histograms::input;
 use crate::histograms::peers::{BUCKETS, bucket_start, config_of};
-use crate::histograms::stub::NodeStub as _;
 use crate::report::format_grouped;
 
 /// How a node was used before its bytes are counted.
@@ -52,6 +52,25 @@ const SEALING: u64 = 20;
 
 type Node = ResourceNode<ManualClock>;
 
+/// Counts the bytes of a node with that scale in each of the [`COLUMNS`], with one recorder of response times if a thread
+/// records in it.
+///
+/// Recorders belong to a slab of the process, like cells, and are used again. If the threads of a node have ended, it
+/// has the recorder of the calling thread, whose bytes are the difference of two nodes with this thread.
+pub(super) fn count(scale: u8) -> [usize; COLUMNS.len()] {
+    let mut recorder = 0;
+    COLUMNS.map(|column| {
+        if column.ended() > 0 {
+            return column.without_recorders(scale) + recorder;
+        }
+        let bytes = column.fresh(scale);
+        if column.kind == Kind::Minute {
+            recorder = bytes - column.without_recorders(scale);
+        }
+        bytes
+    })
+}
+
 impl Column {
     pub(in crate::histograms) fn name(self) -> String {
         let rate = format_grouped(self.per_second as u64);
@@ -74,13 +93,26 @@ impl Column {
         if self.kind == Kind::Ended { THREADS } else { 0 }
     }
 
-    /// Counts the bytes of a node with that scale. The second node of a kind is counted: the first one also allocates
-    /// what a thread takes once for all nodes.
-    pub(super) fn bytes(self, scale: u8) -> usize {
-        [(); 2].map(|()| self.bytes_of_one(scale))[1]
+    /// Counts the bytes of a node whose threads use recorders that were never used before.
+    fn fresh(self, scale: u8) -> usize {
+        // The first node also allocates what a thread takes once for all nodes, and chunks of the slabs.
+        let bytes = [(); 2].map(|()| {
+            let (bytes, node) = self.count(scale);
+            // Keeps the recorder of the node from being used again.
+            mem::forget(node);
+            bytes
+        });
+        bytes[1]
     }
 
-    fn bytes_of_one(self, scale: u8) -> usize {
+    /// Counts the bytes of a node without recorders: those that its threads use have all blocks already.
+    fn without_recorders(self, scale: u8) -> usize {
+        drop(Self { per_second: 200_000, ..self }.count(scale));
+        self.count(scale).0
+    }
+
+    /// Makes and uses a node, and counts the bytes that are allocated.
+    fn count(self, scale: u8) -> (usize, Node) {
         let before = heap();
         let config = NodeConfig::default();
         let config = config_of(scale).map_or(config, |histogram| config.with_histogram(histogram));
@@ -101,7 +133,7 @@ impl Column {
                 (end..end + SEALING).for_each(|bucket| self.record(&node, bucket, 0, 1));
             }
         }
-        heap() - before + size_of_val(&node)
+        (heap() - before + size_of_val(&node), node)
     }
 
     /// Records the share of one of several threads in a bucket.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use leaparray::{HistogramConfig, MonotonicClock, SlidingWindow, Timestamp};
 
 use super::{About, Peer, QUANTILES};
-use crate::histograms::stub::WindowStub as _;
 use crate::scenarios::{BUCKET_LEN, NOW, config};
 
 /// The scales that are measured, by their names.
