@@ -10,6 +10,7 @@ use crate::goals::{Row, Unit};
 use crate::harness::Suite;
 use crate::scenarios::NOW;
 use crate::scenarios::crowd::Crowd;
+use crate::scenarios::rollover::on_this_thread;
 
 /// The response times in each bucket: 2,000 and 200,000 requests per second.
 const USUAL: usize = 1_000;
@@ -35,11 +36,18 @@ pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock) {
         for (scale, name) in SCALES.into_iter().filter(|&(scale, _)| scale != NO_HISTOGRAM) {
             let window = peers::window(buckets, scale, clock);
             peers::fill(&window, buckets, &rts);
-            let read = move |_| window.quantiles_at(black_box(NOW), black_box(QUANTILES));
-            suite.add(&case_of_buckets(buckets, per_bucket, name), 1, read);
+            let read = move || window.quantiles_at(black_box(NOW), black_box(QUANTILES));
+            add_read(suite, &case_of_buckets(buckets, per_bucket, name), read);
         }
     }
     peers::visit_all(&mut Cases { suite, clock });
+}
+
+/// Adds a case that reads on the thread that takes the samples. The warm-up of a new thread would have more reads than a
+/// sample.
+fn add_read<R>(suite: &mut Suite, name: &str, read: impl Fn() -> R + 'static) {
+    let read = on_this_thread(move |_| drop(black_box(read())));
+    suite.add_run(name, Crowd::of(1), 1, read);
 }
 
 struct Cases<'a> {
@@ -52,7 +60,7 @@ impl Visitor for Cases<'_> {
         let peer = P::new(self.clock);
         peer.fill(&input::spread_times(BUCKETS as usize * USUAL));
         if peer.quantiles().is_some() {
-            self.suite.add(&case(P::ABOUT.name), 1, move |_| black_box(&peer).quantiles());
+            add_read(self.suite, &case(P::ABOUT.name), move || black_box(&peer).quantiles());
         }
     }
 }
