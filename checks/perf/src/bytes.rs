@@ -50,7 +50,7 @@ const CELL: usize = 128;
 pub(crate) const OURS: &str = "leaparray, 120 × 500 ms (second and minute)";
 
 /// Counts the bytes and prints them; `leaparray-perf` parses the lines. The global allocator must be `dhat`'s.
-pub fn print() {
+pub(crate) fn print() {
     let _profiler = dhat::Profiler::builder().testing().build();
     for (name, stages) in [
         ours(),
@@ -68,9 +68,14 @@ pub fn print() {
     }
 }
 
-/// Runs the separate program, which the cargo that runs this one builds into the same target folder. Returns no bytes
-/// if it fails.
+/// Counts the bytes in the separate program. Returns no bytes if it fails.
 pub(crate) fn measure() -> Counted {
+    parse(&output_of_program(&[]))
+}
+
+/// Runs the separate program with arguments, and returns its output. The cargo that runs this program builds it into the
+/// same target folder.
+pub(crate) fn output_of_program(args: &[&str]) -> String {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let program = env::current_exe().unwrap_or_default();
     let target = program.parent().and_then(Path::parent).unwrap_or(Path::new("target"));
@@ -79,10 +84,12 @@ pub(crate) fn measure() -> Counted {
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .arg("--target-dir")
         .arg(target)
+        .arg("--")
+        .args(args)
         .output()
         .expect("cargo starts");
     eprint!("{}", String::from_utf8_lossy(&output.stderr));
-    parse(&String::from_utf8_lossy(&output.stdout))
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn parse(lines: &str) -> Counted {
@@ -105,7 +112,7 @@ fn parse(lines: &str) -> Counted {
 
 /// Returns the bytes on the heap, with two corrections: of the slab of cells, which all windows share, only the
 /// cells in use count, and the caches of threads do not count.
-fn heap() -> usize {
+pub(crate) fn heap() -> usize {
     let cells = CellMemory::current();
     dhat::HeapStats::get().curr_bytes - cells.bytes - cells.cache_bytes + cells.in_use * CELL
 }

@@ -113,13 +113,19 @@ impl Goal {
 /// Returns the goals of recording, reading, nodes, rollovers and first records. The other goals are only in the
 /// processor's report.
 pub(crate) fn all(measured: &Measured) -> Vec<Goal> {
-    let of = |rows: Vec<Row>| rows.into_iter().filter_map(|row| row.goal(&measured.results));
+    let of = |rows| of(&measured.run.results, rows);
     of(record::rows())
-        .chain(of(read::rows(measured.processor.is_zen_5())))
+        .into_iter()
+        .chain(of(read::rows(measured.run.processor.is_zen_5())))
         .chain(nodes(&measured.bytes.nodes))
         .chain(of(rollover::rows()))
         .chain(of(first::rows()))
         .collect()
+}
+
+/// Returns the goals of the rows that were measured.
+pub(crate) fn of(results: &Results, rows: Vec<Row>) -> Vec<Goal> {
+    rows.into_iter().filter_map(|row| row.goal(results)).collect()
 }
 
 /// Returns the goals of the memory of nodes.

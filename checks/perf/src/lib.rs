@@ -9,13 +9,19 @@
 //! `--quick` runs a smoke test that writes nothing. `--out DIR` writes to another folder, even if the machine was
 //! disturbed.
 //!
-//! A separate program counts the adds that this crate and its peers lose at rollovers:
+//! A separate program measures the histograms of response times, with the same options:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin histograms
+//! ```
+//!
+//! Another one counts the adds that this crate and its peers lose at rollovers:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
 //!
-//! Another one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
+//! A third one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin geometry
@@ -32,8 +38,10 @@
 mod bytes;
 mod goals;
 mod harness;
+mod histograms;
 mod losses;
 mod machine;
+mod options;
 mod peers;
 mod quiet;
 mod report;
@@ -42,30 +50,24 @@ mod scenarios;
 mod standins;
 mod timed;
 
-pub use bytes::print as print_bytes;
+pub use histograms::run as run_histograms;
 pub use losses::run as run_losses;
 
 use std::env;
 use std::error::Error;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use leaparray::MonotonicClock;
 
 use harness::{Plan, Suite};
 use machine::Processor;
+use options::Options;
 use quiet::Quiet;
-use report::Measured;
+use report::{Measured, Page, Run};
 use scenarios::{decide, first, read, record, rollover};
 
-/// The rounds take three minutes on two quiet cores, and a quarter of an hour on a machine that is often disturbed.
-const FULL: Plan = Plan { rounds: 41, sample: Duration::from_millis(5) };
-const QUICK: Plan = Plan { rounds: 3, sample: Duration::from_millis(1) };
-
-/// The time that the program may wait for the machine to be quiet, for each round.
+/// The time that a program may wait for the machine to be quiet, for each round.
 const MAX_WAIT: Duration = Duration::from_secs(5);
-
-const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
 /// Runs the measurements, and prints and writes the report.
 ///
@@ -74,23 +76,19 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 /// Returns an error if an argument is invalid, if the machine was disturbed, or if the report cannot be
 /// written.
 pub fn run() -> Result<(), Box<dyn Error>> {
-    let args: Vec<_> = env::args().skip(1).collect();
-    let (plan, folder) = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => (FULL, Some(DOCS)),
-        ["--quick"] => (QUICK, None),
-        ["--out", folder] => (FULL, Some(folder)),
-        ["--quick", "--out", folder] => (QUICK, Some(folder)),
-        _ => return Err("usage: leaparray-perf [--quick] [--out DIR]".into()),
-    };
-    let measured = measure(plan);
-    println!("{}", report::document(&measured));
-    let Some(folder) = folder else { return Ok(()) };
-    if folder == DOCS && !measured.samples.is_complete() {
-        return Err("the machine was disturbed: nothing was written; try again".into());
+    let options = Options::from_args("leaparray-perf")?;
+    let measured = measure(options.plan);
+    let (document, goals) = (report::document(&measured), goals::all(&measured));
+    options.publish(&measured.run, Page::Main, &document, &goals)
+}
+
+/// Counts heap bytes and prints them: of histograms, if that is the argument. The global allocator must be `dhat`'s.
+pub fn print_bytes() {
+    if env::args().skip(1).eq(["histograms"]) {
+        histograms::print_bytes();
+    } else {
+        bytes::print();
     }
-    report::write(&measured, Path::new(folder))?;
-    println!("written to {folder}");
-    Ok(())
 }
 
 fn measure(plan: Plan) -> Measured {
@@ -115,5 +113,6 @@ fn measure(plan: Plan) -> Measured {
     });
     results.0.extend(of_suite.0);
     let (processor, samples) = (Processor::current(), quiet.samples);
-    Measured { plan, processor, cores, results, bytes, elapsed: start.elapsed(), samples }
+    let run = Run { plan, processor, cores, results, elapsed: start.elapsed(), samples };
+    Measured { run, bytes }
 }

@@ -1,8 +1,9 @@
-//! The report of this run, and the list of the results for all processors.
+//! The reports of this run, and the list of the results for all processors.
 
+pub(crate) mod method;
 mod overview;
 mod processor;
-mod tables;
+pub(crate) mod tables;
 
 pub(crate) use processor::document;
 pub(crate) use tables::format_grouped;
@@ -13,27 +14,63 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::bytes::Counted;
+use crate::goals::Goal;
 use crate::harness::Plan;
 use crate::machine::Processor;
 use crate::quiet::SampleCounts;
 use crate::results::Results;
 
-/// The results of a run.
-pub(crate) struct Measured {
+/// A run: its costs, and how they were measured.
+pub(crate) struct Run {
     pub(crate) plan: Plan,
     pub(crate) processor: Processor,
     pub(crate) cores: usize,
     pub(crate) results: Results,
-    pub(crate) bytes: Counted,
     pub(crate) elapsed: Duration,
     pub(crate) samples: SampleCounts,
 }
 
-/// Writes the results for this processor, and the list of all results in the folder.
-pub(crate) fn write(measured: &Measured, folder: &Path) -> io::Result<()> {
-    let (sets, id) = (folder.join("performance"), measured.processor.id());
+/// The results of a run that measures all but the histograms.
+pub(crate) struct Measured {
+    pub(crate) run: Run,
+    pub(crate) bytes: Counted,
+}
+
+/// The pages that each processor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// All but the histograms.
+    Main,
+    Histograms,
+}
+
+impl Page {
+    /// Returns the end of the names of the page's files, after the name of the processor.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Histograms => "-histograms",
+        }
+    }
+
+    /// Returns the page whose files have that name.
+    fn of(name: &str) -> Self {
+        if name.ends_with(Self::Histograms.suffix()) { Self::Histograms } else { Self::Main }
+    }
+}
+
+/// Writes a page for this processor, and the list of all results in the folder.
+pub(crate) fn write(
+    run: &Run,
+    page: Page,
+    document: &str,
+    goals: &[Goal],
+    folder: &Path,
+) -> io::Result<()> {
+    let sets = folder.join("performance");
+    let name = format!("{}{}", run.processor.id(), page.suffix());
     fs::create_dir_all(&sets)?;
-    fs::write(sets.join(format!("{id}.md")), document(measured))?;
-    fs::write(sets.join(format!("{id}.tsv")), overview::set(measured))?;
+    fs::write(sets.join(format!("{name}.md")), document)?;
+    fs::write(sets.join(format!("{name}.tsv")), overview::set(run, goals))?;
     fs::write(folder.join("PERFORMANCE.md"), overview::document(&sets)?)
 }

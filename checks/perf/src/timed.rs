@@ -33,15 +33,29 @@ pub(crate) fn on_threads<R>(
     first: u64,
     op: &(impl Fn(u64) -> R + Sync),
 ) -> Option<Elapsed> {
+    on_threads_each(threads, iters, first, &|| move |number| op(number))
+}
+
+/// Does the same with an operation of each thread, which the thread makes before its warm-up.
+pub(crate) fn on_threads_each<R, Op: FnMut(u64) -> R>(
+    threads: usize,
+    iters: u64,
+    first: u64,
+    make: &(impl Fn() -> Op + Sync),
+) -> Option<Elapsed> {
     let start = Barrier::new(threads);
     let run = || {
         let warm = first + warm_up(iters);
         // A thread that panics still has to reach the barrier, since the other threads wait there.
-        let warmed = panic::catch_unwind(AssertUnwindSafe(|| repeat(first..warm, op)));
+        let warmed = panic::catch_unwind(AssertUnwindSafe(|| {
+            let mut op = make();
+            repeat(first..warm, &mut op);
+            op
+        }));
         start.wait();
-        warmed.ok()?;
+        let mut op = warmed.ok()?;
         let (wall, core) = (Instant::now(), core_time());
-        repeat(warm..warm + iters, op);
+        repeat(warm..warm + iters, &mut op);
         Some([wall.elapsed(), core_time().saturating_sub(core)])
     };
     let times: Vec<_> = thread::scope(|scope| {
@@ -57,7 +71,7 @@ pub(crate) fn on_threads<R>(
 }
 
 #[inline]
-fn repeat<R>(numbers: Range<u64>, op: &impl Fn(u64) -> R) {
+fn repeat<R>(numbers: Range<u64>, op: &mut impl FnMut(u64) -> R) {
     for number in numbers {
         black_box(op(number));
     }
@@ -70,7 +84,7 @@ pub(crate) fn with_writer<R>(write: &(impl Fn() + Sync), work: impl FnOnce() -> 
         let writer = scope.spawn(|| {
             started.wait();
             while !stop.load(Ordering::Relaxed) {
-                repeat(0..64, &|_| write());
+                repeat(0..64, &mut |_| write());
             }
         });
         started.wait();

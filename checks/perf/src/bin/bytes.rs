@@ -1,4 +1,5 @@
-//! Counts heap bytes with the allocator of `dhat`. `leaparray-perf` runs this program and reports its output.
+//! Counts heap bytes with the allocator of `dhat`. The programs that measure costs run this one and report its output:
+//! `leaparray-perf` without arguments, and `histograms` with the argument `histograms`.
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;

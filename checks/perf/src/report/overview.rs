@@ -8,9 +8,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::Measured;
 use super::tables::{self, outcome, table};
-use crate::goals::{self, Goal};
+use super::{Page, Run};
+use crate::goals::Goal;
 use crate::machine::{self, GOALS_SET_ON};
 use crate::scenarios::crowd::Crowd;
 
@@ -27,15 +27,15 @@ struct Set {
 }
 
 /// Returns the lines of this run's set.
-pub(super) fn set(measured: &Measured) -> String {
-    let processor = &measured.processor;
-    let quiet = if measured.samples.is_complete() { "yes" } else { "**no**" };
+pub(super) fn set(run: &Run, goals: &[Goal]) -> String {
+    let processor = &run.processor;
+    let quiet = if run.samples.is_complete() { "yes" } else { "**no**" };
     let mut lines = format!(
         "processor\t{processor}\nknown\t{}\ncommit\t{}\nquiet\t{quiet}\n",
         processor.known_as().unwrap_or_default(),
         machine::commit(),
     );
-    for Goal { case, crowd, measured, unit, at_most } in goals::all(measured) {
+    for Goal { case, crowd, measured, unit, at_most } in goals {
         let Crowd { record, idle, ended } = crowd;
         let _ = writeln!(
             lines,
@@ -83,17 +83,32 @@ pub(super) fn document(folder: &Path) -> io::Result<String> {
         }
     }
     sets.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(text(sets))
+}
+
+/// Returns the document of sets that are sorted by their ids.
+fn text(sets: Vec<Set>) -> String {
+    let (main, histograms): (Vec<_>, _) =
+        sets.into_iter().partition(|set| Page::of(&set.id) == Page::Main);
+    let [main, histograms] = [main, histograms].map(with_known_processors);
+    format!(
+        include_str!("overview.md"),
+        processors = processors(&main),
+        goals = goals_of(&main),
+        histograms = processors(&histograms),
+        goals_of_histograms = goals_of(&histograms),
+    )
+}
+
+/// Adds an empty set for each processor that has goals and no set.
+fn with_known_processors(mut sets: Vec<Set>) -> Vec<Set> {
     for (vendor, family, known) in GOALS_SET_ON {
         if !sets.iter().any(|set| set.known == known) {
             let processor = format!("{known}: {vendor}, family {family}");
             sets.push(Set { processor, known: known.to_owned(), ..Set::default() });
         }
     }
-    Ok(text(&sets))
-}
-
-fn text(sets: &[Set]) -> String {
-    format!(include_str!("overview.md"), processors = processors(sets), goals = goals_of(sets))
+    sets
 }
 
 fn processors(sets: &[Set]) -> String {
@@ -110,6 +125,9 @@ fn goals_of(sets: &[Set]) -> String {
         if !goals.iter().any(|other| other.is_same(goal)) {
             goals.push(goal);
         }
+    }
+    if goals.is_empty() {
+        return String::new();
     }
     let mut head = "goal | record | idle | ended | unit".to_owned();
     for Set { known, id, .. } in sets {
@@ -139,8 +157,20 @@ mod tests {
         let set = parse("one", LINES);
         assert_eq!((set.processor.as_str(), set.commit.as_str()), ("one", "abc"));
         assert_eq!(set.goals[0].crowd, Crowd::of(2));
-        let unknown = Set { known: "Zen 5".into(), ..Set::default() };
-        let document = text(&[set, unknown]);
+        let set = Set { known: "Zen 4".into(), ..set };
+        let document = text(vec![set]);
         assert!(document.contains("| 1.25 > 1.05: **missed** | not measured |"), "{document}");
+    }
+
+    #[test]
+    fn list_keeps_histograms_apart() {
+        let main = Set { known: "Zen 4".into(), ..parse("one", LINES) };
+        let case = LINES.replace("record", "with a histogram");
+        let histograms = Set { known: "Zen 5".into(), ..parse("one-histograms", &case) };
+        let document = text(vec![main, histograms]);
+        let (before, after) = document.split_once("## Histograms").expect("a section");
+        assert!(before.contains("| record |") && !before.contains("| with a histogram |"));
+        assert!(after.contains("| with a histogram |") && !after.contains("| record | 2 |"));
+        assert!(after.contains("[one-histograms](performance/one-histograms.md)"), "{after}");
     }
 }

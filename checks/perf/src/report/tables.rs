@@ -6,11 +6,11 @@ use super::Measured;
 use crate::bytes::{OURS, STAGES};
 use crate::goals::{self, Goal, Row};
 use crate::peers::{self, EVENT, RATE, RATE_WITH_WRITER, REQUEST};
-use crate::results::{Cost, quantile};
+use crate::results::{Cost, Results, quantile};
 use crate::scenarios::crowd::Crowd;
 
 /// Returns a Markdown table. The cells of a row are separated by ` | `.
-pub(super) fn table(head: &str, rows: impl IntoIterator<Item = String>) -> String {
+pub(crate) fn table(head: &str, rows: impl IntoIterator<Item = String>) -> String {
     let alignment = "---:|".repeat(head.matches(" | ").count());
     let mut table = format!("| {head} |\n|---|{alignment}\n");
     for row in rows {
@@ -20,8 +20,7 @@ pub(super) fn table(head: &str, rows: impl IntoIterator<Item = String>) -> Strin
 }
 
 /// Returns a table of costs, in the unit of each row, with the goals.
-pub(super) fn costs(measured: &Measured, rows: &[Row]) -> String {
-    let results = &measured.results;
+pub(crate) fn costs(results: &Results, rows: &[Row]) -> String {
     let rows = rows.iter().filter_map(|row| {
         let cost = results.get(&row.case, row.crowd)?;
         let value = match row.goal(results) {
@@ -36,12 +35,12 @@ pub(super) fn costs(measured: &Measured, rows: &[Row]) -> String {
 }
 
 /// Returns three cells: the numbers of threads that record, idle, and have ended.
-pub(super) fn crowd(Crowd { record, idle, ended }: Crowd) -> String {
+pub(crate) fn crowd(Crowd { record, idle, ended }: Crowd) -> String {
     [record, idle, ended].map(|threads| format_grouped(threads as u64)).join(" | ")
 }
 
 /// Returns the measured value, the goal, and whether it is met.
-pub(super) fn outcome(goal: &Goal) -> String {
+pub(crate) fn outcome(goal: &Goal) -> String {
     let is_met = goal.measured <= goal.at_most;
     let (sign, met) = if is_met { ("≤", "met") } else { (">", "**missed**") };
     format!("{} {sign} {}: {met}", number(goal.measured), number(goal.at_most))
@@ -55,7 +54,7 @@ pub(super) fn peers(measured: &Measured) -> String {
     let rows = peers::ALL.map(|peer| {
         let mut row = peer.name.to_owned();
         for (case, crowd) in columns.concat().into_iter().chain(rates) {
-            let cost = measured.results.median(&peer.case(case), crowd);
+            let cost = measured.run.results.median(&peer.case(case), crowd);
             let _ = write!(row, " | {}", cost.map_or("–".to_owned(), nanos));
         }
         row
@@ -93,9 +92,9 @@ pub(super) fn nodes(measured: &Measured) -> String {
 }
 
 /// Returns a list of the cases in which a thread panicked.
-pub(super) fn lost(measured: &Measured) -> String {
+pub(crate) fn lost(results: &Results) -> String {
     let mut lines = String::new();
-    for ((case, Crowd { record, .. }), Cost { lost, .. }) in &measured.results.0 {
+    for ((case, Crowd { record, .. }), Cost { lost, .. }) in &results.0 {
         if *lost > 0 {
             let _ =
                 writeln!(lines, "- {case}, {record} threads: a thread panicked in {lost} rounds.");
@@ -105,8 +104,8 @@ pub(super) fn lost(measured: &Measured) -> String {
 }
 
 /// Returns the median and the maximum of the spreads of all cases.
-pub(super) fn spreads(measured: &Measured) -> (String, String) {
-    let mut spreads: Vec<_> = measured.results.0.values().map(Cost::spread).collect();
+pub(super) fn spreads(results: &Results) -> (String, String) {
+    let mut spreads: Vec<_> = results.0.values().map(Cost::spread).collect();
     spreads.sort_by(f64::total_cmp);
     (percent(quantile(0.5, &spreads)), percent(quantile(1.0, &spreads)))
 }
@@ -115,7 +114,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn nanos(nanos: f64) -> String {
+pub(crate) fn nanos(nanos: f64) -> String {
     if nanos < 100.0 { format!("{nanos:.1}") } else { format_grouped(nanos.round() as u64) }
 }
 

@@ -133,7 +133,7 @@ impl Cases<'_> {
 
     fn breaker(&mut self) {
         // No request of a run is overdue before a tenth of the window.
-        let config = BreakerConfig::default().window(config(40, THIRTY_YEARS)).min_requests(0);
+        let config = BreakerConfig::default().window(config(10, THIRTY_YEARS)).min_requests(0);
         let config = config.probe_interval(THIRTY_YEARS).expect("more than zero");
         // A low draw drops the request, and a high one does not. After a first rejection, the breaker draws for each
         // request. The first request that would be dropped is let through as a probe.

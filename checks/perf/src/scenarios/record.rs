@@ -15,9 +15,9 @@ use crate::goals::{Row, UNCHANGED_LIMIT, Unit};
 use crate::harness::Suite;
 
 /// One read of the time stamp counter. The precise clock reads it, too.
-const RAW: &str = "a raw counter read (`quanta`)";
+pub(crate) const RAW: &str = "a raw counter read (`quanta`)";
 /// The same operation as a second case. It shows the difference of two measurements of one operation.
-const RAW_AGAIN: &str = "a raw counter read, measured again";
+pub(crate) const RAW_AGAIN: &str = "a raw counter read, measured again";
 /// One `fetch_add` on a counter that all threads share.
 const FETCH_ADD: &str = "`AtomicI64::fetch_add`, one shared counter";
 const PRECISE: &str = "record one event, precise clock";
@@ -46,11 +46,16 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
     }
 }
 
+/// Adds the counter read, twice.
+pub(crate) fn raw(suite: &mut Suite, threads: usize) {
+    for name in [RAW, RAW_AGAIN] {
+        let quanta = quanta::Clock::new();
+        suite.add(name, threads, move |_| quanta.raw());
+    }
+}
+
 fn baselines(suite: &mut Suite, threads: usize) {
-    let quanta = quanta::Clock::new();
-    suite.add(RAW, threads, move |_| quanta.raw());
-    let quanta = quanta::Clock::new();
-    suite.add(RAW_AGAIN, threads, move |_| quanta.raw());
+    raw(suite, threads);
     // Padded, so that no other data is in its cache line. A cell of a window has its lines to itself, too.
     let counter = CachePadded::new(AtomicI64::new(0));
     suite.add(FETCH_ADD, threads, move |_| counter.fetch_add(black_box(1), Ordering::Relaxed));

@@ -47,7 +47,7 @@ pub(crate) fn measure(plan: Plan, clock: &MonotonicClock, quiet: &mut Quiet) -> 
 }
 
 /// Runs `op` on the thread that takes the samples: a new thread would be one more thread that uses the window.
-fn on_this_thread(op: impl Fn(u64)) -> impl Fn(u64, u64) -> Option<f64> {
+pub(crate) fn on_this_thread(op: impl Fn(u64)) -> impl Fn(u64, u64) -> Option<f64> {
     move |iters, first| {
         let start = Instant::now();
         (first..first + iters).for_each(&op);

@@ -1,0 +1,93 @@
+//! Recording response times, one kind of input at a time.
+
+use crossbeam_utils::CachePadded;
+use leaparray::MonotonicClock;
+
+use super::input;
+use super::peers::{self, NO_HISTOGRAM, Ours, Peer, Visitor};
+use crate::goals::Row;
+use crate::harness::Suite;
+use crate::machine;
+use crate::scenarios::crowd::Crowd;
+use crate::scenarios::record::{RAW, RAW_AGAIN, raw};
+use crate::timed::on_threads_each;
+
+/// The inputs, by their names in the cases.
+pub(super) const CONSTANT: &str = "one response time";
+pub(super) const SPREAD: &str = "three decades";
+
+/// The baseline that also takes the response times of [`SPREAD`] from their array.
+const RAW_AND_INPUT: &str = "a raw counter read, and the next response time";
+
+/// The numbers of threads that record.
+const THREADS: [usize; 2] = [1, 2];
+
+/// Returns the name of the case in which a peer records an input.
+pub(super) fn case(peer: &str, input: &str) -> String {
+    format!("record with {peer}: {input}")
+}
+
+pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock) {
+    for threads in THREADS {
+        raw(suite, threads);
+        let (quanta, rt) = (quanta::Clock::new(), input::spread());
+        suite.add(RAW_AND_INPUT, threads, move |number| (quanta.raw(), rt(number)));
+    }
+    peers::visit_all(&mut Cases { suite, clock });
+}
+
+struct Cases<'a> {
+    suite: &'a mut Suite,
+    clock: &'a MonotonicClock,
+}
+
+impl Visitor for Cases<'_> {
+    fn visit<P: Peer>(&mut self) {
+        for threads in THREADS {
+            self.add::<P>(CONSTANT, threads, input::constant);
+            self.add::<P>(SPREAD, threads, input::spread());
+        }
+    }
+}
+
+impl Cases<'_> {
+    fn add<P: Peer>(
+        &mut self,
+        name: &str,
+        threads: usize,
+        rt: impl Fn(u64) -> u32 + Copy + Sync + 'static,
+    ) {
+        // Padded, so that no other data is in its cache lines.
+        let peer = CachePadded::new(P::new(self.clock));
+        let waits_for_core = threads > machine::cores();
+        let run = move |iters, first| {
+            let peer = &*peer;
+            let recorder = || {
+                let mut record = peer.recorder();
+                move |number| record(rt(number))
+            };
+            let elapsed = on_threads_each(threads, iters, first, &recorder)?;
+            Some(if waits_for_core { elapsed.core } else { elapsed.wall })
+        };
+        self.suite.add_run(&case(P::ABOUT.name, name), Crowd::of(threads), threads, run);
+    }
+}
+
+/// Returns the rows of this crate.
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for threads in THREADS {
+        rows.push(Row::baseline(RAW, threads));
+        rows.push(Row::ratio(RAW_AGAIN, threads, RAW, None));
+        rows.push(Row::ratio(RAW_AND_INPUT, threads, RAW, None));
+        for input in [CONSTANT, SPREAD] {
+            let mut row = |peer, at_most| {
+                rows.push(Row::ratio(case(peer, input), threads, RAW, at_most));
+            };
+            row(Ours::<NO_HISTOGRAM>::ABOUT.name, None);
+            row(Ours::<4>::ABOUT.name, Some(1.25));
+            row(Ours::<5>::ABOUT.name, Some(1.25));
+        }
+    }
+    rows
+}
