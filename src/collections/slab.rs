@@ -121,6 +121,11 @@ impl<T: SlabItem> Slab<T> {
         self.chunks.get(chunk)?.get()?.get(offset)
     }
 
+    /// Returns the items that were allocated, whether they were handed out or not.
+    pub(crate) fn allocated(&'static self) -> impl Iterator<Item = &'static T> {
+        self.chunks.iter().filter_map(RacyOnce::get).flatten()
+    }
+
     pub(crate) fn usage(&'static self) -> SlabUsage {
         let made = self.made.load(Ordering::Relaxed) as usize;
         let free = (self.free_len.load(Ordering::Relaxed) as usize).min(made);

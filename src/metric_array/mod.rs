@@ -329,7 +329,8 @@ impl MetricArray {
         cell.abandon(retired);
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "otherwise the counts are copied")]
     fn publish_cell(
         &self,
         place: u32,
@@ -339,12 +340,15 @@ impl MetricArray {
         gauge: GaugeCounts,
     ) -> State {
         let bucket = cell.bucket();
-        let recorder = self.histogram.and_then(|config| found_recorder(cell, config));
+        let bins = match self.histogram {
+            None => BinSource::None,
+            Some(config) => bins_of(cell, config),
+        };
         self.publish(&SealRequest {
             target: Target::Bucket { number: bucket & !LATE, is_late: bucket & LATE != 0 },
             counts: cell.counts(),
             gauge,
-            bins: recorder.map_or(BinSource::None, BinSource::Bucket),
+            bins,
             cell: Some(CellStep { place, from, to }),
         });
         to
@@ -429,6 +433,12 @@ impl Drop for MetricArray {
             });
         }
     }
+}
+
+/// Returns the bins of a cell's bucket.
+#[inline(never)]
+fn bins_of(cell: &ThreadCell, config: HistogramConfig) -> BinSource<'static> {
+    found_recorder(cell, config).map_or(BinSource::None, BinSource::Bucket)
 }
 
 /// Returns the recorder of a cell.

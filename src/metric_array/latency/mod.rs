@@ -12,10 +12,11 @@
 mod block;
 mod collect;
 mod group;
+mod memory;
 mod recorder;
 mod sealed;
 
 pub(crate) use collect::{Collector, with_collector};
 pub(crate) use group::BinSource;
-pub(crate) use recorder::{Bin, LatencyRecorder};
+pub(crate) use recorder::{Bin, LatencyRecorder, RecorderMemory};
 pub(crate) use sealed::SealedBins;

@@ -113,6 +113,12 @@ impl LatencyRecorder {
         self.index
     }
 
+    /// Returns the bytes of this recorder and of its blocks.
+    fn bytes(&self) -> usize {
+        let blocks = self.blocks.iter().filter(|block| block.get().is_some()).count();
+        size_of::<Self>() + size_of_val(&*self.blocks) + blocks * size_of::<BinBlock>()
+    }
+
     /// Returns the bin of a response time, if its block has been made.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of every record of a response time")]
@@ -171,6 +177,27 @@ impl LatencyRecorder {
                 }
             }
         });
+    }
+}
+
+/// The numbers of recorders that belong to a cell and of free recorders, and the bytes of all recorders.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecorderMemory {
+    pub(crate) in_use: usize,
+    pub(crate) free: usize,
+    pub(crate) bytes: usize,
+}
+
+impl RecorderMemory {
+    pub(crate) fn current() -> Self {
+        let mut memory = Self::default();
+        for slab in RECORDERS.iter() {
+            let usage = slab.usage();
+            memory.in_use += usage.in_use;
+            memory.free += usage.free;
+            memory.bytes += slab.allocated().map(LatencyRecorder::bytes).sum::<usize>();
+        }
+        memory
     }
 }
 

@@ -54,6 +54,12 @@ impl SealedBins {
         Self { first: Segment::new() }
     }
 
+    /// Returns the number of bytes of a list of so many blocks at most.
+    pub(crate) const fn max_bytes(blocks: usize) -> usize {
+        let words = blocks * (1 + BLOCK_GROUPS * GROUP_BINS * lane_bits(WIDEST) / 32);
+        words.div_ceil(SEGMENT_WORDS) * size_of::<Segment>()
+    }
+
     /// Replaces the contents by the sum of `source` and `same`, while no other thread writes.
     #[inline]
     pub(crate) fn fill(&self, source: BinSource<'_>, same: Option<&Self>) {
