@@ -124,7 +124,9 @@ impl Oracle {
         let off = (secs - expected as f64 / 1e9).abs();
         assert!(off <= allowed / 1e9, "{q}: {secs} s instead of {expected} ns");
         let [min, max] = [histogram.min(), histogram.max()].map(Option::unwrap);
-        assert!(min <= duration && duration <= max);
+        assert!(min <= duration && duration <= max, "{q}: {duration:?}");
+        let [min, max] = [min, max].map(|it| it.as_nanos() as f64 / 1e9);
+        assert!(min <= secs && secs <= max, "{q}: {secs} s");
         if rank <= 1 || numerator == denominator {
             assert_eq!(duration.as_nanos(), expected.into(), "an extreme is exact");
         }
