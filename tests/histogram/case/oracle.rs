@@ -81,18 +81,22 @@ impl Oracle {
         self.check_buckets(histogram);
     }
 
-    /// Asserts that each bucket has the response times between its bounds. At a bound, an `f64` does not tell.
+    /// Asserts that each bucket has the response times between its bounds. At scale 0 and coarser, an `f64` has the bounds
+    /// exactly. At a finer scale, a response time that is next to a bound may be on either side.
     #[track_caller]
     fn check_buckets(&self, histogram: &LatencyHistogram) {
         let between = |low: f64, high: f64| {
+            // In units of 2⁻⁴⁰ ns, in which powers of 2 in seconds are whole.
+            let [low, high] = [low, high].map(|secs| (secs * 1e9 * 2_f64.powi(40)) as u128);
             let is_between = |&(&nanos, _): &(&u64, &u64)| {
-                let secs = nanos.max(1) as f64 / 1e9;
-                secs > low && secs <= high
+                let nanos = u128::from(nanos.max(1)) << 40;
+                nanos > low && nanos <= high
             };
             self.counts.iter().filter(is_between).map(|(_, &count)| count).sum::<u64>()
         };
+        let rounding = if self.scale > 0 { ROUNDING } else { 0.0 };
         for bucket in histogram.buckets() {
-            let [narrow, wide] = [ROUNDING, -ROUNDING]
+            let [narrow, wide] = [rounding, -rounding]
                 .map(|it| between(bucket.lower * (1.0 + it), bucket.upper * (1.0 - it)));
             assert!(narrow <= bucket.count && bucket.count <= wide, "{bucket:?}");
         }
