@@ -7,7 +7,7 @@ use leaparray::{HistogramConfig, LatencyHistogram};
 
 const LONGEST: u64 = 1 << 62;
 
-/// What rounding adds to a relative error: some units of the last bit of an `f64`.
+/// The relative error of rounding: some units of the last bit of an `f64`.
 const ROUNDING: f64 = 1e-12;
 
 /// Response times in nanoseconds, and the scale of their histogram.
@@ -102,7 +102,7 @@ impl Oracle {
         }
     }
 
-    /// Asserts that the quantile of a share `numerator / denominator` is near that of the response times.
+    /// Asserts that the quantile of a share `numerator / denominator` is near the response time of its rank.
     #[track_caller]
     pub(crate) fn check_quantile(
         &self,
@@ -136,7 +136,7 @@ impl Oracle {
         }
     }
 
-    /// Asserts that a count of response times is at most the true one, and includes those that are certainly in a lower bin.
+    /// Asserts that a count of response times is at most the true one, and includes the response times that are certainly in a lower bin.
     #[track_caller]
     pub(crate) fn check_count_at_or_below(&self, histogram: &LatencyHistogram, limit: u64) {
         let at_or_below =
