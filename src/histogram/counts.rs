@@ -45,12 +45,31 @@ impl Counts {
 
     /// Adds a count above zero to the bin with that index.
     pub(super) fn add(&mut self, index: i32, count: u64) {
-        let (first, last) = self.ends().unwrap_or((index, index));
-        let missing = first.abs_diff(index.min(first)) as usize;
+        self.cover(index, index);
+        self.add_within(index, count);
+    }
+
+    /// Adds the counts of other bins, which are finer by that number of steps.
+    pub(super) fn merge(&mut self, finer: &Self, steps: u32) {
+        let Some((first, last)) = finer.ends() else {
+            return;
+        };
+        self.cover(first >> steps, last >> steps);
+        for (index, count) in finer.iter() {
+            self.add_within(index >> steps, count);
+        }
+    }
+
+    /// Makes room for the counts of the bins from one index to another, both of which are about to be counted.
+    fn cover(&mut self, low: i32, high: i32) {
+        let (first, last) = self.ends().unwrap_or((low, low));
+        let missing = first.abs_diff(low.min(first)) as usize;
         self.counts.splice(0..0, repeat_n(0, missing));
-        self.first = first.min(index);
-        let len = self.first.abs_diff(last.max(index)) as usize + 1;
-        self.counts.resize(len, 0);
+        self.first = first.min(low);
+        self.counts.resize(self.first.abs_diff(last.max(high)) as usize + 1, 0);
+    }
+
+    fn add_within(&mut self, index: i32, count: u64) {
         let sum = &mut self.counts[self.first.abs_diff(index) as usize];
         *sum = sum.saturating_add(count);
     }
@@ -77,8 +96,7 @@ impl Counts {
         for index in first..=last {
             let count = std::mem::take(&mut self.counts[first.abs_diff(index) as usize]);
             // Never a later one, and so not one that is yet to be moved.
-            let sum = &mut self.counts[self.first.abs_diff(index >> steps) as usize];
-            *sum = sum.saturating_add(count);
+            self.add_within(index >> steps, count);
         }
         self.counts.truncate(self.first.abs_diff(last >> steps) as usize + 1);
     }

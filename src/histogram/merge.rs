@@ -73,9 +73,6 @@ impl LatencyHistogram {
         }
         self.widen(other.min, other.max);
         self.nanos = self.nanos.saturating_add(other.nanos);
-        let steps = other.scale().abs_diff(self.scale());
-        for (index, count) in other.counts.iter() {
-            self.counts.add(index >> steps, count);
-        }
+        self.counts.merge(&other.counts, other.scale().abs_diff(self.scale()).into());
     }
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::latency::LatencyHistogram;
 use crate::time::saturating_nanos;
 
-/// What a histogram knows about the response time of a rank.
+/// The response time of a rank, as far as a histogram knows it.
 #[derive(Clone, Copy)]
 enum Found {
-    /// It has so many nanoseconds.
+    /// The exact response time, in nanoseconds.
     Exactly(u64),
-    /// It is in the bin with that index.
+    /// The index of its bin.
     InBin(i32),
 }
 
@@ -19,8 +19,8 @@ impl LatencyHistogram {
     /// Returns an estimate of the quantile `q`, such as 0.99: of the response time that a share `q` of all response times do
     /// not exceed. `None` if there is no response time, or if `q` is below 0, above 1 or NaN.
     ///
-    /// The true quantile is that of the nearest rank: the response time with the rank ⌈q · count⌉, at least 1, in ascending
-    /// order. Rounding errors of `q` do not count: 0.07 of 100 is the seventh, although the `f64` next to 0.07 is above it.
+    /// The true quantile is defined by the nearest rank: it is the response time with the rank ⌈q · count⌉, at least 1, in
+    /// ascending order. Rounding errors of `q` do not count: 0.07 of 100 is the seventh, although the `f64` next to 0.07 is above it.
     /// The lowest and the highest rank are exact; so 0 gives the minimum, and 1 the maximum. For another rank, the error is
     /// at most the true quantile times [`relative_error`](Self::relative_error), plus half a nanosecond, because the result
     /// is a whole number of nanoseconds. If the bin of the quantile contains one whole nanosecond, the result is exact.
@@ -67,8 +67,8 @@ impl LatencyHistogram {
     /// Returns an estimate of the quantile `q` in seconds, without rounding to whole nanoseconds; `None` in the same cases
     /// as [`quantile`](Self::quantile).
     ///
-    /// The relative error is at most [`relative_error`](Self::relative_error), and that of an `f64`, for every response time
-    /// from 1 ns to 2⁶² ns. The estimate is 2 · lower · upper / (lower + upper), with the bounds of the bin, but at least
+    /// The relative error is at most [`relative_error`](Self::relative_error), and the rounding error of an `f64`, for every
+    /// response time from 1 ns to 2⁶² ns. The estimate is 2 · lower · upper / (lower + upper), with the bounds of the bin, but at least
     /// the minimum and at most the maximum.
     ///
     /// ```

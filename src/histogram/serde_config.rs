@@ -5,7 +5,7 @@ use serde::ser::{Serialize, Serializer};
 
 use super::config::HistogramConfig;
 
-/// What is written, and read from a binary format, which cannot leave out fields.
+/// The form that is written, and that is read from a binary format, which cannot leave out fields.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct ScaleForm {
     scale: u8,

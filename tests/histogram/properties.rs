@@ -6,7 +6,8 @@ use leaparray::{HistogramConfig, LatencyHistogram};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::case::{Case, Oracle};
+use crate::case::Case;
+use crate::case::oracle::Oracle;
 
 /// Response times of any magnitude: 0 ns, whole numbers of nanoseconds that bins tell apart or not, and more than 2⁶² ns.
 fn nanos() -> impl Strategy<Value = u64> {

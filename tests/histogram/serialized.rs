@@ -90,7 +90,7 @@ fn form_of_no_histogram_is_refused() {
 
 #[test]
 fn bucket_without_a_whole_nanosecond_is_refused() {
-    // At scale 8, the bin after that of 1 ns ends at 1.003 ns.
+    // At scale 8, bin −7654 contains 1 ns, and bin −7600 ends at 1.16 ns.
     let form = json!({
         "scale": 8, "sum": 4, "min": 1, "max": 3,
         "buckets": [[-7654, 1], [-7600, 1], [-7249, 1]],

@@ -15,12 +15,12 @@
     reason = "shares and errors are compared with what rounding allows"
 )]
 
-mod oracle;
+pub(crate) mod oracle;
 
 use std::time::Duration;
 
 use leaparray::{HistogramConfig, LatencyHistogram};
-pub(crate) use oracle::Oracle;
+use oracle::Oracle;
 
 /// The coarsest scale of any histogram.
 const COARSEST: i8 = -10;

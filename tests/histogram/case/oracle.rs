@@ -7,7 +7,7 @@ use leaparray::{HistogramConfig, LatencyHistogram};
 
 const LONGEST: u64 = 1 << 62;
 
-/// What rounding adds to a relative error: some units of the last bit of an `f64`.
+/// The relative error of rounding: some units of the last bit of an `f64`.
 const ROUNDING: f64 = 1e-12;
 
 /// Response times in nanoseconds, and the scale of their histogram.
@@ -81,24 +81,28 @@ impl Oracle {
         self.check_buckets(histogram);
     }
 
-    /// Asserts that each bucket has the response times between its bounds. At a bound, an `f64` does not tell.
+    /// Asserts that each bucket has the response times between its bounds. At scale 0 and coarser, an `f64` has the bounds
+    /// exactly. At a finer scale, a response time that is next to a bound may be on either side.
     #[track_caller]
     fn check_buckets(&self, histogram: &LatencyHistogram) {
         let between = |low: f64, high: f64| {
+            // In units of 2⁻⁴⁰ ns, in which powers of 2 in seconds are whole.
+            let [low, high] = [low, high].map(|secs| (secs * 1e9 * 2_f64.powi(40)) as u128);
             let is_between = |&(&nanos, _): &(&u64, &u64)| {
-                let secs = nanos.max(1) as f64 / 1e9;
-                secs > low && secs <= high
+                let nanos = u128::from(nanos.max(1)) << 40;
+                nanos > low && nanos <= high
             };
             self.counts.iter().filter(is_between).map(|(_, &count)| count).sum::<u64>()
         };
+        let rounding = if self.scale > 0 { ROUNDING } else { 0.0 };
         for bucket in histogram.buckets() {
-            let [narrow, wide] = [ROUNDING, -ROUNDING]
+            let [narrow, wide] = [rounding, -rounding]
                 .map(|it| between(bucket.lower * (1.0 + it), bucket.upper * (1.0 - it)));
             assert!(narrow <= bucket.count && bucket.count <= wide, "{bucket:?}");
         }
     }
 
-    /// Asserts that the quantile of a share `numerator / denominator` is near that of the response times.
+    /// Asserts that the quantile of a share `numerator / denominator` is near the response time of its rank.
     #[track_caller]
     pub(crate) fn check_quantile(
         &self,
@@ -124,13 +128,15 @@ impl Oracle {
         let off = (secs - expected as f64 / 1e9).abs();
         assert!(off <= allowed / 1e9, "{q}: {secs} s instead of {expected} ns");
         let [min, max] = [histogram.min(), histogram.max()].map(Option::unwrap);
-        assert!(min <= duration && duration <= max);
+        assert!(min <= duration && duration <= max, "{q}: {duration:?}");
+        let [min, max] = [min, max].map(|it| it.as_nanos() as f64 / 1e9);
+        assert!(min <= secs && secs <= max, "{q}: {secs} s");
         if rank <= 1 || numerator == denominator {
             assert_eq!(duration.as_nanos(), expected.into(), "an extreme is exact");
         }
     }
 
-    /// Asserts that a count of response times is at most the true one, and includes those that are certainly in a lower bin.
+    /// Asserts that a count of response times is at most the true one, and includes the response times that are certainly in a lower bin.
     #[track_caller]
     pub(crate) fn check_count_at_or_below(&self, histogram: &LatencyHistogram, limit: u64) {
         let at_or_below =
