@@ -24,6 +24,7 @@ mod latency;
 #[cfg(loom)]
 pub mod parts;
 mod read;
+mod recorders;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -35,7 +36,7 @@ pub(crate) use latency::Bin;
 
 use std::fmt;
 
-use crate::histogram::{HistogramConfig, Layout};
+use crate::histogram::HistogramConfig;
 use crate::metric::Counts;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, Ordering, RacyOnce};
@@ -47,6 +48,7 @@ use history::descriptor::{CellStep, GaugeCounts};
 use history::{History, SealRequest, Target};
 use latency::{BinSource, LatencyRecorder};
 use read::Moment;
+use recorders::{bins_of, recorder_of};
 
 /// The maximum number of abandoned cells that a sweep retires. Each retirement is a publication, by the thread that is
 /// first in a new bucket.
@@ -126,39 +128,6 @@ impl MetricArray {
         thread_cache::get(self.id, self.config.bucket_nanos(), now)
     }
 
-    /// Calls `op` as [`record`](Self::record) does, with the bin of the response time `nanos`.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as for `record`")]
-    pub(crate) fn record_rt<R>(
-        &self,
-        now: Timestamp,
-        nanos: u64,
-        op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
-    ) -> R {
-        match self.own_cell_and_recorder(now) {
-            // Two calls, so that a window without a histogram does not ask twice whether it has one.
-            Some((cell, None)) => return op(cell, cell.origin(), Bin::NONE),
-            Some((cell, Some(recorder))) => {
-                // Found before anything is counted: a record is not repeated halfway.
-                if let Some(bin) = recorder.bin(nanos) {
-                    return op(cell, cell.origin(), bin);
-                }
-            }
-            None => {}
-        }
-        self.record_rt_slowly(now, nanos, op)
-    }
-
-    /// Returns what [`own_cell`](Self::own_cell) returns, and the recorder of the cell, if the array has a histogram.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "part of every record of a response time")]
-    pub(crate) fn own_cell_and_recorder(
-        &self,
-        now: Timestamp,
-    ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
-        thread_cache::get_with_recorder(self.id, self.config.bucket_nanos(), now)
-    }
-
     /// Notes that a request that entered in another cell ends on the calling thread.
     #[cold]
     #[inline(never)]
@@ -178,25 +147,6 @@ impl MetricArray {
         match self.bound_cell(now) {
             Some((cell, _)) => op(cell, cell.origin()),
             None => self.record_directly(now, op),
-        }
-    }
-
-    /// Does what [`record_rt`](Self::record_rt) does, if the thread's cell is not bound to the bucket of `now`, or the
-    /// bin has not been made.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn record_rt_slowly<R>(
-        &self,
-        now: Timestamp,
-        nanos: u64,
-        op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
-    ) -> R {
-        match self.bound_cell(now) {
-            Some((cell, recorder)) => {
-                let bin = recorder.map_or(Bin::NONE, |recorder| recorder.make_bin(nanos));
-                op(cell, cell.origin(), bin)
-            }
-            None => self.record_directly(now, |cell, origin| op(cell, origin, Bin::NONE)),
         }
     }
 
@@ -225,17 +175,13 @@ impl MetricArray {
         }
         let (place, cell, state) = self.cells.adopt().or_else(|| self.cells.add())?;
         stall::at(Point::CellTaken);
-        let recorder = match self.histogram {
-            None => None,
-            Some(config) => match recorder_of(cell, config) {
-                Some(recorder) => Some(recorder),
-                None => {
-                    cell.abandon(state);
-                    return None;
-                }
-            },
-        };
-        Some(thread_cache::insert(self.id, place, cell, state, recorder))
+        let recorder = self.histogram.map(|config| recorder_of(cell, config));
+        if let Some(None) = recorder {
+            // No recorder is left, so the thread records directly.
+            cell.abandon(state);
+            return None;
+        }
+        Some(thread_cache::insert(self.id, place, cell, state, recorder.flatten()))
     }
 
     /// Binds the calling thread's cell to a bucket, unless it is already bound to it, and returns its state.
@@ -300,35 +246,6 @@ impl MetricArray {
         }
     }
 
-    /// Retires a cell that has a recorder: its bucket and its lifetime go into two rows, by two publications. Until the
-    /// recorder is given back, the calling thread remains the owner, so that no other thread adopts the cell with it.
-    fn retire_with_recorder(
-        &self,
-        place: u32,
-        cell: &'static ThreadCell,
-        state: State,
-        gauge: GaugeCounts,
-        config: HistogramConfig,
-    ) {
-        let sealed = if state.is_bound() { self.seal(place, cell, state) } else { state };
-        stall::at(Point::SealedToRetire);
-        let retired = sealed.retired_by_owner();
-        let recorder = found_recorder(cell, config);
-        self.publish(&SealRequest {
-            target: Target::Lifetime,
-            counts: Counts::ZERO,
-            gauge,
-            bins: recorder.map_or(BinSource::None, BinSource::Lifetime),
-            cell: Some(CellStep { place, from: sealed, to: retired }),
-        });
-        stall::at(Point::RetiredByOwner);
-        cell.set_recorder_word(0);
-        if let Some(recorder) = recorder {
-            recorder.give(config);
-        }
-        cell.abandon(retired);
-    }
-
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "otherwise the counts are copied")]
     fn publish_cell(
@@ -384,16 +301,6 @@ impl MetricArray {
         result
     }
 
-    /// Returns the bin of the response time of a record without a cell, if there is one and the array has a histogram.
-    fn bin_of_single(&self, counts: &Counts) -> BinSource<'static> {
-        match self.histogram {
-            Some(config) if counts.rt_count == 1 => {
-                BinSource::One(Layout::of(config).position(counts.min_rt))
-            }
-            _ => BinSource::None,
-        }
-    }
-
     /// Sweeps one group of cells: retires abandoned cells, and removes idle cells from the masks. The cell at the place
     /// `bound` was just bound to bucket `number`, which is new, or N or more behind the newest one.
     fn sweep(&self, number: u64, bound: u32) {
@@ -420,40 +327,6 @@ impl MetricArray {
             group.skip_idle(is_idle);
         }
     }
-}
-
-impl Drop for MetricArray {
-    /// Gives the recorders back to their slab. The cells go back after that.
-    fn drop(&mut self) {
-        if let Some(config) = self.histogram {
-            self.cells.for_each_cell(|cell| {
-                if let Some(recorder) = found_recorder(cell, config) {
-                    recorder.give(config);
-                }
-            });
-        }
-    }
-}
-
-/// Returns the bins of a cell's bucket.
-#[inline(never)]
-fn bins_of(cell: &ThreadCell, config: HistogramConfig) -> BinSource<'static> {
-    found_recorder(cell, config).map_or(BinSource::None, BinSource::Bucket)
-}
-
-/// Returns the recorder of a cell.
-fn found_recorder(cell: &ThreadCell, config: HistogramConfig) -> Option<&'static LatencyRecorder> {
-    LatencyRecorder::get(config, cell.recorder_word().checked_sub(1)?)
-}
-
-/// Returns the recorder of a cell that the calling thread has become the owner of. If it has none, it gets one; `None`
-/// if the slab of recorders is full.
-fn recorder_of(cell: &ThreadCell, config: HistogramConfig) -> Option<&'static LatencyRecorder> {
-    found_recorder(cell, config).or_else(|| {
-        let recorder = LatencyRecorder::take(config)?;
-        cell.set_recorder_word(recorder.index() + 1);
-        Some(recorder)
-    })
 }
 
 #[cfg(all(test, not(loom)))]

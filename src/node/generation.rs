@@ -74,14 +74,10 @@ impl<C: Clock> Generation<C> {
     ) -> (MetricTotals, bool) {
         let array = self.long.array();
         let Some(histogram) = array.histogram() else { return (self.totals(span), false) };
-        let totals = match span.buckets(array.config()) {
-            Some(numbers) => array.histogram_into(numbers, into).unwrap_or_default(),
-            None => {
-                into.reset(histogram);
-                MetricTotals::default()
-            }
-        };
-        (totals, true)
+        into.reset(histogram);
+        let numbers = span.buckets(array.config());
+        let totals = numbers.and_then(|numbers| array.histogram_into(numbers, into));
+        (totals.unwrap_or_default(), true)
     }
 
     /// Returns the end of the newest bucket in which a thread has recorded, or for which a thread has asked for a

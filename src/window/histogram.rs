@@ -60,9 +60,9 @@ impl<C: Clock> SlidingWindow<C> {
         now: Timestamp,
         q: [f64; N],
     ) -> [Option<Duration>; N] {
-        with_scratch(|histogram| match self.histogram_into_at(now, histogram) {
-            true => histogram.quantiles(q),
-            false => [None; N],
+        with_scratch(|histogram| {
+            let has_histogram = self.histogram_into_at(now, histogram);
+            if has_histogram { histogram.quantiles(q) } else { [None; N] }
         })
     }
 

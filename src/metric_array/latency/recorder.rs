@@ -140,7 +140,7 @@ impl LatencyRecorder {
     #[inline(never)]
     fn touch(&self, block: &BinBlock, position: usize) {
         block.touch(position % BLOCK_BINS);
-        let bit = position / BLOCK_BINS >> self.shift;
+        let bit = (position / BLOCK_BINS) >> self.shift;
         let touched = self.touched.load(Ordering::Relaxed);
         // Relaxed: the sum of the response times is released after this.
         self.touched.store(touched | 1 << bit, Ordering::Relaxed);
@@ -190,14 +190,14 @@ pub(crate) struct RecorderMemory {
 
 impl RecorderMemory {
     pub(crate) fn current() -> Self {
-        let mut memory = Self::default();
-        for slab in RECORDERS.iter() {
+        RECORDERS.iter().fold(Self::default(), |memory, slab| {
             let usage = slab.usage();
-            memory.in_use += usage.in_use;
-            memory.free += usage.free;
-            memory.bytes += slab.allocated().map(LatencyRecorder::bytes).sum::<usize>();
-        }
-        memory
+            Self {
+                in_use: memory.in_use + usage.in_use,
+                free: memory.free + usage.free,
+                bytes: memory.bytes + slab.allocated().map(LatencyRecorder::bytes).sum::<usize>(),
+            }
+        })
     }
 }
 

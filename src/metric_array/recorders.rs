@@ -1,0 +1,145 @@
+//! The recorders of response times of an array with a histogram.
+
+use super::cells::thread_cache::{self, OwnedCell};
+use super::cells::thread_cell::{State, ThreadCell};
+use super::history::descriptor::{CellStep, GaugeCounts};
+use super::history::{SealRequest, Target};
+use super::latency::{Bin, BinSource, LatencyRecorder};
+use super::{MetricArray, Origin};
+use crate::histogram::{HistogramConfig, Layout};
+use crate::metric::Counts;
+use crate::sync::stall::{self, Point};
+use crate::time::Timestamp;
+
+impl MetricArray {
+    /// Calls `op` as [`record`](Self::record) does, with the bin of the response time `nanos`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `record`")]
+    pub(crate) fn record_rt<R>(
+        &self,
+        now: Timestamp,
+        nanos: u64,
+        op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
+    ) -> R {
+        match self.own_cell_and_recorder(now) {
+            // Two calls, so that a window without a histogram does not ask twice whether it has one.
+            Some((cell, None)) => return op(cell, cell.origin(), Bin::NONE),
+            Some((cell, Some(recorder))) => {
+                // Found before anything is counted: a record is not repeated halfway.
+                if let Some(bin) = recorder.bin(nanos) {
+                    return op(cell, cell.origin(), bin);
+                }
+            }
+            None => {}
+        }
+        self.record_rt_slowly(now, nanos, op)
+    }
+
+    /// Returns what [`own_cell`](Self::own_cell) returns, and the recorder of the cell, if the array has a histogram.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of every record of a response time")]
+    pub(crate) fn own_cell_and_recorder(
+        &self,
+        now: Timestamp,
+    ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
+        thread_cache::get_with_recorder(self.id, self.config.bucket_nanos(), now)
+    }
+
+    /// Does what [`record_rt`](Self::record_rt) does, if the thread's cell is not bound to the bucket of `now`, or the
+    /// bin has not been made.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn record_rt_slowly<R>(
+        &self,
+        now: Timestamp,
+        nanos: u64,
+        op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
+    ) -> R {
+        match self.bound_cell(now) {
+            Some((cell, recorder)) => {
+                let bin = recorder.map_or(Bin::NONE, |recorder| recorder.make_bin(nanos));
+                op(cell, cell.origin(), bin)
+            }
+            None => self.record_directly(now, |cell, origin| op(cell, origin, Bin::NONE)),
+        }
+    }
+
+    /// Retires a cell that has a recorder: its bucket and its lifetime go into two rows, by two publications. Until the
+    /// recorder is given back, the calling thread remains the owner, so that no other thread adopts the cell with it.
+    pub(super) fn retire_with_recorder(
+        &self,
+        place: u32,
+        cell: &'static ThreadCell,
+        state: State,
+        gauge: GaugeCounts,
+        config: HistogramConfig,
+    ) {
+        let sealed = if state.is_bound() { self.seal(place, cell, state) } else { state };
+        stall::at(Point::SealedToRetire);
+        let retired = sealed.retired_by_owner();
+        let recorder = found_recorder(cell, config);
+        self.publish(&SealRequest {
+            target: Target::Lifetime,
+            counts: Counts::ZERO,
+            gauge,
+            bins: recorder.map_or(BinSource::None, BinSource::Lifetime),
+            cell: Some(CellStep { place, from: sealed, to: retired }),
+        });
+        stall::at(Point::RetiredByOwner);
+        cell.set_recorder_word(0);
+        if let Some(recorder) = recorder {
+            recorder.give(config);
+        }
+        cell.abandon(retired);
+    }
+
+    /// Returns the bin of the response time of a record without a cell, if there is one and the array has a histogram.
+    pub(super) fn bin_of_single(&self, counts: &Counts) -> BinSource<'static> {
+        match self.histogram {
+            Some(config) if counts.rt_count == 1 => {
+                BinSource::One(Layout::of(config).position(counts.min_rt))
+            }
+            _ => BinSource::None,
+        }
+    }
+}
+
+impl Drop for MetricArray {
+    /// Gives the recorders back to their slab. The cells go back after that.
+    fn drop(&mut self) {
+        if let Some(config) = self.histogram {
+            self.cells.for_each_cell(|cell| {
+                if let Some(recorder) = found_recorder(cell, config) {
+                    recorder.give(config);
+                }
+            });
+        }
+    }
+}
+
+/// Returns the bins of a cell's bucket.
+#[inline(never)]
+pub(super) fn bins_of(cell: &ThreadCell, config: HistogramConfig) -> BinSource<'static> {
+    found_recorder(cell, config).map_or(BinSource::None, BinSource::Bucket)
+}
+
+/// Returns the recorder of a cell.
+pub(super) fn found_recorder(
+    cell: &ThreadCell,
+    config: HistogramConfig,
+) -> Option<&'static LatencyRecorder> {
+    LatencyRecorder::get(config, cell.recorder_word().checked_sub(1)?)
+}
+
+/// Returns the recorder of a cell that the calling thread has become the owner of. If it has none, it gets one; `None`
+/// if the slab of recorders is full.
+pub(super) fn recorder_of(
+    cell: &ThreadCell,
+    config: HistogramConfig,
+) -> Option<&'static LatencyRecorder> {
+    found_recorder(cell, config).or_else(|| {
+        let recorder = LatencyRecorder::take(config)?;
+        cell.set_recorder_word(recorder.index() + 1);
+        Some(recorder)
+    })
+}
