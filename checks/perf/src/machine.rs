@@ -64,7 +64,14 @@ impl Processor {
         let known = GOALS_SET_ON.into_iter().find(|&(vendor, family, _)| {
             (self.vendor.as_str(), self.family.as_str()) == (vendor, family)
         });
-        known.map(|(_, _, name)| name)
+        known.map(|(_, _, name)| name).filter(|&name| name != ZEN_4 || !self.is_zen_3())
+    }
+
+    /// Returns whether a processor of AMD's family 25 is one of the older generation.
+    fn is_zen_3(&self) -> bool {
+        let zen_4 = [0x10..0x20, 0x60..0x80, 0xa0..0xb0];
+        let model = self.model.parse().ok();
+        model.is_some_and(|model: u32| !zen_4.iter().any(|models| models.contains(&model)))
     }
 }
 
@@ -124,6 +131,8 @@ mod tests {
         let processor = Processor::parse(info);
         assert_eq!(processor.id(), "amd-family-25-model-17");
         assert_eq!(processor.known_as(), Some("Zen 4"));
+        let older = Processor::parse(&info.replace(": 17", ": 1"));
+        assert_eq!((older.id().as_str(), older.known_as()), ("amd-family-25-model-1", None));
         let shown = processor.to_string();
         assert_eq!(shown, "AMD EPYC: AuthenticAMD, family 25, model 17, a virtual machine");
     }

@@ -19,8 +19,8 @@ const PER_BUCKET: usize = 1_000;
 
 /// The most bytes of a node at scale 4 after a minute of 2,000 requests per second.
 const MOST: usize = 64 * 1_024;
-/// The most bytes that a histogram may add to a node that is idle.
-const MOST_IDLE: usize = 200;
+/// The most bytes that a histogram may add to a node that no thread has used.
+const MOST_UNUSED: usize = 200;
 
 /// The output of the separate program.
 #[derive(Debug, Default)]
@@ -83,8 +83,8 @@ pub(super) fn goals(counted: &Counted) -> Vec<Goal> {
     let goals = scales.iter().flat_map(|(scale, bytes)| {
         let columns = COLUMNS.iter().zip(bytes).zip(plain);
         columns.filter_map(move |((column, &bytes), &plain)| {
-            let at_most = if column.is_idle() {
-                plain + MOST_IDLE
+            let at_most = if column.is_unused() {
+                plain + MOST_UNUSED
             } else {
                 (scale == "scale 4" && column.per_second == 2_000).then_some(MOST)?
             };

@@ -83,9 +83,9 @@ impl Column {
         }
     }
 
-    /// Returns whether the node has no requests in its window, or only one.
-    pub(super) fn is_idle(self) -> bool {
-        matches!(self.kind, Kind::NeverUsed | Kind::UsedOnce | Kind::Idle)
+    /// Returns whether no thread has used the node.
+    pub(super) fn is_unused(self) -> bool {
+        self.kind == Kind::NeverUsed
     }
 
     /// Returns the number of threads that have ended.
