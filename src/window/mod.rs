@@ -93,7 +93,28 @@ impl<C: Clock> SlidingWindow<C> {
         Self::made_at(config, None, clock, made)
     }
 
-    /// Creates a window over a new array, with a histogram of the response times. The window reads `clock`.
+    /// Creates a window over a new array that also counts the response times by bins, for [quantiles](Self::quantile) and
+    /// [histograms](Self::histogram). The window reads `clock`.
+    ///
+    /// Its [views](Self::view) have the same histogram, over their own length. A record of a response time also increments
+    /// the counter of its bin. [`HistogramConfig::max_bytes`] tells the memory that the histogram can take at most.
+    ///
+    /// ```
+    /// use leaparray::{HistogramConfig, ManualClock, SlidingWindow, Timestamp, WindowConfig};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(10));
+    /// let config = WindowConfig::new(2, Duration::from_secs(1))?;
+    /// let window = SlidingWindow::with_histogram(config, HistogramConfig::default(), clock);
+    /// for millis in [3, 3, 3, 250] {
+    ///     window.record_success(Duration::from_millis(millis));
+    /// }
+    /// assert_eq!(window.avg_rt(), Some(Duration::from_micros(64_750)));
+    /// let [p50, p99] = window.quantiles([0.5, 0.99]);
+    /// assert_eq!(p99, Some(Duration::from_millis(250)));
+    /// assert!(p50.unwrap().abs_diff(Duration::from_millis(3)) < Duration::from_micros(66));
+    /// # Ok::<_, leaparray::ConfigError>(())
+    /// ```
     #[must_use]
     pub fn with_histogram(config: WindowConfig, histogram: HistogramConfig, clock: C) -> Self {
         let made = clock.now();
