@@ -27,6 +27,7 @@
 //! | choose the clock | [`MonotonicClock`], [`CachedClock`], [`ForwardClock`], [`ManualClock`] |
 //! | give all parts one clock | [`Timeline`] |
 //! | measure one resource: rates, response times, requests in flight | [`ResourceNode`], with an [`Entry`] for each request |
+//! | read percentiles of response times, and their distribution | [`NodeConfig::with_histogram`], [`LatencyHistogram`]; see the [guide](guide#percentiles) |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
 //! | read all resources at one time | [`Registry::snapshot`], which returns a [`RegistrySnapshot`] |
 //! | export each second of all resources once | [`Registry::poll_seconds`] |
@@ -38,7 +39,7 @@
 //!
 //! The [`guide`] explains how to choose a geometry and a clock, and what a reading means. [`design`] explains the
 //! algorithms. [`correctness`] lists what is proved, and how to run the proofs. [`migration`] translates the calls of
-//! Sentinel, `governor` and `metrics`.
+//! Sentinel, `governor`, `metrics`, `hdrhistogram` and Micrometer.
 
 #![forbid(unsafe_code)]
 // On docs.rs, which compiles with a nightly toolchain: each item says which feature it needs.
@@ -53,7 +54,7 @@ pub mod guide {
     #![doc = include_str!("../docs/guide.md")]
 }
 
-/// The calls of Sentinel, governor and metrics, and their counterparts here.
+/// The calls of Sentinel, governor, metrics, hdrhistogram and Micrometer, and their counterparts here.
 #[cfg(any(doc, doctest))]
 pub mod migration {
     #![doc = include_str!("../docs/migration.md")]

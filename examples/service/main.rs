@@ -4,11 +4,13 @@
 //! ```text
 //! cargo run --release --example service                # with the bundled client, for ten seconds
 //! cargo run --release --example service -- --no-load   # for wrk, ab or curl, until Ctrl-C
+//! cargo run --release --example service -- --histogram /slow   # with a chart of response times at the end
 //! cargo run --release --features serde --example service -- --json   # JSON for a program to read
 //! ```
 //!
 //! Exit codes: 0 if every count is equal; 1 if a count differs, or the service failed; 2 if it could not start.
 
+mod distribution;
 mod gate;
 mod interrupt;
 #[cfg(feature = "serde")]
@@ -16,12 +18,16 @@ mod json;
 mod load;
 mod metrics;
 mod monitor;
+#[path = "../plot/mod.rs"]
+mod plot;
 mod reading;
 mod reconcile;
 mod route;
 mod server;
 mod table;
 mod tally;
+#[cfg(test)]
+mod tests;
 
 use std::error::Error;
 use std::fmt::Display;
@@ -32,6 +38,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use leaparray::Clock;
 use tokio::net::TcpListener;
 
 use crate::gate::{Gate, Gates};
@@ -68,6 +75,9 @@ struct Args {
     /// Do not start the bundled client, and serve until Ctrl-C
     #[arg(long, conflicts_with_all = ["seconds", "connections"])]
     no_load: bool,
+    /// At the end, draw the distribution of the response times of ROUTE in the last minute
+    #[arg(long, value_name = "ROUTE")]
+    histogram: Option<Route>,
     /// Print a JSON object a second, and all other output on stderr; needs the feature serde
     #[arg(long)]
     json: bool,
@@ -149,8 +159,13 @@ async fn run(
         Some(load) => Some(load.stop().await),
         None => None,
     };
-    let reconciliation = reconcile(metrics, &server.stop().await, client.as_ref());
-    let printed = printed.and_then(|()| say(args, &reconciliation.report));
+    let server = server.stop().await;
+    if let Some(route) = args.histogram {
+        let chart = distribution::chart_at(metrics.registry.clock().now(), route, metrics);
+        printed = printed.and_then(|()| say(args, &chart));
+    }
+    let reconciliation = reconcile(metrics, &server, client.as_ref());
+    printed = printed.and_then(|()| say(args, &reconciliation.report));
     for difference in &reconciliation.differences {
         complain(format_args!("difference: {difference}"));
     }
@@ -202,10 +217,15 @@ fn explain(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
+    complain(one_line(error));
+    ExitCode::from(2)
+}
+
+/// Returns the reason of an error in the arguments, without the usage.
+fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let reason = text.lines().take_while(|line| !line.trim().is_empty());
-    complain(reason.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" "));
-    ExitCode::from(2)
+    reason.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
 /// Prints text for people: on stdout, or on stderr if stdout has the JSON.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use leaparray::{NodeConfig, OnDrop, Registry, RegistryConfig, Resource, WindowConfig};
+use leaparray::{
+    HistogramConfig, NodeConfig, OnDrop, Registry, RegistryConfig, Resource, WindowConfig,
+};
 
 use crate::route::Route;
 
@@ -30,7 +32,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let config = RegistryConfig::default()
-            .node(GEOMETRY)
+            .node(GEOMETRY.with_histogram(HistogramConfig::default()))
             .max_resources(Route::COUNT)
             // A request is a future, which is dropped if its client goes away.
             .on_drop(OnDrop::Cancelled);

@@ -18,7 +18,7 @@ pub(crate) async fn print_readings(registry: &Registry, show: Show) -> io::Error
     let mut reading = Reading::default();
     loop {
         ticks.tick().await;
-        reading.renew(registry, start);
+        reading.renew_at(registry.clock().now(), registry, start);
         if let Err(error) = io::stdout().write_all(show(&reading).as_bytes()) {
             return error;
         }

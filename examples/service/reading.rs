@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::{NodeSnapshot, Registry, RegistrySnapshot, Timestamp};
+use leaparray::{LatencyHistogram, NodeSnapshot, Registry, RegistrySnapshot, Timestamp};
 
 /// The snapshots of all resources at one time, and their total.
 #[derive(Default)]
@@ -10,6 +10,10 @@ pub(crate) struct Reading {
     pub(crate) since_start: Duration,
     /// Its rows are sorted by name.
     pub(crate) snapshot: RegistrySnapshot,
+    /// The response times of all resources in the last second.
+    second: LatencyHistogram,
+    /// The response times of all resources in the last minute.
+    minute: LatencyHistogram,
 }
 
 /// The snapshot of a resource, or of the total, with its name.
@@ -23,10 +27,12 @@ pub(crate) struct Row<'a> {
 pub(crate) type Show = fn(&Reading) -> String;
 
 impl Reading {
-    /// Reads all resources now. The memory of the last reading is used again.
-    pub(crate) fn renew(&mut self, registry: &Registry, start: Timestamp) {
-        registry.snapshot_into(&mut self.snapshot);
-        self.since_start = self.snapshot.timestamp.saturating_since(start);
+    /// Reads all resources at `now`. The memory of the last reading is used again.
+    pub(crate) fn renew_at(&mut self, now: Timestamp, registry: &Registry, start: Timestamp) {
+        registry.snapshot_into_at(now, &mut self.snapshot);
+        registry.inbound_short_histogram_into_at(now, &mut self.second);
+        registry.inbound_long_histogram_into_at(now, &mut self.minute);
+        self.since_start = now.saturating_since(start);
         self.snapshot.resources.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     }
 
@@ -35,9 +41,13 @@ impl Reading {
         self.snapshot.resources.iter().map(|row| Row { name: &row.name, snapshot: &row.snapshot })
     }
 
-    /// The sum of the rows.
+    /// The sum of the rows, with the quantiles of all response times. These do not follow from the quantiles of the rows,
+    /// but from the merged histograms. A histogram may have requests that ended after the rows were read.
     pub(crate) fn total(&self) -> NodeSnapshot {
-        self.snapshot.inbound()
+        let mut total = self.snapshot.inbound();
+        total.short.quantiles = self.second.summary();
+        total.long.quantiles = self.minute.summary();
+        total
     }
 }
 

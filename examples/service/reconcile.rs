@@ -85,6 +85,8 @@ impl Reconciliation {
         self.expect(route, "passes", pass, ("success + exception + cancelled", ended));
         let rts = ("response times", lifetime.rt_count());
         self.expect(route, "ends", rts, ("success + exception", with_rt));
+        let in_bins = node.lifetime_histogram().map_or(0, |histogram| histogram.count());
+        self.expect(route, "ends", ("response times", lifetime.rt_count()), ("histogram", in_bins));
         self.expect(route, "gauge", ("in flight", node.concurrency()), ("expected", 0));
 
         let ledger = node.ledger_at(now);
@@ -114,6 +116,9 @@ impl Reconciliation {
             let (minute, in_window) = (inbound.long.totals.sum(event), nodes.in_window.sum(event));
             self.expect("total", name, ("inbound", minute), ("nodes in the window", in_window));
         }
+        let in_bins = registry.inbound_long_histogram_at(now).map_or(0, |it| it.count());
+        let rts = ("response times", inbound.long.totals.rt_count());
+        self.expect("total", "ends", rts, ("histogram", in_bins));
         self.expect("total", "gauge", ("in flight", inbound.concurrency), ("expected", 0));
         self.expect("total", "resources", ("refused", registry.refused()), ("expected", 0));
         let passes = nodes.map(|totals| totals.sum(MetricEvent::Pass));

@@ -1,6 +1,7 @@
 //! The routes of the service.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// A route. Its path is the name of its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,5 +38,14 @@ impl Route {
 impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.path())
+    }
+}
+
+impl FromStr for Route {
+    type Err = String;
+
+    fn from_str(path: &str) -> Result<Self, String> {
+        let paths = || Self::ALL.map(Self::path).join(", ");
+        Self::of_path(path).ok_or_else(|| format!("the routes are {}", paths()))
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use crate::reading::{Reading, Row};
 
 const HEADING: &str = concat!(
-    "                                                            -------- response time ------   in flight\n",
-    "route      pass/s block/s exception/s cancelled/s success/s      mean       min       max   now   max\n",
+    "                                                            ------------ response time ------------   in flight\n",
+    "route      pass/s block/s exception/s cancelled/s success/s      mean       p50       p99       max   now   max\n",
 );
 
 /// The reading as a table: a row for each route, and a row for their total.
@@ -30,12 +30,13 @@ fn write_row(table: &mut String, Row { name, snapshot }: Row<'_>, max_in_flight:
         snapshot.success_qps(),
     ];
     let totals = &snapshot.short.totals;
-    let [mean, min, max] = [totals.avg_rt(), totals.min_rt(), totals.max_rt()]
+    let (p50, p99) = snapshot.short.quantiles.map(|it| (it.p50, it.p99)).unzip();
+    let [mean, p50, p99, max] = [totals.avg_rt(), p50, p99, totals.max_rt()]
         .map(|rt| or_dash(rt.map(|rt| format!("{rt:.2?}"))));
     let in_flight = snapshot.concurrency;
     let row = format!(
         "{name:9} {pass:>7.0} {block:>7.0} {exception:>11.0} {cancelled:>11.0} {success:>9.0} \
-         {mean:>9} {min:>9} {max:>9} {in_flight:>5} {max_in_flight:>5}"
+         {mean:>9} {p50:>9} {p99:>9} {max:>9} {in_flight:>5} {max_in_flight:>5}"
     );
     let _ = writeln!(table, "{}", row.trim_end());
 }

@@ -8,6 +8,7 @@ mod delisted;
 mod error;
 mod evict;
 mod geometry;
+mod histogram;
 mod holders;
 mod iter;
 mod listed;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::threads::{Led, watched};
+use crate::histogram::HistogramConfig;
 use crate::metric::MetricEvent::Pass;
+use crate::node::NodeConfig;
 use crate::registry::{Registry, RegistryConfig, RegistryCursor};
 use crate::sync::stall::Point;
 use crate::time::{ManualClock, Timestamp};
@@ -95,6 +97,18 @@ fn resource_that_is_gone_is_in_no_snapshot_although_its_name_is_in_the_map() {
     let stopped = stopped_in_removal(&registry);
     assert_eq!(registry.len(), 1, "the name is in the map");
     assert!(registry.snapshot().resources.is_empty());
+    stopped.finish();
+}
+
+#[test]
+fn response_times_of_a_resource_that_is_gone_are_in_no_inbound_histogram() {
+    let registry = registry();
+    let histogram = NodeConfig::default().with_histogram(HistogramConfig::default());
+    registry.reconfigure(histogram);
+    assert!(registry.inbound_long_histogram().is_some());
+    let stopped = stopped_in_removal(&registry);
+    assert_eq!(registry.len(), 1, "the name is in the map");
+    assert_eq!(registry.inbound_long_histogram(), None);
     stopped.finish();
 }
 

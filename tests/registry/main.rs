@@ -3,6 +3,7 @@
 mod contexts;
 mod data;
 mod geometry;
+mod histogram;
 mod leaving;
 mod listed;
 mod names;

@@ -1,0 +1,46 @@
+//! Shows the response times of a simulated service with a fast and a slow mode: its mean is a time that no request takes.
+//!
+//! ```text
+//! cargo run --release --example percentiles
+//! ```
+//!
+//! The output is in the guide, and is the same in each run.
+
+#[path = "../plot/mod.rs"]
+mod plot;
+mod service;
+
+use std::io::{self, Write};
+
+fn main() -> io::Result<()> {
+    io::stdout().write_all(output().as_bytes())
+}
+
+fn output() -> String {
+    let minute = service::response_times_of_a_minute();
+    format!("{} requests in the last minute\n\n{}", minute.count(), plot::plot(&minute))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command, as in the head of this file and in `.ci/test`.
+    const COMMAND: &str = "cargo run --release --example percentiles";
+
+    #[test]
+    fn guide_has_the_output_below_the_command() {
+        let guide = include_str!("../../docs/guide.md");
+        let expected = format!("```sh\n{COMMAND}\n```\n\n```text\n{}```\n", output());
+        assert!(guide.contains(&expected), "docs/guide.md does not contain this:\n{expected}");
+    }
+
+    #[test]
+    fn no_request_is_as_slow_as_the_mean() {
+        let minute = service::response_times_of_a_minute();
+        let mean = minute.mean().unwrap();
+        let [lower, upper] = [mean / 3, mean * 3].map(|it| minute.count_at_or_below(it));
+        assert_eq!(lower, upper);
+        assert!(lower > 0 && upper < minute.count());
+    }
+}

@@ -1,0 +1,89 @@
+//! Tests of the parts that need no server.
+
+use std::time::Duration;
+
+use clap::Parser;
+use leaparray::{HistogramConfig, Timestamp};
+
+use crate::metrics::Metrics;
+use crate::reading::Reading;
+use crate::route::Route;
+use crate::{Args, distribution, one_line, table};
+
+/// The time at which all requests end. The time of the clock is not used.
+const NOW: Timestamp = Timestamp::from_secs(43_200);
+
+fn record(metrics: &Metrics, route: Route, end: Timestamp, rt: Duration) {
+    metrics.of(route).enter_at(end.saturating_sub(rt)).success_at(end);
+}
+
+fn reading(metrics: &Metrics) -> Reading {
+    let mut reading = Reading::default();
+    reading.renew_at(NOW, &metrics.registry, NOW);
+    reading
+}
+
+/// In the last second, half of the requests are to one route, and half to another one, which is slower. Before it, there
+/// was one more to the slower one.
+fn two_routes() -> Metrics {
+    let metrics = Metrics::new();
+    let [fast, slow] = [1, 300].map(Duration::from_millis);
+    record(&metrics, Route::Slow, NOW.saturating_sub(Duration::from_secs(10)), slow);
+    for _ in 0..10 {
+        record(&metrics, Route::Fast, NOW, fast);
+        record(&metrics, Route::Slow, NOW, slow);
+    }
+    metrics
+}
+
+#[test]
+fn total_has_the_quantiles_of_all_requests() {
+    let total = reading(&two_routes()).total();
+    let error = HistogramConfig::default().relative_error();
+    for (window, expected) in [(total.short, 0.001), (total.long, 0.300)] {
+        let p50 = window.quantiles.unwrap().p50.as_secs_f64();
+        assert!((p50 / expected - 1.0).abs() <= error, "{p50} s");
+    }
+}
+
+#[test]
+fn table_has_quantiles_of_each_route_and_of_the_total() {
+    let table = table::table(&reading(&two_routes()));
+    let heading = table.lines().nth(3).unwrap();
+    assert!(heading.contains("mean       p50       p99       max"), "{table}");
+    let row = |name| {
+        let row = table.lines().find(|line| line.starts_with(name)).unwrap();
+        row.split_whitespace().skip(6).take(4).collect::<Vec<_>>()
+    };
+    assert_eq!(row("/fast"), ["1.00ms"; 4], "{table}");
+    assert_eq!(row("/slow"), ["300.00ms"; 4], "{table}");
+    assert_eq!(row("/limited"), ["-"; 4], "{table}");
+    let [mean, p50, p99, max] = row("total")[..] else { panic!("four columns: {table}") };
+    assert_eq!([mean, max], ["150.50ms", "300.00ms"], "{table}");
+    assert!(p50.starts_with("1.0") && p50.ends_with("ms"), "{table}");
+    assert!(p99 == "300.00ms", "{table}");
+}
+
+#[test]
+fn chart_is_of_the_route_that_was_asked_for() {
+    let metrics = two_routes();
+    let chart = distribution::chart_at(NOW, Route::Slow, &metrics);
+    assert!(chart.starts_with("\n/slow, 11 response times in the last minute\n"), "{chart}");
+    assert!(
+        chart.ends_with("mean 300.00ms, p50 300.00ms, p99 300.00ms, p99.9 300.00ms\n"),
+        "{chart}"
+    );
+    assert!(distribution::chart_at(NOW, Route::Failing, &metrics).ends_with("no response times\n"));
+}
+
+#[test]
+fn unknown_route_is_an_error_that_names_the_routes() {
+    let error = Args::try_parse_from(["service", "--histogram", "/nope"]).err().unwrap();
+    assert!(error.use_stderr());
+    assert_eq!(
+        one_line(&error),
+        "error: invalid value '/nope' for '--histogram <ROUTE>': the routes are /fast, /slow, /failing, /limited"
+    );
+    let args = Args::try_parse_from(["service", "--histogram", "/slow"]).unwrap();
+    assert_eq!(args.histogram, Some(Route::Slow));
+}

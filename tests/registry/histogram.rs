@@ -1,0 +1,103 @@
+//! Histograms of all inbound resources.
+
+use std::time::Duration;
+
+use leaparray::{
+    Clock, HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, Registry, RegistryConfig,
+    Resource, TrafficType,
+};
+
+use crate::{SECOND, registry, registry_of};
+
+fn node(scale: u8) -> NodeConfig {
+    NodeConfig::default().with_histogram(HistogramConfig::with_scale(scale).unwrap())
+}
+
+fn registry_with_histograms() -> (Registry<ManualClock>, ManualClock) {
+    registry_of(RegistryConfig::default().node(node(4)))
+}
+
+/// Records a response time that ends now, and returns it.
+fn record(resource: &Resource<ManualClock>, micros: u64) -> Duration {
+    let (end, rt) = (resource.clock().now(), Duration::from_micros(micros));
+    resource.enter_at(end.saturating_sub(rt)).success_at(end);
+    rt
+}
+
+fn histogram_of(scale: u8, rts: &[Duration]) -> LatencyHistogram {
+    let mut histogram = LatencyHistogram::new(HistogramConfig::with_scale(scale).unwrap());
+    for &rt in rts {
+        histogram.record(rt);
+    }
+    histogram
+}
+
+#[test]
+fn inbound_histogram_is_the_merge_of_all_inbound_nodes() {
+    let (registry, _clock) = registry_with_histograms();
+    let orders = registry.resource("orders").unwrap();
+    let web = orders.in_context("web").unwrap();
+    let users = registry.resource("users").unwrap();
+    let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
+    let expected = [(&orders, 100), (&web, 20_000), (&users, 300), (&users, 7_000_000)]
+        .map(|(resource, micros)| record(resource, micros));
+    record(&database, 90_000);
+
+    let expected = Some(histogram_of(4, &expected));
+    assert_eq!(registry.inbound_short_histogram(), expected);
+    assert_eq!(registry.inbound_long_histogram(), expected);
+}
+
+#[test]
+fn each_window_has_the_response_times_of_its_time() {
+    let (registry, clock) = registry_with_histograms();
+    let early = record(&registry.resource("orders").unwrap(), 100);
+    clock.advance(SECOND * 10);
+    let late = record(&registry.resource("users").unwrap(), 300);
+
+    let now = clock.now();
+    assert_eq!(registry.inbound_short_histogram_at(now), Some(histogram_of(4, &[late])));
+    assert_eq!(registry.inbound_long_histogram_at(now), Some(histogram_of(4, &[early, late])));
+    clock.advance(SECOND * 60);
+    assert_eq!(registry.inbound_long_histogram(), Some(histogram_of(4, &[])), "both have expired");
+    assert_eq!(registry.inbound_short_histogram_at(now), Some(histogram_of(4, &[late])));
+    assert_eq!(registry.inbound_long_histogram_at(now), Some(histogram_of(4, &[early, late])));
+}
+
+#[test]
+fn inbound_histogram_has_the_coarsest_scale_of_the_nodes_with_response_times() {
+    // Often enough that, in some registry, an idle resource is read first, and in some, last.
+    for _ in 0..32 {
+        let (registry, _clock) = registry();
+        let of = |name, scale| registry.resource_with(name, node(scale)).unwrap();
+        let (fine, coarse, _idle) = (of("fine", 5), of("coarse", 3), of("idle", 2));
+        let rts = [record(&fine, 100), record(&coarse, 9_000)];
+        assert_eq!(registry.inbound_short_histogram(), Some(histogram_of(3, &rts)));
+    }
+}
+
+#[test]
+fn buffer_is_replaced_if_a_resource_has_a_histogram_and_left_as_it_is_otherwise() {
+    let (registry, clock) = registry();
+    let plain = registry.resource("plain").unwrap();
+    record(&plain, 100);
+    let earlier = histogram_of(6, &[SECOND]);
+    let mut buffer = earlier.clone();
+    assert!(!registry.inbound_short_histogram_into_at(clock.now(), &mut buffer));
+    assert!(!registry.inbound_long_histogram_into_at(clock.now(), &mut buffer));
+    assert_eq!(buffer, earlier);
+    assert_eq!(registry.inbound_short_histogram(), None);
+
+    let rt = record(&registry.resource_with("orders", node(4)).unwrap(), 300);
+    assert!(registry.inbound_short_histogram_into_at(clock.now(), &mut buffer));
+    assert_eq!(buffer, histogram_of(4, &[rt]), "without the response time of the plain resource");
+}
+
+#[test]
+fn inbound_histogram_leaves_out_removed_resources() {
+    let (registry, _clock) = registry_with_histograms();
+    let orders = registry.resource("orders").unwrap();
+    record(&orders, 100);
+    registry.remove("orders");
+    assert_eq!(registry.inbound_long_histogram(), None);
+}
