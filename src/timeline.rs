@@ -6,6 +6,7 @@ use crate::flow::{
     AdaptiveBreaker, BreakerConfig, FixedWindowLimiter, LeakyBucket, LimitError, Rate, Rolling,
     RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
+use crate::histogram::HistogramConfig;
 use crate::node::{NodeConfig, ResourceNode};
 use crate::registry::{Registry, RegistryConfig};
 use crate::time::{Clock, MonotonicClock, WindowConfig};
@@ -113,6 +114,16 @@ impl<C: Clock + Clone> Timeline<C> {
     #[must_use]
     pub fn window(&self, config: WindowConfig) -> SlidingWindow<C> {
         SlidingWindow::with_clock(config, self.clock.clone())
+    }
+
+    /// Creates a window over a new array, with a histogram of the response times: [`SlidingWindow::with_histogram`].
+    #[must_use]
+    pub fn window_with_histogram(
+        &self,
+        config: WindowConfig,
+        histogram: HistogramConfig,
+    ) -> SlidingWindow<C> {
+        SlidingWindow::with_histogram(config, histogram, self.clock.clone())
     }
 
     /// Creates a window of values of the type `T`: [`RollingWindow::with_clock`].

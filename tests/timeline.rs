@@ -6,7 +6,8 @@ use leaparray::flow::{
     BreakerConfig, LimitError, Limiter, Rate, SlidingWindowLimiter, WarmUpConfig,
 };
 use leaparray::{
-    Clock, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp, WindowConfig,
+    Clock, HistogramConfig, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp,
+    WindowConfig,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -32,6 +33,7 @@ fn all_parts_read_one_clock() {
     let context = resource.in_context("web").unwrap();
     let node = timeline.node(NodeConfig::default());
     let sliding = timeline.window(window(10));
+    let with_histogram = timeline.window_with_histogram(window(10), HistogramConfig::default());
     let rolling = timeline.rolling_window::<u64>(window(10));
     let breaker = timeline.breaker(BreakerConfig::default());
     let limiters: [Box<dyn Limiter<Permit = ()>>; 5] = [
@@ -52,10 +54,11 @@ fn all_parts_read_one_clock() {
             context.clock(),
             node.clock(),
             sliding.clock(),
+            with_histogram.clock(),
             rolling.clock(),
             breaker.clock(),
         ];
-        assert_eq!(clocks.map(ManualClock::now), [clock.now(); 9]);
+        assert_eq!(clocks.map(ManualClock::now), [clock.now(); 10]);
         assert_eq!(limiters.each_ref().map(Limiter::now), [clock.now(); 5]);
     }
 }
@@ -68,6 +71,9 @@ fn parts_have_the_parameters_of_the_call() {
     let finer = NodeConfig::new(window(10), WindowConfig::new(600, SECOND * 60).unwrap()).unwrap();
     assert_eq!(timeline.node(finer).config(), &finer);
     assert_eq!(timeline.window(window(4)).config(), &window(4));
+    let fine = HistogramConfig::with_scale(6).unwrap();
+    let sliding = timeline.window_with_histogram(window(3), fine);
+    assert_eq!((sliding.config(), sliding.histogram_config()), (&window(3), Some(fine)));
     assert_eq!(timeline.rolling_window::<u64>(window(5)).config(), &window(5));
     let bucket = timeline.token_bucket(rate(), 3);
     assert_eq!((bucket.rate(), bucket.capacity()), (rate(), 3));
