@@ -72,8 +72,8 @@ fn parts_have_the_parameters_of_the_call() {
     assert_eq!(timeline.node(finer).config(), &finer);
     assert_eq!(timeline.window(window(4)).config(), &window(4));
     let fine = HistogramConfig::with_scale(6).unwrap();
-    let sliding = timeline.window_with_histogram(window(3), fine);
-    assert_eq!((sliding.config(), sliding.histogram_config()), (&window(3), Some(fine)));
+    let sliding = timeline.window_with_histogram(window(2), fine);
+    assert_eq!((sliding.config(), sliding.histogram_config()), (&window(2), Some(fine)));
     assert_eq!(timeline.rolling_window::<u64>(window(5)).config(), &window(5));
     let bucket = timeline.token_bucket(rate(), 3);
     assert_eq!((bucket.rate(), bucket.capacity()), (rate(), 3));

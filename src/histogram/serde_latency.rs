@@ -44,6 +44,7 @@ impl<'de> Deserialize<'de> for LatencyHistogram {
         let bins = Bins::at(form.scale);
         let counts = counts(bins, &form.buckets).map_err(D::Error::custom)?;
         let (min, max) = extremes(bins, &counts, &form).map_err(D::Error::custom)?;
+        check_sum(form.sum.0, counts.sum(), max).map_err(D::Error::custom)?;
         Ok(Self { bins, counts, nanos: form.sum.0, min, max })
     }
 }
@@ -68,6 +69,17 @@ fn counts(bins: Bins, buckets: &[(i32, u64)]) -> Result<Counts, String> {
         counts.add(index, count);
     }
     Ok(counts)
+}
+
+/// Checks that the mean is not above the longest response time. It may be below the shortest one: a histogram that was read
+/// while a thread recorded has a response time that is not in its sum yet.
+fn check_sum(sum: u128, count: u64, max: u64) -> Result<(), String> {
+    let most = u128::from(count) * u128::from(max);
+    // A saturated count is less than the number of response times in the sum.
+    if sum <= most || count == u64::MAX {
+        return Ok(());
+    }
+    Err(format!("`sum`, {sum} ns, is more than {count} times `max`, {most} ns"))
 }
 
 /// Checks that the shortest and the longest response time are in the first and the last bucket.

@@ -37,7 +37,6 @@ pub(crate) use latency::Bin;
 use std::fmt;
 
 use crate::histogram::HistogramConfig;
-use crate::metric::Counts;
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Timestamp, WindowConfig};
@@ -50,8 +49,8 @@ use latency::{BinSource, LatencyRecorder};
 use read::Moment;
 use recorders::{bins_of, recorder_of};
 
-/// The maximum number of abandoned cells that a sweep retires. Each retirement is a publication, by the thread that is
-/// first in a new bucket.
+/// The maximum number of abandoned cells that a sweep retires. Each retirement is a publication, or two if there is a
+/// histogram, by the thread that is first in a new bucket.
 const RETIRED_PER_SWEEP: usize = 4;
 
 /// The number of times in each bucket that a thread adds up the gauge by time, if it enters requests all the time.
@@ -286,6 +285,7 @@ impl MetricArray {
         let is_late = self.arrive(number).is_late;
         let counts = cell.counts();
         let bins = self.bin_of_single(&counts);
+        self.publish_lifetime_of_single(&counts, bins);
         self.publish(&SealRequest {
             target: Target::Bucket { number, is_late },
             counts,
@@ -293,11 +293,6 @@ impl MetricArray {
             bins,
             cell: None,
         });
-        if !matches!(bins, BinSource::None) {
-            let (counts, gauge) = (Counts::ZERO, GaugeCounts::default());
-            let target = Target::Lifetime;
-            self.publish(&SealRequest { target, counts, gauge, bins, cell: None });
-        }
         result
     }
 

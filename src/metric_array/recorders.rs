@@ -93,6 +93,21 @@ impl MetricArray {
         cell.abandon(retired);
     }
 
+    /// Adds the response time of a record without a cell to the lifetime, if the record has one. This comes before its
+    /// bucket is published: the sum of the lifetime then has no response time that is not in a bin.
+    pub(super) fn publish_lifetime_of_single(&self, counts: &Counts, bins: BinSource<'_>) {
+        if !matches!(bins, BinSource::None) {
+            let Counts { min_rt, max_rt, .. } = *counts;
+            self.publish(&SealRequest {
+                target: Target::Lifetime,
+                counts: Counts { min_rt, max_rt, ..Counts::ZERO },
+                gauge: GaugeCounts::default(),
+                bins,
+                cell: None,
+            });
+        }
+    }
+
     /// Returns the bin of the response time of a record without a cell, if there is one and the array has a histogram.
     pub(super) fn bin_of_single(&self, counts: &Counts) -> BinSource<'static> {
         match self.histogram {

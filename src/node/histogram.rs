@@ -16,8 +16,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
     }
 
     /// Returns the quantile `q` of the response times in the short window at `now`, by default of the last second: from
-    /// 0, the shortest, to 1, the longest. `None` if `q` is not in this range, if no response time was recorded, or if the
-    /// node has no [histogram](crate::NodeConfig::with_histogram). See
+    /// 0, the shortest, to 1, the longest. `None` if `q` is not in this range, if no response time was recorded, if the node
+    /// has no [histogram](crate::NodeConfig::with_histogram), or if a response time in the window was recorded under a
+    /// [geometry](Self::reconfigure) without one. See
     /// [`SlidingWindow::quantile_at`](crate::SlidingWindow::quantile_at) for the accuracy.
     ///
     /// ```
@@ -71,9 +72,9 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// used again, so this allocates nothing, unless there are more bins than `into` has had before, or the node has had
     /// several geometries.
     ///
-    /// Returns `false`, and leaves `into` as it is, if the node has no histogram. If it has had several
-    /// [geometries](Self::reconfigure), the histogram is the merge of theirs, at the coarsest of their scales. The
-    /// response times of a geometry without a histogram are missing in it.
+    /// If the node has had several [geometries](Self::reconfigure), the histogram is the merge of theirs, at the coarsest
+    /// scale of those that have response times in the window. Returns `false`, with any contents in `into`, if the node has no
+    /// histogram, or if response times in the window were recorded under a geometry without one.
     pub fn short_histogram_into_at(&self, now: Timestamp, into: &mut LatencyHistogram) -> bool {
         self.totals_and_histogram(&self.current().short.span(now), into).1
     }
@@ -105,10 +106,11 @@ impl<C: Clock + Clone> ResourceNode<C> {
     }
 
     /// Replaces the contents of `into` by the histogram of all response times since the node was made, as a scraper needs
-    /// it: no count is ever taken away. Returns `false`, and leaves `into` as it is, if the node has no histogram.
+    /// it: no count is ever taken away. Returns `false`, with any contents in `into`, if the node has never had a histogram.
     ///
-    /// Several geometries are merged, as in [`short_histogram_into_at`](Self::short_histogram_into_at). So its scale becomes
-    /// coarser when the first response time is recorded under a geometry with a coarser scale.
+    /// Several [geometries](Self::reconfigure) are merged. So the scale becomes coarser when the first response time is
+    /// recorded under a geometry with a coarser scale. Response times that were recorded under a geometry without a histogram
+    /// are left out: compare the count with that of the [lifetime totals](Self::lifetime).
     ///
     /// ```
     /// use leaparray::{HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, ResourceNode, Timestamp};
@@ -149,21 +151,22 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.generations().any(|generation| generation.array().histogram().is_some())
     }
 
-    /// Returns the totals of the buckets of the span, of all geometries, and whether the node has a histogram. If so,
-    /// replaces the contents of `into` by the histogram of the same moment.
+    /// Returns the totals of the buckets of the span, of all geometries, and whether there is a histogram of all response
+    /// times in them. If so, replaces the contents of `into` by the histogram, of the same moment.
     pub(super) fn totals_and_histogram(
         &self,
         span: &Span,
         into: &mut LatencyHistogram,
     ) -> (MetricTotals, bool) {
-        let mut totals = MetricTotals::default();
+        let (mut totals, mut is_complete) = (MetricTotals::default(), true);
         let has_histogram = self.merge_generations(into, |generation, into| {
             add_reserved(&mut totals, generation.reserved_in(span));
-            let of_generation = generation.totals_and_histogram(span, into);
-            totals += &of_generation.0;
-            of_generation.1
+            let (of_generation, has_histogram) = generation.totals_and_histogram(span, into);
+            totals += &of_generation;
+            is_complete &= has_histogram || of_generation.rt_count() == 0;
+            has_histogram
         });
-        (totals, has_histogram)
+        (totals, has_histogram && is_complete)
     }
 
     /// Merges the histograms that `read` returns for each generation, if there are any.

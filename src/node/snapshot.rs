@@ -167,8 +167,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.snapshot_at(self.clock().now())
     }
 
-    /// Returns the readings of this node at `now`. Allocates nothing, once the thread has read a histogram, unless a node
-    /// with a histogram has had several geometries.
+    /// Returns the readings of this node at `now`. Allocates nothing, once the thread has read a histogram with as many
+    /// bins, unless a node with a histogram has had several geometries.
     pub fn snapshot_at(&self, now: Timestamp) -> NodeSnapshot {
         let (short, long) = self.windows();
         let readings = |covered, interval, span: Option<Span>| {

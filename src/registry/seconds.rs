@@ -151,7 +151,8 @@ impl<C: Clock + Clone> Registry<C> {
     }
 
     /// Like [`poll_seconds`](Self::poll_seconds), but replaces the contents of `seconds`, whose memory is used again. So
-    /// this allocates nothing, unless there are more seconds than `seconds` has had before.
+    /// this allocates nothing, unless there are more seconds than `seconds` has had before, or resources have histograms: each
+    /// second then has one of its own.
     pub fn poll_seconds_into(&self, cursor: &RegistryCursor, seconds: &mut Vec<ResourceSecond>) {
         self.poll_seconds_into_at(self.clock.now(), cursor, seconds);
     }

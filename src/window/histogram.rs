@@ -25,7 +25,7 @@ impl<C: Clock> SlidingWindow<C> {
     ///
     /// The result is within the [relative error](HistogramConfig::relative_error) of the response time with the rank
     /// ⌈q · count⌉, and rounded to a nanosecond: see [`LatencyHistogram::quantile`]. Allocates nothing, once the thread has
-    /// read a histogram.
+    /// read a histogram with as many bins.
     ///
     /// ```
     /// use leaparray::{HistogramConfig, MonotonicClock, SlidingWindow, Timestamp, WindowConfig};

@@ -264,6 +264,12 @@ impl ThreadCell {
         self.counts.counts()
     }
 
+    /// Returns the sum of the response times since the cell was bound, in nanoseconds. What is read after it includes each of
+    /// them.
+    pub(crate) fn rt_nanos(&self) -> u64 {
+        self.counts.rt().0
+    }
+
     /// Counts a request that enters, as the owner. Returns the [`balance`](Self::balance) after that.
     #[inline]
     pub(crate) fn enter(&self) -> i64 {

@@ -2,6 +2,7 @@
 
 use std::ops::{BitOr, Range};
 
+use super::Target;
 use super::atomic_counts::{AtomicCounts, EventWords};
 use crate::metric::{CEILING, Counts, MetricEvent};
 use crate::metric_array::cells::thread_cell::State;
@@ -41,6 +42,9 @@ pub(crate) struct Descriptor {
     ended: AtomicU64,
     /// The row that the next publisher fills together with this descriptor, plus 1, or 0 for none.
     spare_row: AtomicU32,
+    /// The same for a row of the last slot, which has the bins of retired cells. It is apart, since the list of such a row
+    /// may be longer than that of any bucket, and lists only grow.
+    spare_lifetime_row: AtomicU32,
     /// The index of the next free descriptor, plus 1, or 0 for none, while this descriptor is free.
     next_free: AtomicU32,
 }
@@ -100,6 +104,7 @@ impl Descriptor {
             entered: zero(),
             ended: zero(),
             spare_row: AtomicU32::new(0),
+            spare_lifetime_row: AtomicU32::new(0),
             next_free: AtomicU32::new(0),
         }
     }
@@ -237,8 +242,20 @@ impl Descriptor {
         }
     }
 
+    /// Returns the spare row for that target.
+    pub(crate) const fn spare_of(&self, target: Target) -> &AtomicU32 {
+        match target {
+            Target::Bucket { .. } => &self.spare_row,
+            Target::Lifetime => &self.spare_lifetime_row,
+        }
+    }
+
     pub(crate) const fn spare_row(&self) -> &AtomicU32 {
         &self.spare_row
+    }
+
+    pub(crate) const fn spare_lifetime_row(&self) -> &AtomicU32 {
+        &self.spare_lifetime_row
     }
 
     pub(crate) const fn next_free(&self) -> &AtomicU32 {

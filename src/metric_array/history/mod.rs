@@ -26,6 +26,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    pub(crate) const BYTES: usize = size_of::<Self>();
+
     fn new() -> Self {
         Self { bucket: AtomicU64::new(0), counts: AtomicCounts::new() }
     }
@@ -63,7 +65,7 @@ pub(crate) enum Target {
         /// Whether the bucket was gone before the counts were recorded.
         is_late: bool,
     },
-    /// Into the bins of cells that were retired. There are no other counts.
+    /// Into the bins of cells that were retired. The counts have no events, but may have extremes.
     Lifetime,
 }
 
@@ -238,9 +240,10 @@ impl History {
         index_of(word).checked_sub(1).map(|index| bins.get(index))
     }
 
-    /// Returns the bins of retired cells, if there are any.
-    pub(crate) fn retired_bins(&self) -> Option<&SealedBins> {
-        self.bins_in(self.slots.len() - 1)
+    /// Returns the row and the bins of retired cells, if there are any. There must be a histogram.
+    pub(crate) fn retired(&self) -> Option<(&Row, &SealedBins)> {
+        let word = self.slots.last()?.load(Ordering::Acquire);
+        Some((self.row(word)?, self.bins_of(word)?))
     }
 
     #[inline]
@@ -256,7 +259,7 @@ impl History {
         sealed: &SealRequest<'_>,
     ) {
         let (index, draft) = self.descriptors.take();
-        let mut spare = draft.spare_row().load(Ordering::Relaxed);
+        let mut spare = draft.spare_of(sealed.target).load(Ordering::Relaxed);
         // Release: pairs with the acquire fence in `is_still`. A reader that sees a word that is filled from here on
         // sees that the head has moved on since the descriptor and the row were last current.
         fence(Ordering::Release);
@@ -373,11 +376,11 @@ impl History {
         draft.copy_recent(current);
         let row = self.spare_row(spare);
         row.bucket.store(0, Ordering::Relaxed);
-        row.counts.store(&Counts::ZERO);
+        row.counts.store_sum(&sealed.counts, self.row(from).map(Row::counts));
         self.fill_bins(*spare, sealed.bins, self.bins_of(from));
         let step = SlotStep { slot, from, to: next_word(from, *spare) };
         draft.set_steps(Some(step), sealed.cell);
-        draft.spare_row().store(index_of(from), Ordering::Relaxed);
+        draft.spare_lifetime_row().store(index_of(from), Ordering::Relaxed);
         step
     }
 
@@ -480,8 +483,11 @@ impl History {
     /// 1, each list in order. No thread may publish during the call.
     pub(crate) fn blocks_at_rest(&self) -> (Vec<u32>, Vec<u32>) {
         let in_slots = self.slots.iter().map(|slot| index_of(slot.load(Ordering::Relaxed)));
-        let spare = (0..self.descriptors.made())
-            .map(|index| self.descriptors.get(index).spare_row().load(Ordering::Relaxed));
+        let spare = (0..self.descriptors.made()).flat_map(|index| {
+            let descriptor = self.descriptors.get(index);
+            [descriptor.spare_row(), descriptor.spare_lifetime_row()]
+                .map(|row| row.load(Ordering::Relaxed))
+        });
         let current = Head(self.head.load(Ordering::Relaxed)).descriptor() + 1;
         let in_order = |blocks: &mut dyn Iterator<Item = u32>| {
             let mut blocks: Vec<_> = blocks.filter(|&block| block != 0).collect();

@@ -27,7 +27,10 @@ process_static! {
 /// - A release fence precedes the stores of another bucket, and of another window. It pairs with the acquire fence of
 ///   a reader: a reader that sees one of these stores sees that the history's head has moved on.
 /// - A block is made with release and found with acquire, so a reader finds its counters zeroed.
+//
+// 128 bytes, as a cell: the owner of a neighbour writes `touched`.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct LatencyRecorder {
     layout: Layout,
     blocks: Box<[RacyOnce<BinBlock>]>,

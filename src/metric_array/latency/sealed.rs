@@ -20,7 +20,7 @@ const SEGMENT_WORDS: usize = 14;
 ///
 /// The list belongs to a row: a publisher fills it together with a private row, and a reader validates what it has
 /// read. A reader that reads it while it is filled again may find any mixture of words, and what it reads is discarded.
-/// It must only not fail, and come to an end.
+/// The read must terminate and must not panic.
 #[derive(Debug)]
 pub(crate) struct SealedBins {
     first: Segment,

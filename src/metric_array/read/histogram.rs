@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::{Moment, Numbers, Part};
 use crate::histogram::{HistogramConfig, LatencyHistogram};
-use crate::metric::{Counts, MetricTotals};
+use crate::metric::{Counts, MetricEvent, MetricTotals};
 use crate::metric_array::MetricArray;
 use crate::metric_array::cells::thread_cell::ThreadCell;
 use crate::metric_array::latency::{Collector, with_collector};
@@ -31,12 +31,7 @@ impl MetricArray {
         &self,
         into: &mut LatencyHistogram,
     ) -> Option<MetricTotals> {
-        self.collect_into(into, |moment, collection| {
-            for part in moment.ledger(Numbers { first: 0, last: 0 }) {
-                collection.counts.add(&part);
-            }
-            collection.add_lifetime(moment);
-        })
+        self.collect_into(into, |moment, collection| collection.add_lifetime(moment))
     }
 
     fn collect_into(
@@ -72,48 +67,66 @@ struct Collection<'a> {
 
 impl Collection<'_> {
     fn add_part(&mut self, moment: &Moment<'_>, part: Part<'_>) {
-        // Before the bins: a response time that is in the sum is in its bin.
-        self.counts.add(&part.counts());
         match part {
-            Part::Row(_, slot) => {
+            Part::Row(row, slot) => {
+                self.counts.add(&row.counts().load());
                 let bins = moment.history.and_then(|(history, _)| history.bins_in(slot));
                 if let Some(bins) = bins {
                     bins.add_to(self.bins);
                 }
             }
             Part::Cell(cell) => {
+                let nanos = cell.rt_nanos();
                 if let Some(recorder) = found_recorder(cell, self.config) {
                     recorder.for_each_bucket_group(|index, counts| self.bins.add(index, counts));
                 }
-                self.add_extremes_again(cell);
+                self.add_cell(cell, nanos);
             }
         }
     }
 
-    /// Adds the extremes of a cell whose bins have been added: all response times that are in the bins are within these
-    /// extremes.
-    fn add_extremes_again(&mut self, cell: &ThreadCell) {
+    /// Adds the counts of a bound cell, with a sum of response times that was read before the bins. So each response time of
+    /// the sum is in a bin, and each one in a bin is in the number of response times and within the extremes, and the end of its
+    /// request is counted.
+    fn add_cell(&mut self, cell: &ThreadCell, nanos: u64) {
         // Acquire: pairs with the Release in `BinBlock::count`.
         fence(Ordering::Acquire);
-        let Counts { min_rt, max_rt, .. } = cell.counts();
-        self.counts.add(&Counts { min_rt, max_rt, ..Counts::ZERO });
+        let mut counts = cell.counts();
+        counts.events[MetricEvent::Rt as usize] = nanos;
+        self.counts.add(&counts);
     }
 
-    /// Adds the bins of all cells and of the cells that were retired.
+    /// Adds everything that was ever recorded: the counts of all rows and cells, and of what has left them; and the bins of all
+    /// cells, which have counted since they were claimed, and those of retired cells.
     fn add_lifetime(&mut self, moment: &Moment<'_>) {
-        moment.array.cells.for_each_present(|cell| {
-            let state = cell.state();
-            if !state.is_retired() {
-                if let Some(recorder) = found_recorder(cell, self.config) {
-                    recorder.for_each_lifetime_group(|index, counts| self.bins.add(index, counts));
-                }
+        for slot in 0..moment.array.config.sample_count() {
+            if let Some(row) = moment.row_in(slot) {
+                self.counts.add(&row.counts().load());
             }
-            if state.is_bound() {
-                self.add_extremes_again(cell);
+        }
+        if let Some(descriptor) = moment.descriptor() {
+            self.counts.add(&descriptor.expired());
+            self.counts.add(&descriptor.late().unwrap_or(Counts::ZERO));
+        }
+        moment.array.cells.for_each_cell(|cell| self.add_lifetime_of(cell));
+        if let Some((row, bins)) = moment.history.and_then(|(history, _)| history.retired()) {
+            self.counts.add(&row.counts().load());
+            bins.add_to(self.bins);
+        }
+    }
+
+    fn add_lifetime_of(&mut self, cell: &ThreadCell) {
+        let state = cell.state();
+        let nanos = if state.is_bound() { cell.rt_nanos() } else { 0 };
+        // The bins of a retired cell are in the row of retired cells.
+        if !state.is_retired() {
+            if let Some(recorder) = found_recorder(cell, self.config) {
+                recorder.for_each_lifetime_group(|index, counts| self.bins.add(index, counts));
             }
-        });
-        if let Some(retired) = moment.history.and_then(|(history, _)| history.retired_bins()) {
-            retired.add_to(self.bins);
+        }
+        // Loaded again: the bins may have response times of a cell that was bound after the first look.
+        if cell.state().is_bound() {
+            self.add_cell(cell, nanos);
         }
     }
 }
