@@ -20,4 +20,4 @@ pub use node::{Node, enter, node, node_config};
 #[cfg(loom)]
 pub use ring::{LEN, OwnedPair, Ring, Tally, explore, explore_some, ring, start};
 #[cfg(loom)]
-pub use window::{Window, window};
+pub use window::{LONG, SHORT, Window, histogram_window, window};
