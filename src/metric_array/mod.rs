@@ -286,6 +286,17 @@ impl MetricArray {
         let is_late = self.arrive(number).is_late;
         let counts = cell.counts();
         let bins = self.bin_of_single(&counts);
+        if !matches!(bins, BinSource::None) {
+            // Published first: a response time that is in the sum is in its bin, and within the extremes.
+            let Counts { min_rt, max_rt, .. } = counts;
+            self.publish(&SealRequest {
+                target: Target::Lifetime,
+                counts: Counts { min_rt, max_rt, ..Counts::ZERO },
+                gauge: GaugeCounts::default(),
+                bins,
+                cell: None,
+            });
+        }
         self.publish(&SealRequest {
             target: Target::Bucket { number, is_late },
             counts,
@@ -293,11 +304,6 @@ impl MetricArray {
             bins,
             cell: None,
         });
-        if !matches!(bins, BinSource::None) {
-            let (counts, gauge) = (Counts::ZERO, GaugeCounts::default());
-            let target = Target::Lifetime;
-            self.publish(&SealRequest { target, counts, gauge, bins, cell: None });
-        }
         result
     }
 

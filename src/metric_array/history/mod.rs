@@ -63,7 +63,8 @@ pub(crate) enum Target {
         /// Whether the bucket was gone before the counts were recorded.
         is_late: bool,
     },
-    /// Into the bins of cells that were retired. There are no other counts.
+    /// Into the bins of cells that were retired. The only counts are the extremes of response times whose counts follow by
+    /// another publication.
     Lifetime,
 }
 
@@ -238,9 +239,11 @@ impl History {
         index_of(word).checked_sub(1).map(|index| bins.get(index))
     }
 
-    /// Returns the bins of retired cells, if there are any.
-    pub(crate) fn retired_bins(&self) -> Option<&SealedBins> {
-        self.bins_in(self.slots.len() - 1)
+    /// Returns the bins of retired cells, and the row that has the extremes of direct records, if there are any.
+    pub(crate) fn retired(&self) -> Option<(&Row, &SealedBins)> {
+        // Acquire: as in `row_in`.
+        let word = self.slots[self.slots.len() - 1].load(Ordering::Acquire);
+        self.row(word).zip(self.bins_of(word))
     }
 
     #[inline]
@@ -373,7 +376,7 @@ impl History {
         draft.copy_recent(current);
         let row = self.spare_row(spare);
         row.bucket.store(0, Ordering::Relaxed);
-        row.counts.store(&Counts::ZERO);
+        row.counts.store_sum(&sealed.counts, self.row(from).map(Row::counts));
         self.fill_bins(*spare, sealed.bins, self.bins_of(from));
         let step = SlotStep { slot, from, to: next_word(from, *spare) };
         draft.set_steps(Some(step), sealed.cell);

@@ -112,8 +112,9 @@ impl Collection<'_> {
                 self.add_extremes_again(cell);
             }
         });
-        if let Some(retired) = moment.history.and_then(|(history, _)| history.retired_bins()) {
-            retired.add_to(self.bins);
+        if let Some((row, bins)) = moment.history.and_then(|(history, _)| history.retired()) {
+            bins.add_to(self.bins);
+            self.counts.add(&row.counts().load());
         }
     }
 }
