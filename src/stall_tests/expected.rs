@@ -62,15 +62,15 @@ impl Expected {
     }
 
     /// Compares all readings with these counts, while no other thread runs.
-    pub(super) fn audit(&mut self, subject: &impl Subject) {
+    pub(super) fn audit<S: Subject>(&mut self, subject: &S) {
         let ledger = subject.ledger(self.now);
         let (marks, recorded) = split(ledger.recorded());
         assert_eq!(recorded, self.recorded, "{ledger}");
         assert!(marks >= self.marks, "an add has disappeared: {ledger}");
         self.marks = marks;
         assert_eq!(split(ledger.in_window).1, self.in_window(), "{ledger}");
-        assert_eq!(subject.sum(self.now), ledger.in_window, "{ledger}");
-        assert_eq!(subject.values(self.now), ledger.in_window, "{ledger}");
-        assert_eq!(subject.lifetime(), ledger.recorded(), "{ledger}");
+        S::assert_agrees(subject.sum(self.now), ledger.in_window);
+        S::assert_agrees(subject.values(self.now), ledger.in_window);
+        S::assert_agrees(subject.lifetime(), ledger.recorded());
     }
 }

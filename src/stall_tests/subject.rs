@@ -1,9 +1,11 @@
-//! The subjects of the tests: a window, with its thread cells and history, and an array of buckets.
+//! The subjects of the tests: a window, with its thread cells and history, and an array of buckets. A window with a
+//! histogram is in [`histogram`](super::histogram).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::scene::Scene;
+use super::stopped::Act;
 use crate::array::{Bucket, LeapArray, Ledger};
 use crate::metric::{MetricEvent, MetricTotals};
 use crate::sync::stall::{self, Point};
@@ -14,18 +16,81 @@ use crate::window::SlidingWindow;
 /// reads.
 const THREADS: u32 = 4;
 
-const fn time(second: u64) -> Timestamp {
+/// The points of an array's wraps.
+pub(super) const OF_ARRAYS: &[Point] = &[
+    Point::IndexRead,
+    Point::Pinned,
+    Point::Rotating,
+    Point::ListRead,
+    Point::Unplaced,
+    Point::ListEdited,
+    Point::ListSwapped,
+    Point::Unpinned,
+    Point::NotLive,
+    Point::Emptied,
+    Point::Started,
+    Point::RecycleRefused,
+    Point::IndexTaken,
+    Point::Fresh,
+    Point::Swapped,
+    Point::SwapLost,
+    Point::BucketFound,
+    Point::StartSeen,
+    Point::SlotsPinned,
+    Point::PendingFound,
+    Point::PendingPinned,
+    Point::PendingValidated,
+];
+
+/// The points of thread cells and of a window's history.
+const OF_CELLS: &[Point] = &[
+    Point::CounterRead,
+    Point::CellTaken,
+    Point::AbandonedSeen,
+    Point::Adopted,
+    Point::FreeCellSeen,
+    Point::Unbound,
+    Point::CellZeroed,
+    Point::Bound,
+    Point::IdleSeen,
+    Point::FreeDescriptorSeen,
+    Point::HeadRead,
+    Point::Filled,
+    Point::Published,
+    Point::IncompleteSeen,
+    Point::StepsRead,
+    Point::SlotChanged,
+    Point::CellSealed,
+    Point::MomentTaken,
+    Point::SlotVisited,
+];
+
+/// The points of a window's histogram.
+const OF_BINS: &[Point] =
+    &[Point::SealedToRetire, Point::RetiredByOwner, Point::BinFound, Point::BinCounted];
+
+/// The points of a registry, of the gauge and of limiters.
+pub(super) const ELSEWHERE: &[Point] =
+    &[Point::Gone, Point::EndNoted, Point::GaugeDue, Point::ChangeAnnounced, Point::WordClosed];
+
+pub(super) const fn time(second: u64) -> Timestamp {
     Timestamp::from_secs(second)
 }
 
 pub(super) trait Subject: Send + Sync + 'static {
     const SCENES: &'static [Scene];
 
+    /// The scenes in which a thread is stopped twice.
+    const SCENES_STOPPED_TWICE: &'static [Scene] = Self::SCENES;
+
     /// The scenes in which a second thread is stopped as well.
     const SCENES_OF_TWO: &'static [Scene];
 
-    /// The points that no operation of the subject passes.
-    const NOT_PASSED: &'static [Point];
+    /// What the second thread does.
+    const ACTS_OF_TWO: &'static [Act] = &Act::ALL;
+
+    /// The points that no operation of the subject passes, in several lists.
+    const NOT_PASSED: &'static [&'static [Point]];
 
     /// The point from which on it is decided in which bucket an add is counted, or that the add is late.
     const PLACED: Point;
@@ -49,6 +114,14 @@ pub(super) trait Subject: Send + Sync + 'static {
         self.ledger(0).recorded()
     }
 
+    /// Asserts that a reading is of the adds that a ledger has counted, while no thread runs.
+    fn assert_agrees(reading: u64, counted: u64) {
+        assert_eq!(reading, counted);
+    }
+
+    /// Asserts what holds once no add is in flight.
+    fn assert_at_rest(&self, _second: u64) {}
+
     /// Returns the number of memory blocks that are freed only with the subject.
     fn made(&self) -> u64;
 
@@ -57,7 +130,7 @@ pub(super) trait Subject: Send + Sync + 'static {
     fn assert_kept(&self, samples: u64);
 }
 
-fn config(samples: u64) -> WindowConfig {
+pub(super) fn config(samples: u64) -> WindowConfig {
     WindowConfig::new(samples.try_into().unwrap(), Duration::from_secs(samples)).unwrap()
 }
 
@@ -84,37 +157,8 @@ impl Subject for SlidingWindow<ManualClock> {
     const SCENES_OF_TWO: &'static [Scene] =
         &[Scene::First, Scene::Orphan, Scene::Again, Scene::Sum, Scene::Values, Scene::Ledger];
 
-    /// The points of an array, of a registry, of the gauge and of limiters. `FreeCellSeen` is not among them: the windows of earlier
-    /// scenes have given their cells back to the slab.
-    const NOT_PASSED: &'static [Point] = &[
-        Point::Gone,
-        Point::EndNoted,
-        Point::GaugeDue,
-        Point::ChangeAnnounced,
-        Point::WordClosed,
-        Point::IndexRead,
-        Point::Pinned,
-        Point::Rotating,
-        Point::ListRead,
-        Point::Unplaced,
-        Point::ListEdited,
-        Point::ListSwapped,
-        Point::Unpinned,
-        Point::NotLive,
-        Point::Emptied,
-        Point::Started,
-        Point::RecycleRefused,
-        Point::IndexTaken,
-        Point::Fresh,
-        Point::Swapped,
-        Point::SwapLost,
-        Point::BucketFound,
-        Point::StartSeen,
-        Point::SlotsPinned,
-        Point::PendingFound,
-        Point::PendingPinned,
-        Point::PendingValidated,
-    ];
+    /// `FreeCellSeen` is not among them: the windows of earlier scenes have given their cells back to the slab.
+    const NOT_PASSED: &'static [&'static [Point]] = &[OF_ARRAYS, OF_BINS, ELSEWHERE];
 
     const PLACED: Point = Point::CellZeroed;
 
@@ -202,33 +246,7 @@ impl Subject for LeapArray<Sum> {
     const SCENES_OF_TWO: &'static [Scene] =
         &[Scene::First, Scene::Rotate, Scene::Again, Scene::Sum, Scene::Values, Scene::Ledger];
 
-    /// The points of thread cells, of a window's history, of a registry, of the gauge and of limiters.
-    const NOT_PASSED: &'static [Point] = &[
-        Point::Gone,
-        Point::EndNoted,
-        Point::GaugeDue,
-        Point::ChangeAnnounced,
-        Point::WordClosed,
-        Point::CounterRead,
-        Point::CellTaken,
-        Point::AbandonedSeen,
-        Point::Adopted,
-        Point::FreeCellSeen,
-        Point::Unbound,
-        Point::CellZeroed,
-        Point::Bound,
-        Point::IdleSeen,
-        Point::FreeDescriptorSeen,
-        Point::HeadRead,
-        Point::Filled,
-        Point::Published,
-        Point::IncompleteSeen,
-        Point::StepsRead,
-        Point::SlotChanged,
-        Point::CellSealed,
-        Point::MomentTaken,
-        Point::SlotVisited,
-    ];
+    const NOT_PASSED: &'static [&'static [Point]] = &[OF_CELLS, OF_BINS, ELSEWHERE];
 
     const PLACED: Point = Point::BucketFound;
 

@@ -33,7 +33,7 @@ const LAPS_TOGETHER: u64 = 2;
 const TIMES: u64 = 2;
 
 /// The count of each add in the second in which a thread is stopped, and before it.
-const BEFORE: u64 = 1;
+pub(super) const BEFORE: u64 = 1;
 
 /// The count of each later add: more than all adds before, so that a sum tells both apart.
 pub(super) const AFTER: u64 = 1_000;
@@ -158,6 +158,7 @@ impl<S: Subject> World<S> {
             let found = [ledger.in_window, ledger.expired, ledger.late];
             assert_eq!(found.map(|part| split(part).0), placed, "marks in their places: {ledger}");
             expected.audit(subject);
+            subject.assert_at_rest(expected.now);
         });
         self.go_on(Progress::LapsAlone);
         self.one("a rotator at the end", |subject, expected| {
@@ -189,17 +190,19 @@ fn record(subject: &impl Subject, seconds: RangeInclusive<u64>) -> u64 {
 /// Reads the same window again and again.
 fn read(subject: &impl Subject, expected: Expected, done: &AtomicBool) {
     let (second, most) = (expected.now, expected.in_window() + BESIDE);
-    let mut last = expected.recorded;
-    let mut grows = |recorded| {
-        assert!(recorded >= last, "went back from {last} to {recorded}");
-        last = recorded;
+    let mut last = [expected.recorded; 2];
+    let mut grows = |reading: usize, recorded| {
+        assert!(recorded >= last[reading], "went back from {} to {recorded}", last[reading]);
+        last[reading] = recorded;
     };
     loop {
         // Loaded before the readings, so that the last ones include all adds.
         let is_last = done.load(Ordering::Acquire);
         let ledger = subject.ledger(second);
-        grows(ledger.recorded());
-        grows(subject.lifetime());
+        grows(0, ledger.recorded());
+        let lifetime = subject.lifetime();
+        assert!(lifetime >= ledger.recorded(), "{lifetime} after {ledger}");
+        grows(1, lifetime);
         for found in [ledger.in_window, subject.sum(second), subject.values(second)] {
             assert!(split(found).1 <= most, "{found} in a window of at most {most}");
         }
