@@ -26,8 +26,9 @@ impl<C: Clock + Clone> Registry<C> {
     /// histograms of the nodes, at the coarsest of their scales. Its quantiles are those of all requests, which do not follow
     /// from the quantiles of the resources.
     ///
-    /// Returns `false`, and leaves `into` as it is, if no such resource has a [histogram](crate::NodeConfig::with_histogram).
-    /// The response times of resources without a histogram are missing in it.
+    /// Returns `false`, with any contents in `into`, if no such resource has a [histogram](crate::NodeConfig::with_histogram).
+    /// The response times of resources without a histogram are missing in it, as are those of resources that have response
+    /// times in the window from before they had one.
     ///
     /// The nodes are read one after the other while threads record, so the histogram may differ by the newest requests from an
     /// [`inbound_snapshot_at`](Self::inbound_snapshot_at) of the same time. Waits for no other thread. The memory of `into` is

@@ -29,7 +29,11 @@ fn stopped_in_removal(registry: &Model) -> Led<()> {
 
 /// Creates a registry with room for one resource, which is listed and has one pass.
 fn registry() -> Model {
-    let config = RegistryConfig::default().max_resources(1);
+    registry_of(NodeConfig::default())
+}
+
+fn registry_of(node: NodeConfig) -> Model {
+    let config = RegistryConfig::default().max_resources(1).node(node);
     let registry = Arc::new(Registry::with_clock(config, ManualClock::new(Timestamp::MIN)));
     registry.resource("orders").unwrap().enter().success();
     registry
@@ -102,9 +106,7 @@ fn resource_that_is_gone_is_in_no_snapshot_although_its_name_is_in_the_map() {
 
 #[test]
 fn response_times_of_a_resource_that_is_gone_are_in_no_inbound_histogram() {
-    let registry = registry();
-    let histogram = NodeConfig::default().with_histogram(HistogramConfig::default());
-    registry.reconfigure(histogram);
+    let registry = registry_of(NodeConfig::default().with_histogram(HistogramConfig::default()));
     assert!(registry.inbound_long_histogram().is_some());
     let stopped = stopped_in_removal(&registry);
     assert_eq!(registry.len(), 1, "the name is in the map");
