@@ -88,7 +88,7 @@ impl Subject for Histogram {
     }
 
     fn ledger(&self, second: u64) -> Ledger<u64> {
-        self.0.ledger_at(time(second)).map(|totals| response_times(totals))
+        self.0.ledger_at(time(second)).map(response_times)
     }
 
     fn lifetime(&self) -> u64 {
