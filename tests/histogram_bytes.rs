@@ -38,7 +38,8 @@ fn config(histogram: bool) -> NodeConfig {
 }
 
 fn node(config: NodeConfig) -> ResourceNode<ManualClock> {
-    ResourceNode::with_clock(config, ManualClock::new(Timestamp::MIN))
+    // Late enough that requests can have begun two hundred years ago.
+    ResourceNode::with_clock(config, ManualClock::new(Timestamp::from_nanos(3 << 61)))
 }
 
 /// Records the share of one thread in 1,000 requests of a bucket, whose response times are spread evenly in the logarithm
@@ -119,4 +120,20 @@ fn histogram_stays_within_its_budget() {
         let max = HistogramConfig::default().max_bytes(node.config().long(), threads);
         assert!(ended <= max, "{ended} bytes, at most {max}");
     }
+
+    // A response time in each bin of each bucket.
+    let before = bytes();
+    let node = node(config(true));
+    for _ in 0..BUCKETS {
+        node.clock().advance(BUCKET);
+        for sixteenths in 0..62 * 16 {
+            let nanos = 2_f64.powf(f64::from(sixteenths) / 16.0).ceil();
+            let (end, rt) = (node.clock().now(), Duration::from_secs_f64(nanos / 1e9));
+            node.enter_at(end.saturating_sub(rt)).success_at(end);
+        }
+    }
+    let widest = bytes() - before;
+    let max = HistogramConfig::default().max_bytes(node.config().long(), 1);
+    println!("each bin in each bucket: {widest} bytes; the most that a histogram can take: {max}");
+    assert!(widest <= max, "{widest} bytes, at most {max}");
 }
