@@ -11,9 +11,9 @@ use leaparray::flow::{
     LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use leaparray::{
-    ManualClock, MetricEvent, NodeConfig, Registry, RegistryConfig, RegistryCursor,
-    RegistrySnapshot, Resource, ResourceNode, ResourceSecond, SecondsCursor, SlidingWindow,
-    Timestamp, WindowConfig,
+    HistogramConfig, LatencyHistogram, ManualClock, MetricEvent, NodeConfig, Registry,
+    RegistryConfig, RegistryCursor, RegistrySnapshot, Resource, ResourceNode, ResourceSecond,
+    SecondsCursor, SlidingWindow, Timestamp, WindowConfig,
 };
 
 #[global_allocator]
@@ -26,6 +26,12 @@ fn window(samples: u32) -> SlidingWindow<ManualClock> {
     SlidingWindow::with_clock(config, ManualClock::new(Timestamp::MIN))
 }
 
+fn window_with_histogram(samples: u32) -> SlidingWindow<ManualClock> {
+    let config = WindowConfig::new(samples as usize, BUCKET * samples).unwrap();
+    let clock = ManualClock::new(Timestamp::MIN);
+    SlidingWindow::with_histogram(config, HistogramConfig::default(), clock)
+}
+
 /// Records in `buckets` new buckets, one after the other, and reads.
 fn rotate(window: &SlidingWindow<ManualClock>, buckets: u64) {
     for _ in 0..buckets {
@@ -34,6 +40,24 @@ fn rotate(window: &SlidingWindow<ManualClock>, buckets: u64) {
         window.record_success(Duration::from_micros(3));
         assert_eq!(window.sum(MetricEvent::Pass), window.sum(MetricEvent::Success));
         assert!(window.qps(MetricEvent::Pass) > 0.0 && window.avg_rt().is_some());
+    }
+}
+
+/// Records response times in `buckets` new buckets, and reads the histograms into `histogram`.
+fn rotate_bins(
+    window: &SlidingWindow<ManualClock>,
+    histogram: &mut LatencyHistogram,
+    buckets: u64,
+) {
+    for _ in 0..buckets {
+        window.clock().advance(BUCKET);
+        // In several blocks of bins.
+        for shift in 0..40 {
+            window.record_success(Duration::from_nanos(3 << shift));
+        }
+        assert!(window.histogram_into(histogram) && histogram.count() >= 40);
+        assert!(window.lifetime_histogram_into(histogram) && histogram.count() >= 40);
+        assert!(window.quantiles([0.5, 0.9, 0.99, 0.999]).iter().all(Option::is_some));
     }
 }
 
@@ -90,6 +114,16 @@ fn enter_and_look(node: &ResourceNode<ManualClock>, cursor: &SecondsCursor, buck
     }
 }
 
+/// Enters and ends a request in `buckets` new buckets, and reads quantiles in each.
+fn read_quantiles(node: &ResourceNode<ManualClock>, buckets: u32) {
+    for _ in 0..buckets {
+        let entry = node.enter();
+        node.clock().advance(Duration::from_millis(500));
+        entry.success();
+        assert!(node.snapshot().long.quantiles.is_some() && node.long_quantile(0.5).is_some());
+    }
+}
+
 #[test]
 fn steady_state_allocates_nothing() {
     let _profiler = dhat::Profiler::builder().testing().build();
@@ -105,6 +139,14 @@ fn steady_state_allocates_nothing() {
         assert_eq!(blocks() - before, 0, "blocks allocated with {samples} buckets");
     }
     for samples in [1, 2, 10] {
+        let window = window_with_histogram(samples);
+        let mut histogram = LatencyHistogram::default();
+        rotate_bins(&window, &mut histogram, 2 * u64::from(samples) + 2);
+        let before = blocks();
+        rotate_bins(&window, &mut histogram, 300);
+        assert_eq!(blocks() - before, 0, "blocks allocated with {samples} buckets and a histogram");
+    }
+    for samples in [1, 2, 10] {
         let window = window(samples);
         for every in [1, 3] {
             let allocated = rotate_on_two_threads(&window, every, blocks);
@@ -118,6 +160,12 @@ fn steady_state_allocates_nothing() {
     let before = blocks();
     enter_and_look(&node, &cursor, 1_000);
     assert_eq!(blocks() - before, 0, "blocks allocated by a node");
+    let config = NodeConfig::default().with_histogram(HistogramConfig::default());
+    let node = ResourceNode::with_clock(config, ManualClock::new(Timestamp::MIN));
+    read_quantiles(&node, 250);
+    let before = blocks();
+    read_quantiles(&node, 500);
+    assert_eq!(blocks() - before, 0, "blocks allocated by a node with a histogram");
     let registry = registry_of_many();
     let mut snapshot = RegistrySnapshot::default();
     registry.snapshot_into(&mut snapshot);

@@ -1,4 +1,4 @@
-//! The subject of a window with a histogram. An add of a count is a response time of so many nanoseconds.
+//! The subject of a window with a histogram. An add of a count is a response time of that number of nanoseconds.
 
 use std::time::Duration;
 

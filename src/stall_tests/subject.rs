@@ -86,7 +86,7 @@ pub(super) trait Subject: Send + Sync + 'static {
     /// The scenes in which a second thread is stopped as well.
     const SCENES_OF_TWO: &'static [Scene];
 
-    /// What the second thread does.
+    /// The acts of the second thread.
     const ACTS_OF_TWO: &'static [Act] = &Act::ALL;
 
     /// The points that no operation of the subject passes, in several lists.

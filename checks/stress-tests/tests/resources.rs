@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, ReservedPass, Success};
 use leaparray::{
-    Entry, ManualClock, NodeConfig, OnDrop, Registry, RegistryConfig, Resource, SecondsCursor,
-    Timestamp, WindowConfig,
+    Entry, HistogramConfig, ManualClock, NodeConfig, OnDrop, Registry, RegistryConfig, Resource,
+    SecondsCursor, Timestamp, WindowConfig,
 };
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
 
@@ -37,7 +37,10 @@ struct Stress {
 
 fn geometry(samples: u32) -> NodeConfig {
     let window = |len: u32| WindowConfig::new(len as usize, BUCKET * len).expect("not empty");
-    NodeConfig::new(window(samples), window(10 * samples)).expect("a tenth")
+    let histogram =
+        HistogramConfig::with_scale(if samples == 3 { 6 } else { 4 }).expect("at most 8");
+    let config = NodeConfig::new(window(samples), window(10 * samples)).expect("a tenth");
+    config.with_histogram(histogram)
 }
 
 fn count(counter: &AtomicU64, by: u64) {
@@ -141,6 +144,8 @@ impl Stress {
                 let totals = &window.totals;
                 assert!(totals.rt_count() <= totals.sum(Success) + totals.sum(Exception));
                 assert!(totals.avg_rt() <= totals.max_rt());
+                let max = window.quantiles.map(|quantiles| quantiles.p999);
+                assert!(max <= totals.max_rt(), "{window:?}");
             }
             let seconds = resource.poll_seconds(cursor);
             assert!(seconds.map(|item| item.second).is_sorted());
@@ -168,7 +173,11 @@ impl Stress {
             ]
         );
         assert_eq!(lifetime.rt_count(), entered - cancelled);
-        assert!(self.registry.iter().all(|resource| resource.concurrency() == 0));
+        for resource in &self.registry {
+            assert_eq!(resource.concurrency(), 0);
+            let histogram = resource.lifetime_histogram().expect("all geometries have one");
+            assert_eq!(histogram.count(), resource.lifetime().rt_count());
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! `SlidingWindow`, with threads that start and end and leave their cells to others. Each response time is as many
-//! nanoseconds long as the number of its bucket, so a count in a wrong bucket is detected.
+//! nanoseconds long as the number of its bucket, so a count in a wrong bucket is detected, also in a histogram.
 
 use std::time::Duration;
 
-use leaparray::{MetricEvent, MetricTotals, SlidingWindow, Timestamp};
+use leaparray::{
+    HistogramConfig, LatencyHistogram, MetricEvent, MetricTotals, MonotonicClock, SlidingWindow,
+    Timestamp,
+};
 use leaparray_stress_tests::{
     AdvancedTime, Bounds, Real, Round, Tally, Time, WriterTally, number_of, one_after_the_other,
     rounds, work,
@@ -30,8 +33,14 @@ impl<T: Time> Stress<T> {
         Self { round, window: SlidingWindow::new(round.config()), time, tally, first }
     }
 
+    fn with_histogram(round: Round, time: T, histogram: HistogramConfig) -> Self {
+        let clock = MonotonicClock::new();
+        let window = SlidingWindow::with_histogram(round.config(), histogram, clock);
+        Self { window, ..Self::new(round, time) }
+    }
+
     fn run(&self) {
-        let mut at_least = 0;
+        let (mut at_least, mut at_least_in_bins) = (0, 0);
         work(
             self.round.writers,
             |writer| one_after_the_other(LIVES, |life| self.write(self.tally.writer(writer), life)),
@@ -43,6 +52,7 @@ impl<T: Time> Stress<T> {
                 Box::new(|| {
                     self.read_buckets();
                     at_least = self.read_ledger(at_least);
+                    at_least_in_bins = self.read_histograms(at_least_in_bins);
                 }),
             ],
         );
@@ -138,6 +148,43 @@ impl<T: Time> Stress<T> {
         lifetime
     }
 
+    /// Checks the histograms of the window and of its lifetime, if it has them. The lifetime has at least `at_least` response
+    /// times. Returns their number.
+    fn read_histograms(&self, at_least: u64) -> u64 {
+        let at_least = at_least.max(self.tally.all_completed());
+        let now = self.time.now();
+        let bounds = self.bounds(now);
+        let Some(histogram) = self.window.histogram_at(now) else { return 0 };
+        bounds.check_sum(histogram.count(), self.newest());
+        let marks = bounds.covered().start().saturating_sub(self.first)
+            ..=bounds.covered().end() - self.first;
+        let is_mark = |rt: Duration| marks.contains(&nanos(rt));
+        assert!(histogram.min().is_none_or(is_mark), "{histogram:?}");
+        assert!(histogram.max().is_none_or(is_mark), "{histogram:?}");
+        assert!(histogram.mean() <= histogram.max(), "{histogram:?}");
+        let lifetime = self.window.lifetime_histogram().expect("there is one");
+        let range = at_least..=self.tally.all_begun();
+        assert!(range.contains(&lifetime.count()), "{range:?}: {lifetime:?}");
+        assert!(lifetime.mean() <= lifetime.max(), "{lifetime:?}");
+        lifetime.count()
+    }
+
+    /// Compares the bins exactly, once all threads have ended.
+    fn check_histograms(&self) {
+        let Some(config) = self.window.histogram_config() else { return };
+        let now = self.time.now();
+        let bounds = self.bounds(now);
+        let of = |numbers: &dyn Fn(u64) -> bool| {
+            let mut histogram = LatencyHistogram::new(config);
+            for (number, units) in self.tally.buckets().filter(|(number, _)| numbers(*number)) {
+                histogram.record_many(Duration::from_nanos(number - self.first), units);
+            }
+            Some(histogram)
+        };
+        assert_eq!(self.window.histogram_at(now), of(&|number| bounds.covered().contains(&number)));
+        assert_eq!(self.window.lifetime_histogram(), of(&|_| true));
+    }
+
     /// Compares the totals exactly, once all threads have ended.
     fn check_counts(&self) {
         let now = self.time.now();
@@ -150,6 +197,7 @@ impl<T: Time> Stress<T> {
         assert_eq!(recorded.sum(MetricEvent::Rt), self.tally.buckets().map(marks).sum::<u64>());
         assert_eq!(ledger.in_window.sum(SUCCESS), self.window.sum_at(now, SUCCESS));
         self.read_buckets();
+        self.check_histograms();
     }
 
     fn report(&self) {
@@ -177,5 +225,14 @@ fn time_as_it_is() {
         let stress = Stress::new(round, Real::new());
         stress.run();
         stress.report();
+    }
+}
+
+/// The scales differ from round to round. At scale 0, few bins have large counts.
+#[test]
+fn histogram_of_time_that_is_given() {
+    for (round, scale) in rounds().zip([0, 4, 8].into_iter().cycle()) {
+        let histogram = HistogramConfig::with_scale(scale).expect("at most 8");
+        Stress::with_histogram(round, AdvancedTime::new(round), histogram).run();
     }
 }

@@ -6,19 +6,25 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{ManualClock, MetricEvent, SlidingWindow, Timestamp};
+use leaparray::{HistogramConfig, ManualClock, MetricEvent, SlidingWindow, Timestamp};
 use leaparray_stress_tests::{BUCKET, Round, one_after_the_other, rounds, work};
 
-const PASS: MetricEvent = MetricEvent::Pass;
+const SUCCESS: MetricEvent = MetricEvent::Success;
 
 /// The number of threads of each writer, one after the other.
 const LIVES: u64 = 5;
+/// The response time of all requests.
+const RT: Duration = Duration::from_micros(3);
 /// A writer replaces the current window once in this number of turns.
 const REPLACED_EVERY: u64 = 100;
 /// A writer loads the current window once in this number of turns.
 const LOOKED_UP_EVERY: u64 = 30;
 
-/// A window that checks its ledger when it is dropped.
+/// The number of windows that were made.
+static MADE: AtomicU64 = AtomicU64::new(0);
+
+/// A window that checks its ledger, and its histogram if it has one, when it is dropped. A third of the windows have none,
+/// and the others are of two scales.
 struct Checked {
     window: SlidingWindow<ManualClock>,
     recorded: AtomicU64,
@@ -27,20 +33,29 @@ struct Checked {
 impl Checked {
     fn new(round: Round) -> Arc<Self> {
         let clock = ManualClock::new(Timestamp::MIN);
-        let window = SlidingWindow::with_clock(round.config(), clock);
+        let scale = |scale| HistogramConfig::with_scale(scale).expect("at most 8");
+        let window = match MADE.fetch_add(1, Ordering::Relaxed) % 3 {
+            0 => SlidingWindow::with_clock(round.config(), clock),
+            1 => SlidingWindow::with_histogram(round.config(), scale(0), clock),
+            _ => SlidingWindow::with_histogram(round.config(), scale(4), clock),
+        };
         Arc::new(Self { window, recorded: AtomicU64::new(0) })
     }
 
     fn add(&self, step: Duration) {
         self.window.clock().advance(step);
-        self.window.add(PASS, 1);
+        self.window.record_success(RT);
         self.recorded.fetch_add(1, Ordering::Release);
     }
 
     fn read(&self) {
         let recorded = self.recorded.load(Ordering::Acquire);
-        let lifetime = self.window.lifetime().sum(PASS);
+        let lifetime = self.window.lifetime().sum(SUCCESS);
         assert!(lifetime >= recorded, "{lifetime} recorded, expected at least {recorded}");
+        if let Some(histogram) = self.window.lifetime_histogram() {
+            assert!(histogram.count() >= recorded, "{histogram:?}, expected at least {recorded}");
+            assert_eq!(histogram.count_at_or_below(RT), histogram.count(), "{histogram:?}");
+        }
     }
 }
 
@@ -48,7 +63,12 @@ impl Drop for Checked {
     fn drop(&mut self) {
         // Not checked after a failure, because a second panic would hide the first.
         if !thread::panicking() {
-            assert_eq!(self.window.lifetime().sum(PASS), *self.recorded.get_mut());
+            let recorded = *self.recorded.get_mut();
+            assert_eq!(self.window.lifetime().sum(SUCCESS), recorded);
+            if let Some(histogram) = self.window.lifetime_histogram() {
+                assert_eq!(histogram.count(), recorded);
+                assert_eq!(histogram.sum(), RT * u32::try_from(recorded).expect("few"));
+            }
         }
     }
 }

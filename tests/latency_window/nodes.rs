@@ -1,0 +1,116 @@
+//! Histograms of nodes: both windows, several geometries, and the quantiles of snapshots.
+
+use std::time::Duration;
+
+use leaparray::{
+    Clock, HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, ResourceNode, Timestamp,
+};
+
+use crate::{geometry, scale};
+
+type Node = ResourceNode<ManualClock>;
+
+fn config(histogram: Option<HistogramConfig>) -> NodeConfig {
+    let config = NodeConfig::new(geometry(2), geometry(4)).unwrap();
+    histogram.map_or(config, |histogram| config.with_histogram(histogram))
+}
+
+fn node(histogram: Option<HistogramConfig>) -> Node {
+    Node::with_clock(config(histogram), ManualClock::new(Timestamp::from_secs(60)))
+}
+
+/// Ends a request with that response time, at the node's time.
+fn end(node: &Node, rt: Duration) {
+    let now = node.clock().now();
+    node.enter_at(now.saturating_sub(rt)).success_at(now);
+}
+
+fn of(scale: HistogramConfig, millis: impl IntoIterator<Item = u64>) -> LatencyHistogram {
+    let mut histogram = LatencyHistogram::new(scale);
+    millis.into_iter().for_each(|millis| histogram.record(Duration::from_millis(millis)));
+    histogram
+}
+
+fn end_all(node: &Node, millis: impl IntoIterator<Item = u64>) {
+    millis.into_iter().for_each(|millis| end(node, Duration::from_millis(millis)));
+}
+
+#[test]
+fn each_window_has_the_response_times_of_its_buckets() {
+    let node = node(Some(scale(4)));
+    for second in 0..10 {
+        end_all(&node, 100 * second + 1..100 * (second + 1));
+        node.clock().advance(Duration::from_secs(1));
+    }
+    // A second is complete, and the next one is empty.
+    assert_eq!(node.short_histogram(), Some(of(scale(4), 901..1_000)));
+    let long = (7..10).flat_map(|second| 100 * second + 1..100 * (second + 1));
+    assert_eq!(node.long_histogram(), Some(of(scale(4), long)));
+    let all = (0..10).flat_map(|second| 100 * second + 1..100 * (second + 1));
+    assert_eq!(node.lifetime_histogram(), Some(of(scale(4), all)));
+}
+
+#[test]
+fn quantiles_of_a_snapshot_are_those_of_the_histograms() {
+    let node = node(Some(scale(6)));
+    for second in 0..3 {
+        end_all(&node, 500 * second + 1..500 * (second + 1));
+        node.clock().advance(Duration::from_secs(1));
+    }
+    let snapshot = node.snapshot();
+    let [short, long] = [node.short_histogram().unwrap(), node.long_histogram().unwrap()];
+    assert_eq!(snapshot.short.quantiles, short.summary());
+    assert_eq!(snapshot.long.quantiles, long.summary());
+    let quantiles = snapshot.long.quantiles.unwrap();
+    let expected = [0.5, 0.9, 0.99, 0.999].map(|q| long.quantile(q).unwrap());
+    assert_eq!([quantiles.p50, quantiles.p90, quantiles.p99, quantiles.p999], expected);
+    assert_eq!(
+        [node.quantile(0.9), node.long_quantile(0.9)],
+        [short.quantile(0.9), Some(expected[1])]
+    );
+}
+
+#[test]
+fn node_without_a_histogram_has_no_quantiles() {
+    let node = node(None);
+    end_all(&node, 1..10);
+    assert_eq!(
+        [node.short_histogram(), node.long_histogram(), node.lifetime_histogram()],
+        [const { None }; 3]
+    );
+    assert_eq!([node.quantile(0.5), node.long_quantile(0.5)], [None; 2]);
+    assert_eq!(node.snapshot().long.quantiles, None);
+}
+
+#[test]
+fn histograms_of_several_scales_are_merged_at_the_coarsest() {
+    let node = node(Some(scale(6)));
+    end_all(&node, 1..100);
+    node.reconfigure(config(Some(scale(3))));
+    assert_eq!(node.lifetime_histogram(), Some(of(scale(6), 1..100)), "nothing in scale 3");
+    end_all(&node, 100..200);
+    node.reconfigure(config(Some(scale(5))));
+    end_all(&node, 200..300);
+    let merged = Some(of(scale(3), 1..300));
+    assert_eq!([node.short_histogram(), node.lifetime_histogram()], [merged.clone(), merged]);
+}
+
+#[test]
+fn response_times_of_a_geometry_without_a_histogram_are_missing() {
+    let node = node(Some(scale(4)));
+    end_all(&node, 1..100);
+    node.reconfigure(config(None));
+    end_all(&node, 100..200);
+    assert_eq!(node.lifetime_histogram(), Some(of(scale(4), 1..100)));
+    node.reconfigure(config(Some(scale(4))));
+    end_all(&node, 200..300);
+    assert_eq!(node.lifetime_histogram(), Some(of(scale(4), (1..100).chain(200..300))));
+    assert_eq!(node.lifetime().rt_count(), 299);
+}
+
+#[test]
+fn cancelled_request_has_no_response_time() {
+    let node = node(Some(scale(4)));
+    node.enter().cancel();
+    assert_eq!(node.short_histogram().map(|histogram| histogram.count()), Some(0));
+}
