@@ -54,4 +54,21 @@ fn recorders_are_given_back_by_retired_cells_and_dropped_windows() {
     assert_eq!(memory(), (1, made - 1), "a dropped window gives its recorder back");
     drop(first);
     assert_eq!(memory(), (0, made));
+    cells_bring_no_recorders();
+}
+
+/// The cells of dropped windows pass to other windows, which have recorders of their own.
+fn cells_bring_no_recorders() {
+    for times in [5, 1] {
+        let windows: Vec<_> = (0..10).map(|_| window()).collect();
+        for _ in 0..times {
+            for window in &windows {
+                record(window, 0);
+            }
+        }
+        for window in &windows {
+            let histograms = [window.lifetime_histogram(), window.histogram_at(Timestamp::MIN)];
+            assert!(histograms.iter().flatten().all(|histogram| histogram.count() == times));
+        }
+    }
 }

@@ -52,6 +52,9 @@ fn histogram_beside_a_direct_record_covers_its_sum() {
         }
         let histogram = window.lifetime_histogram().unwrap();
         assert_covers_its_sum(&histogram);
+        if histogram.count() == 2 {
+            assert_eq!(histogram.max(), Some(Duration::from_nanos(AFTER)));
+        }
         assert_covers_its_sum(&window.histogram_at(time(1)).unwrap());
         stopped_directly |= histogram.count() == 2;
         thread.finish();
