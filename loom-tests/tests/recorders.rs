@@ -8,6 +8,9 @@ use loom::thread;
 /// The number of executions to run of a model that has too many to explore.
 const SOME: usize = 20_000;
 
+/// The same, for a retirement beside a read: loom comes to its last steps only after that many.
+const MORE: usize = 80_000;
+
 /// Starts a thread that records `times` response times in a bucket, and ends.
 fn record_and_end(window: &Window, number: u32, times: u32) -> thread::JoinHandle<()> {
     let window = window.clone();
@@ -54,18 +57,18 @@ fn retired_cell_is_adopted_without_loss_of_response_times() {
     });
 }
 
-/// The main thread retires an abandoned cell, by two publications, while another thread reads the lifetime twice.
+/// The main thread retires an abandoned cell, by two publications, while another thread reads the lifetime.
 #[test]
-fn lifetime_beside_a_retirement_only_grows() {
-    explore_some(SOME, Some(1), || {
+fn lifetime_beside_a_retirement_has_each_response_time_once() {
+    explore_some(MORE, Some(1), || {
         let window = with_abandoned_cell();
         let reader = {
             let window = window.clone();
-            thread::spawn(move || [window.recorded_times(), window.recorded_times()])
+            thread::spawn(move || window.recorded_times())
         };
         window.record(1, SHORT);
-        let [[first, _], [second, _]] = reader.join().unwrap();
-        assert!(3 <= first && first <= second && second <= 4, "{first}, {second}");
+        let times = reader.join().unwrap();
+        assert!([[3, 0], [4, 0]].contains(&times), "{times:?}");
         assert_eq!(window.recorded_times(), [4, 0]);
     });
 }
@@ -73,20 +76,17 @@ fn lifetime_beside_a_retirement_only_grows() {
 /// The recorder of a retired cell passes to another window while a thread reads the first window.
 #[test]
 fn reader_finds_no_response_times_of_the_recorders_next_window() {
-    explore_some(SOME, Some(1), || {
+    explore_some(MORE, Some(1), || {
         let [window, next] = [with_abandoned_cell(), histogram_window(1)];
         let reader = {
             let window = window.clone();
-            thread::spawn(move || [window.recorded_times(), window.times(0)])
+            thread::spawn(move || window.recorded_times())
         };
         window.record(1, SHORT);
-        for _ in 0..8 {
-            next.record(0, SHORT);
-        }
-        let [lifetime, times] = reader.join().unwrap();
-        assert!([[3, 0], [4, 0]].contains(&lifetime), "{lifetime:?}");
-        assert!([[3, 0], [0, 0]].contains(&times), "{times:?}");
-        assert_eq!([next.times(0), window.recorded_times()], [[8, 0], [4, 0]]);
+        next.record(0, SHORT);
+        let times = reader.join().unwrap();
+        assert!([[3, 0], [4, 0]].contains(&times), "{times:?}");
+        assert_eq!([next.times(0), window.recorded_times()], [[1, 0], [4, 0]]);
     });
 }
 
