@@ -24,7 +24,7 @@ enum By {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The time changes by so many seconds.
+    /// The time changes by that number of seconds.
     Go(i64),
     /// The same response time is recorded several times.
     Record {
