@@ -110,7 +110,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     ///
     /// Several [geometries](Self::reconfigure) are merged. So the scale becomes coarser when the first response time is
     /// recorded under a geometry with a coarser scale. Response times that were recorded under a geometry without a histogram
-    /// are left out: compare the count with that of the [lifetime totals](Self::lifetime).
+    /// are left out: then the count is below the number of response times in the [lifetime totals](Self::lifetime).
     ///
     /// ```
     /// use leaparray::{HistogramConfig, LatencyHistogram, ManualClock, NodeConfig, ResourceNode, Timestamp};

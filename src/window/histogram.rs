@@ -98,7 +98,7 @@ impl<C: Clock> SlidingWindow<C> {
     /// Returns the histogram of all response times since the window was made, as a scraper needs it: no count is ever
     /// taken away. `None` if the window was made without a histogram.
     ///
-    /// At rest, its count is that of the [lifetime totals](Self::lifetime).
+    /// At rest, its count equals the number of response times in the [lifetime totals](Self::lifetime).
     ///
     /// ```
     /// use leaparray::{HistogramConfig, MonotonicClock, SlidingWindow, Timestamp, WindowConfig};

@@ -42,8 +42,8 @@ pub(crate) struct Descriptor {
     ended: AtomicU64,
     /// The row that the next publisher fills together with this descriptor, plus 1, or 0 for none.
     spare_row: AtomicU32,
-    /// The same for a row of the last slot, which has the bins of retired cells. It is apart, since the list of such a row
-    /// may be longer than that of any bucket, and lists only grow.
+    /// The same for a row of the last slot, which has the bins of retired cells. It is separate because a list of
+    /// words only grows, and the list of such a row may be longer than the list of any bucket.
     spare_lifetime_row: AtomicU32,
     /// The index of the next free descriptor, plus 1, or 0 for none, while this descriptor is free.
     next_free: AtomicU32,

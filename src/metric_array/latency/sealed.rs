@@ -54,7 +54,7 @@ impl SealedBins {
         Self { first: Segment::new() }
     }
 
-    /// Returns the number of bytes of a list of so many blocks at most.
+    /// Returns the maximum number of bytes of a list of `blocks` blocks.
     pub(crate) const fn max_bytes(blocks: usize) -> usize {
         let words = blocks * (1 + BLOCK_GROUPS * GROUP_BINS * lane_bits(WIDEST) / 32);
         words.div_ceil(SEGMENT_WORDS) * size_of::<Segment>()
@@ -82,8 +82,8 @@ impl SealedBins {
         same: Option<&Self>,
     ) {
         let mut writer = Writer::new(&self.first);
-        // Fused: behind the end of the list there may be words of a longer one.
-        let mut others = same.into_iter().flat_map(Self::groups).fuse();
+        // `flat_map` does not ask `groups` again after its end: words of an earlier, longer list may follow it.
+        let mut others = same.into_iter().flat_map(Self::groups);
         let mut other = others.next();
         for_each_group(&mut |index, counts| {
             while let Some(before) = other.filter(|it| it.index < index) {

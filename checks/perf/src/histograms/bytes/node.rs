@@ -105,7 +105,7 @@ impl Column {
         bytes[1]
     }
 
-    /// Counts the bytes of a node without recorders: those that its threads use have all blocks already.
+    /// Counts the bytes of a node without recorders: the recorders of its threads have all their blocks already.
     fn without_recorders(self, scale: u8) -> usize {
         drop(Self { per_second: 200_000, ..self }.count(scale));
         self.count(scale).0
