@@ -5,7 +5,8 @@ use super::latency::LatencyHistogram;
 /// One bucket of a [`LatencyHistogram`]: plain data.
 ///
 /// At the histogram's scale, [`index`](Self::index) is the index of the bucket in OpenTelemetry's exponential histogram. In
-/// Prometheus's native histogram, whose schema is the scale, the index is higher by one.
+/// Prometheus's native histogram, whose schema is the scale, the index is higher by one. Prometheus has the schemas from −4 to
+/// 8.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HistogramBucket {

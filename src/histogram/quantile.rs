@@ -23,7 +23,8 @@ impl LatencyHistogram {
     /// ascending order. Rounding errors of `q` do not count: 0.07 of 100 is the seventh, although the `f64` next to 0.07 is above it.
     /// The lowest and the highest rank are exact; so 0 gives the minimum, and 1 the maximum. For another rank, the error is
     /// at most the true quantile times [`relative_error`](Self::relative_error), plus half a nanosecond, because the result
-    /// is a whole number of nanoseconds. If the bin of the quantile contains one whole nanosecond, the result is exact.
+    /// is a whole number of nanoseconds. If the bin of the quantile contains one whole nanosecond, the result is exact, except
+    /// that a response time of 0 ns counts as 1 ns.
     ///
     /// The estimate is the one with the smallest relative error, 2 · a · b / (a + b), where a and b are the shortest and the
     /// longest response time that the bin and the extremes allow: Masson, Rim and Lee, *`DDSketch`*, 2019.
