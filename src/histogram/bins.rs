@@ -1,8 +1,8 @@
 //! The bounds of the bins of a scale.
 
 use super::config::HistogramConfig;
-use super::layout::{Layout, MAX_NANOS};
-use super::thresholds::{FINEST, FRACTIONS, OCTAVE};
+use super::layout::{Layout, MAX_NANOS, OCTAVES_BELOW};
+use super::thresholds::{BEFORE_FIRST, FINEST, FRACTIONS, OCTAVE};
 
 /// The coarsest scale. Its bins 0 and −1 cover all numbers of an `f64`.
 pub(super) const COARSEST: i8 = -10;
@@ -43,7 +43,10 @@ impl Bins {
     /// Returns 10⁹ · 2^(index/2^scale), rounded down, from 0 to 2⁶².
     fn floor(self, index: i64) -> u64 {
         let finest = index << (HistogramConfig::MAX_SCALE.cast_signed() - self.scale);
-        let Ok(boundary) = usize::try_from(finest + i64::from(Layout::ORIGIN) - 1) else {
+        let above = finest + (i64::from(OCTAVES_BELOW) << HistogramConfig::MAX_SCALE);
+        let Some(boundary) =
+            usize::try_from(above - 1).ok().and_then(|it| it.checked_sub(BEFORE_FIRST))
+        else {
             return 0;
         };
         let octave = boundary / FINEST;

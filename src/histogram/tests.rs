@@ -74,8 +74,9 @@ fn position_changes_at_each_boundary_and_only_there() {
     for scale in SCALES {
         let layout = Layout::at(scale);
         let boundaries = boundaries(scale);
-        assert_eq!(boundaries.len() + 1, layout.positions(), "scale {scale}");
-        let expected = |nanos| boundaries.partition_point(|&it| it < nanos);
+        let first = layout.position(1);
+        assert_eq!(first + boundaries.len() + 1, layout.positions(), "scale {scale}");
+        let expected = |nanos| first + boundaries.partition_point(|&it| it < nanos);
         for &floor in &boundaries {
             for nanos in [floor.saturating_sub(1), floor, floor + 1, floor + 2] {
                 let nanos = nanos.max(1);
@@ -89,7 +90,7 @@ fn position_changes_at_each_boundary_and_only_there() {
 fn response_times_out_of_range_are_at_the_ends() {
     for scale in SCALES {
         let layout = Layout::at(scale);
-        assert_eq!([0, 1].map(|nanos| layout.position(nanos)), [0; 2]);
+        assert_eq!(layout.position(0), layout.position(1), "scale {scale}");
         let last = layout.positions() - 1;
         let longest = [MAX_NANOS, MAX_NANOS + 1, 1 << 63, u64::MAX];
         assert_eq!(longest.map(|nanos| layout.position(nanos)), [last; 4], "scale {scale}");
@@ -107,7 +108,8 @@ fn positions_are_indices_of_opentelemetry() {
         assert_eq!([500_000_000, 2_000_000_000].map(index), [-per_octave - 1, per_octave - 1]);
     }
     // The bin of 1 ns, by logarithms: log₂ 10⁻⁹ is −29.897.
-    assert_eq!([0, 1, 2, 3].map(|scale| Layout::at(scale).index(0)), [-30, -60, -120, -240]);
+    let first = |scale| Layout::at(scale).index(Layout::at(scale).position(1));
+    assert_eq!([0, 1, 2, 3, 4, 8].map(first), [-30, -60, -120, -240, -479, -7_654]);
 }
 
 #[test]

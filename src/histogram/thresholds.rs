@@ -25,19 +25,18 @@ pub(super) static OCTAVE: [u64; FINEST] = octave();
 /// The number of boundaries in an octave of nanoseconds that are below the one of a whole power of 2 in seconds.
 pub(super) const BELOW_POWER: usize = below_power();
 
-/// An interval of mantissas. It contains one boundary at most: boundaries are further apart than it is long.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(16))] // So that it does not straddle a cache line.
-pub(super) struct Interval {
-    /// The boundary, rounded down; [`u64::MAX`], which no mantissa exceeds, if the interval contains none.
-    pub(super) threshold: u64,
-    /// The number of boundaries of the octave that are below the interval.
-    pub(super) base: u64,
-}
+/// The number of boundaries at the finest scale that are above 2⁻³⁰ s and below 1 ns.
+pub(super) const BEFORE_FIRST: usize = FINEST - 1 - BELOW_POWER;
 
-/// The intervals of all scales. Those of scale s have the indices 2^(s+1) to 2^(s+2), exclusive: the top s + 2 bits of the
-/// mantissas in it.
-pub(super) static INTERVALS: [Interval; 4 * FINEST] = intervals();
+/// The intervals of an octave. They are so short that each contains one boundary at most.
+const INTERVALS: usize = 2 * FINEST;
+
+/// What to add to the bits of an `f64`, a number of nanoseconds below 2⁵³, so that the bits from the
+/// [`FINEST_BIT`]th on are its position at the finest scale. The index is the interval, the first bits of the fraction.
+pub(super) static CORRECTIONS: [u64; INTERVALS] = corrections();
+
+/// The bit of an `f64` that says in which 256th of its octave the number is.
+const FINEST_BIT: u32 = f64::MANTISSA_DIGITS - 1 - FINEST.ilog2();
 
 const fn roots() -> [u128; FINEST] {
     let mut roots = [1 << 126; FINEST];
@@ -103,30 +102,30 @@ const fn fractions() -> [f64; FINEST] {
     fractions
 }
 
-const fn intervals() -> [Interval; 4 * FINEST] {
-    let mut intervals = [Interval { threshold: u64::MAX, base: 0 }; 4 * FINEST];
-    let mut index = 2;
-    while index < 4 * FINEST {
-        intervals[index] = interval(index);
-        index += 1;
+const fn corrections() -> [u64; INTERVALS] {
+    let mut corrections = [0; INTERVALS];
+    let mut below = 0;
+    let mut interval = 0;
+    while interval < INTERVALS {
+        let position = (BEFORE_FIRST + below) as u64;
+        // The fraction of the first number of the next interval.
+        let end = (interval as u64 + 1) << (FINEST_BIT - 1);
+        // The last fraction at this position: that of the boundary, rounded down, or the last one of the interval.
+        let mut last = end - 1;
+        if below < FINEST && fraction(OCTAVE[below]) < end {
+            last = fraction(OCTAVE[below]);
+            below += 1;
+        }
+        assert!(below == FINEST || fraction(OCTAVE[below]) >= end, "two boundaries in an interval");
+        // The sum is the position and a remainder below 1, which is the greatest at `last`.
+        let sum = ((position + 1) << FINEST_BIT) - 1;
+        corrections[interval] = sum.wrapping_sub(1.0_f64.to_bits() + last);
+        interval += 1;
     }
-    intervals
+    corrections
 }
 
-const fn interval(index: usize) -> Interval {
-    let scale = index.ilog2() - 1;
-    let len = 1_u64 << (62 - scale);
-    let first = index as u64 * len;
-    let mut interval = Interval { threshold: u64::MAX, base: 0 };
-    // The boundaries of a scale are every 2^(8-s)th of the finest scale. Index 0 of OpenTelemetry is at BELOW_POWER.
-    let step = FINEST >> scale;
-    let mut k = BELOW_POWER % step;
-    while k < FINEST && OCTAVE[k] < first {
-        interval.base += 1;
-        k += step;
-    }
-    if k < FINEST && OCTAVE[k] - first < len {
-        interval.threshold = OCTAVE[k];
-    }
-    interval
+/// Returns the fraction of an `f64` with that mantissa, rounded down.
+const fn fraction(mantissa: u64) -> u64 {
+    mantissa << 1 >> (u64::BITS - f64::MANTISSA_DIGITS + 1)
 }

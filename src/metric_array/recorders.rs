@@ -46,7 +46,7 @@ impl MetricArray {
     }
 
     /// Does what [`record_rt`](Self::record_rt) does, if the thread's cell is not bound to the bucket of `now`, or the
-    /// bin has not been made.
+    /// bin has not been counted in since then.
     #[cold]
     #[inline(never)]
     pub(crate) fn record_rt_slowly<R>(
@@ -57,7 +57,7 @@ impl MetricArray {
     ) -> R {
         match self.bound_cell(now) {
             Some((cell, recorder)) => {
-                let bin = recorder.map_or(Bin::NONE, |recorder| recorder.make_bin(nanos));
+                let bin = recorder.map_or(Bin::NONE, |recorder| recorder.touched_bin(nanos));
                 op(cell, cell.origin(), bin)
             }
             None => self.record_directly(now, |cell, origin| op(cell, origin, Bin::NONE)),

@@ -57,7 +57,7 @@ impl SlabItem for LatencyRecorder {
 
 /// A bin of the calling thread, in which it can count; or none, for a window without a histogram.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bin(Option<(&'static LatencyRecorder, &'static BinBlock, usize)>);
+pub(crate) struct Bin(Option<(&'static BinBlock, usize)>);
 
 impl Bin {
     pub(crate) const NONE: Self = Self(None);
@@ -66,12 +66,8 @@ impl Bin {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of every record of a response time")]
     pub(crate) fn count(self) {
-        if let Self(Some((recorder, block, position))) = self {
-            let bin = position % BLOCK_BINS;
+        if let Self(Some((block, bin))) = self {
             stall::at(Point::BinFound);
-            if !block.is_touched(bin) {
-                recorder.touch(block, position);
-            }
             block.count(bin);
             stall::at(Point::BinCounted);
         }
@@ -122,31 +118,29 @@ impl LatencyRecorder {
         size_of::<Self>() + size_of_val(&*self.blocks) + blocks * size_of::<BinBlock>()
     }
 
-    /// Returns the bin of a response time, if its block has been made.
+    /// Returns the bin of a response time, if it was counted in since the cell was bound.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of every record of a response time")]
     pub(crate) fn bin(&'static self, nanos: u64) -> Option<Bin> {
-        let position = self.layout.position(nanos);
+        let position = self.layout.position_of_short(nanos)?;
         let block = self.blocks.get(position / BLOCK_BINS)?.get()?;
-        Some(Bin(Some((self, block, position))))
+        let bin = position % BLOCK_BINS;
+        block.is_touched(bin).then_some(Bin(Some((block, bin))))
     }
 
-    /// Returns the bin of a response time. Makes its block, if that has not been made yet.
-    pub(crate) fn make_bin(&'static self, nanos: u64) -> Bin {
+    /// Returns the bin of a response time, as a bin that is counted in now. Makes its block, if that has not been made
+    /// yet.
+    pub(crate) fn touched_bin(&'static self, nanos: u64) -> Bin {
         let position = self.layout.position(nanos);
-        let block = &self.blocks[position / BLOCK_BINS];
+        let index = position / BLOCK_BINS;
+        let block = &self.blocks[index];
         let block = block.get().unwrap_or_else(|| block.get_or_init(BinBlock::new));
-        Bin(Some((self, block, position)))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn touch(&self, block: &BinBlock, position: usize) {
-        block.touch(position % BLOCK_BINS);
-        let bit = (position / BLOCK_BINS) >> self.shift;
+        let bin = position % BLOCK_BINS;
+        block.touch(bin);
         let touched = self.touched.load(Ordering::Relaxed);
         // Relaxed: the sum of the response times is released after this.
-        self.touched.store(touched | 1 << bit, Ordering::Relaxed);
+        self.touched.store(touched | 1 << (index >> self.shift), Ordering::Relaxed);
+        Bin(Some((block, bin)))
     }
 
     /// Begins to count another bucket, as the owner. The caller has a release fence before this.
