@@ -146,6 +146,21 @@ where
         Self { node, start, permits, origin, drops: Drops::inherited(), permit: Some(permit) }
     }
 
+    /// Returns the reference to the node that the request has entered.
+    ///
+    /// ```
+    /// use leaparray::{Entry, Registry};
+    ///
+    /// let registry = Registry::new();
+    /// let entry = Entry::enter(registry.resource("GET /orders")?);
+    /// assert_eq!(entry.node().name(), "GET /orders");
+    /// entry.success();
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    pub const fn node(&self) -> &N {
+        &self.node
+    }
+
     /// Returns the number of permits of the request.
     pub const fn permits(&self) -> u64 {
         self.permits

@@ -1,0 +1,226 @@
+//! The body of a response, whose last frame ends the request.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Buf;
+use http::header::CONTENT_LENGTH;
+use http::response::Parts;
+use http::{Method, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use leaparray::{Clock, MonotonicClock, Outcome, Permit};
+use pin_project_lite::pin_project;
+
+use crate::class::Classify;
+use crate::in_flight::InFlight;
+use crate::streams::OpenStream;
+
+pin_project! {
+    /// The body of a response. Its last frame ends the request, and its drop before that cancels the request.
+    ///
+    /// A body has ended if it says so, by [`is_end_stream`](Body::is_end_stream) or by its last poll, and also once it has
+    /// as many bytes as the head of the response has announced: servers do not poll it again then.
+    pub struct ResponseBody<B, E, K, C = MonotonicClock, P = ()>
+    where
+        B: Body,
+        K: Classify<E>,
+        C: Clock,
+        C: Clone,
+        P: Permit,
+    {
+        // `None` for the empty body of a refusal.
+        #[pin]
+        inner: Option<B>,
+        rest: Rest<K, C, P>,
+        error: PhantomData<fn(E)>,
+    }
+
+    impl<B, E, K, C, P> PinnedDrop for ResponseBody<B, E, K, C, P>
+    where
+        B: Body,
+        K: Classify<E>,
+        C: Clock,
+        C: Clone,
+        P: Permit,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            // A server need not poll a body that has said that it has ended.
+            if let (Rest::UntilTrailers(request), Some(inner)) = (this.rest, this.inner.as_pin_mut()) {
+                if inner.is_end_stream() {
+                    request.end_with_trailers(None);
+                }
+            }
+        }
+    }
+}
+
+/// What is left of a request when its response has begun.
+pub(crate) enum Rest<K, C: Clock + Clone, P: Permit> {
+    /// The request has ended.
+    Nothing,
+    /// The request has ended, and its body is an open stream.
+    Stream { _open: OpenStream<C> },
+    /// The request ends with the body, which has so many bytes left, if that is known.
+    UntilEnd { request: InFlight<K, C, P>, outcome: Outcome, bytes: Option<u64> },
+    /// The request ends with the trailers.
+    UntilTrailers(InFlight<K, C, P>),
+}
+
+impl<B, E, K, C, P> ResponseBody<B, E, K, C, P>
+where
+    B: Body,
+    K: Classify<E>,
+    C: Clock + Clone,
+    P: Permit,
+{
+    pub(crate) const fn new(inner: Option<B>, rest: Rest<K, C, P>) -> Self {
+        Self { inner, rest, error: PhantomData }
+    }
+}
+
+impl<B, E, K, C, P> Body for ResponseBody<B, E, K, C, P>
+where
+    B: Body,
+    K: Classify<E>,
+    C: Clock + Clone,
+    P: Permit,
+{
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.project();
+        let Some(mut inner) = this.inner.as_pin_mut() else { return Poll::Ready(None) };
+        let mut poll = || inner.as_mut().poll_frame(cx);
+        let request = match this.rest {
+            Rest::Nothing | Rest::Stream { .. } => None,
+            Rest::UntilEnd { request, .. } | Rest::UntilTrailers(request) => Some(request),
+        };
+        let frame = ready!(match request {
+            Some(request) => request.watch(poll),
+            None => poll(),
+        });
+        match &frame {
+            Some(Ok(frame)) => this.rest.after::<E, B>(frame, &inner),
+            Some(Err(_)) => this.rest.end(|request| request.end(Outcome::Exception)),
+            None => this.rest.finish::<E>(),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
+    /// Ends the request or the stream.
+    fn end(&mut self, end: impl FnOnce(&mut InFlight<K, C, P>)) {
+        match std::mem::replace(self, Self::Nothing) {
+            Self::Nothing | Self::Stream { .. } => {}
+            Self::UntilEnd { mut request, .. } | Self::UntilTrailers(mut request) => {
+                end(&mut request);
+            }
+        }
+    }
+
+    /// Ends the request: its body has ended, without trailers.
+    fn finish<E>(&mut self)
+    where
+        K: Classify<E>,
+    {
+        match self {
+            Self::UntilEnd { outcome, .. } => {
+                let outcome = *outcome;
+                self.end(|request| request.end(outcome));
+            }
+            _ => self.end(|request| request.end_with_trailers(None)),
+        }
+    }
+
+    /// Notes a frame, and ends the request if it was the last one.
+    fn after<E, B: Body>(&mut self, frame: &Frame<B::Data>, body: &B)
+    where
+        K: Classify<E>,
+    {
+        match self {
+            Self::UntilTrailers(_) => {
+                if let Some(trailers) = frame.trailers_ref() {
+                    self.end(|request| request.end_with_trailers(Some(trailers)));
+                }
+            }
+            Self::UntilEnd { bytes, .. } => {
+                if let (Some(bytes), Some(data)) = (bytes.as_mut(), frame.data_ref()) {
+                    *bytes = bytes.saturating_sub(data.remaining() as u64);
+                }
+                if *bytes == Some(0) || frame.is_trailers() || body.is_end_stream() {
+                    self.finish();
+                }
+            }
+            Self::Nothing | Self::Stream { .. } => {}
+        }
+    }
+}
+
+/// What a request's method says about the body of its response.
+#[derive(Clone, Copy)]
+pub(crate) enum RequestKind {
+    Head,
+    Connect,
+    Other,
+}
+
+impl RequestKind {
+    pub(crate) fn of(method: &Method) -> Self {
+        match *method {
+            Method::HEAD => Self::Head,
+            Method::CONNECT => Self::Connect,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Returns the number of bytes of a body, if the head of the response announces it. Decides as hyper does: after these bytes,
+/// a server does not poll the body again.
+pub(crate) fn announced_bytes(of: RequestKind, head: &Parts, body: &impl Body) -> Option<u64> {
+    if is_without_body(of, head.status) || body.is_end_stream() {
+        return Some(0);
+    }
+    let announced = head.headers.get(CONTENT_LENGTH);
+    let announced = announced.and_then(|bytes| bytes.to_str().ok()?.parse().ok());
+    announced.or_else(|| body.size_hint().exact())
+}
+
+/// Returns whether a response has no body, whatever its type says (RFC 9110, section 6.4.1).
+fn is_without_body(of: RequestKind, status: StatusCode) -> bool {
+    match of {
+        RequestKind::Head => true,
+        RequestKind::Connect if status.is_success() => true,
+        _ => {
+            status.is_informational()
+                || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+        }
+    }
+}
+
+impl<B, E, K, C, P> fmt::Debug for ResponseBody<B, E, K, C, P>
+where
+    B: Body,
+    K: Classify<E>,
+    C: Clock + Clone,
+    P: Permit,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseBody").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,113 @@
+//! The outcomes of responses.
+
+use http::header::CONTENT_TYPE;
+use http::response::Parts;
+use http::{HeaderMap, StatusCode};
+use leaparray::Outcome;
+
+use crate::grpc;
+
+/// When a request ends, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// With the head of the response. Its body, if it has one, is counted as an [open stream](crate::open_streams).
+    AtHead(Outcome),
+    /// With the last frame of the body, if the body ends without an error.
+    AtBody(Outcome),
+    /// With the trailers, which say the outcome: see [`Classify::trailers`].
+    AtTrailers,
+}
+
+/// A function from responses to the outcomes of their requests. It is cloned for each request.
+///
+/// `E` is the error of the service. The other endings are always the same: a request whose future or body is dropped is
+/// cancelled, a panic or an error of the body is an exception.
+///
+/// [`ByStatus`] is the default. [`ByHead`] makes a classification of a closure.
+pub trait Classify<E>: Clone {
+    /// Returns when the request ends, and how, by the head of the response.
+    fn head(&self, head: &Parts) -> End;
+
+    /// Returns the outcome of a request that [ends with its trailers](End::AtTrailers). `None` if the body has ended
+    /// without trailers.
+    fn trailers(&self, trailers: Option<&HeaderMap>) -> Outcome;
+
+    /// Returns the outcome of a request for which the service has returned an error instead of a response.
+    fn error(&self, error: &E) -> Outcome;
+}
+
+/// The default classification: a status of 500 or above is an exception, and so is an error of the service. Everything
+/// else is a success.
+///
+/// If the content type of the response is that of gRPC, the status of gRPC decides, in the headers or in the trailers. The
+/// codes `UNKNOWN`, `DEADLINE_EXCEEDED`, `UNIMPLEMENTED`, `INTERNAL`, `UNAVAILABLE` and `DATA_LOSS` are exceptions, and so is
+/// a missing status. `CANCELLED` is a cancellation.
+///
+/// A request whose response is a stream of server-sent events, or a change of protocols such as to a WebSocket, ends
+/// with the head of the response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByStatus;
+
+impl<E> Classify<E> for ByStatus {
+    fn head(&self, head: &Parts) -> End {
+        let outcome = outcome_of(head.status);
+        if grpc::is_grpc(&head.headers) && head.status.is_success() {
+            return match grpc::code(&head.headers) {
+                Some(code) => End::AtBody(code.outcome()),
+                None => End::AtTrailers,
+            };
+        }
+        if is_event_stream(&head.headers) { End::AtHead(outcome) } else { End::AtBody(outcome) }
+    }
+
+    fn trailers(&self, trailers: Option<&HeaderMap>) -> Outcome {
+        trailers.and_then(grpc::code).map_or(Outcome::Exception, grpc::Code::outcome)
+    }
+
+    fn error(&self, _error: &E) -> Outcome {
+        Outcome::Exception
+    }
+}
+
+/// A classification by a closure that looks at the head of the response. The request ends with its body. An error of the
+/// service is an exception.
+///
+/// ```
+/// use leaparray::Outcome;
+/// use leaparray_tower::{ByHead, Classify, End};
+///
+/// // For a client: a server that refuses requests has not done its work.
+/// let classify = ByHead(|head: &http::response::Parts| match head.status.as_u16() {
+///     429 | 500.. => Outcome::Exception,
+///     _ => Outcome::Success,
+/// });
+/// let (head, ()) = http::Response::builder().status(429).body(())?.into_parts();
+/// let end = Classify::<std::io::Error>::head(&classify, &head);
+/// assert_eq!(end, End::AtBody(Outcome::Exception));
+/// # Ok::<_, http::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByHead<F>(pub F);
+
+impl<E, F: Fn(&Parts) -> Outcome + Clone> Classify<E> for ByHead<F> {
+    fn head(&self, head: &Parts) -> End {
+        End::AtBody((self.0)(head))
+    }
+
+    fn trailers(&self, _trailers: Option<&HeaderMap>) -> Outcome {
+        Outcome::Exception
+    }
+
+    fn error(&self, _error: &E) -> Outcome {
+        Outcome::Exception
+    }
+}
+
+fn outcome_of(status: StatusCode) -> Outcome {
+    if status.is_server_error() { Outcome::Exception } else { Outcome::Success }
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(b"text/event-stream"))
+}

@@ -1,0 +1,271 @@
+//! The future of a response.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body::Body;
+use leaparray::flow::Limiter;
+use leaparray::{Clock, Permit, Timestamp};
+use pin_project_lite::pin_project;
+use tokio::time::{Sleep, sleep};
+use tower_service::Service;
+
+use crate::body::{RequestKind, ResponseBody, Rest, announced_bytes};
+use crate::class::{Classify, End};
+use crate::first_byte::FirstByte;
+use crate::in_flight::InFlight;
+use crate::layer::Shared;
+use crate::limit::Limits;
+use crate::name::Name;
+use crate::refusal::Refuse;
+use crate::streams::OpenStream;
+
+/// The permit of the limiter that `L` chooses.
+type PermitOf<A, L, C> = <<L as Limits<A, C>>::Limiter as Limiter>::Permit;
+
+pin_project! {
+    /// The future of a [`ResourceService`](crate::ResourceService): of the response to an admitted request, perhaps after a
+    /// wait, or of the answer to a refused one.
+    pub struct ResponseFuture<S, A, B, N, K, L, R, C>
+    where
+        S: Service<Request<A>>,
+        L: Limits<A, C>,
+        R: Refuse<B, S::Error>,
+        C: Clock,
+        C: Clone,
+    {
+        #[pin]
+        state: State<S, A, B, N, K, L, R, C>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<S, A, B, N, K, L, R, C>
+    where
+        S: Service<Request<A>>,
+        L: Limits<A, C>,
+        R: Refuse<B, S::Error>,
+        C: Clock,
+        C: Clone,
+    {
+        Refused {
+            // `None` after the last poll.
+            answer: Option<Result<Response<Option<B>>, R::Error>>,
+        },
+        Waits {
+            #[pin]
+            sleep: Sleep,
+            // `None` after the wait.
+            waiting: Option<Waiting<S, A, N, K, L, R, C>>,
+        },
+        Runs {
+            #[pin]
+            future: S::Future,
+            // `None` after the last poll.
+            request: Option<Running<N, K, L, R, C, PermitOf<A, L, C>>>,
+        },
+    }
+}
+
+/// A request that waits. If it is dropped, it is cancelled, and its permits are given back.
+pub(crate) struct Waiting<S, A, N, K, L: Limits<A, C>, R, C: Clock + Clone> {
+    pub(crate) service: S,
+    pub(crate) request: Request<A>,
+    pub(crate) in_flight: InFlight<K, C, PermitOf<A, L, C>>,
+    pub(crate) answering: Answering<N, K, L, R, C>,
+    pub(crate) refund: Option<Refund<L::Limiter>>,
+}
+
+/// A request that has reached the service.
+struct Running<N, K, L, R, C: Clock + Clone, P: Permit> {
+    in_flight: InFlight<K, C, P>,
+    answering: Answering<N, K, L, R, C>,
+}
+
+/// The permits of a request that waits. They are given back when this is dropped.
+pub(crate) struct Refund<L: Limiter> {
+    limiter: L,
+    now: Timestamp,
+    wait: Duration,
+    is_due: bool,
+}
+
+impl<L: Limiter> Refund<L> {
+    pub(crate) const fn new(limiter: L, now: Timestamp, wait: Duration) -> Self {
+        Self { limiter, now, wait, is_due: true }
+    }
+}
+
+impl<L: Limiter> Drop for Refund<L> {
+    fn drop(&mut self) {
+        if self.is_due {
+            // Whether they were given back depends on the requests that came later.
+            let _ = self.limiter.refund_at(self.now, 1, self.wait);
+        }
+    }
+}
+
+/// What has to be known of a request when its response begins.
+pub(crate) struct Answering<N, K, L, R, C> {
+    pub(crate) kind: RequestKind,
+    /// Set if the request is the first with its name.
+    #[expect(clippy::type_complexity, reason = "the parts of the layer")]
+    pub(crate) is_first_in: Option<Arc<Shared<N, K, L, R, C>>>,
+    pub(crate) first_byte: bool,
+}
+
+impl<N, K, L, R, C: Clock + Clone + Send + Sync + 'static> Answering<N, K, L, R, C> {
+    /// Returns the response to the caller, with the body that ends the request; or ends it here, if it ends with its head.
+    fn answer<A, B, E, P>(
+        self,
+        response: Response<B>,
+        mut request: InFlight<K, C, P>,
+    ) -> Response<ResponseBody<B, E, K, C, P>>
+    where
+        B: Body,
+        N: Name<A>,
+        K: Classify<E>,
+        P: Permit,
+    {
+        let (head, body) = response.into_parts();
+        if let Some(entry) = request.entry() {
+            let resource = entry.node();
+            if let Some(shared) = self.is_first_in.filter(|shared| shared.name.is_unknown(&head)) {
+                shared.registry.remove(resource.name());
+            }
+            if self.first_byte {
+                FirstByte::record(resource, entry.started());
+            }
+        }
+        let rest = match request.classify.head(&head) {
+            End::AtHead(outcome) => {
+                let stream = request.entry().map(|entry| entry.node().clone());
+                let stream = stream.filter(|_| announced_bytes(self.kind, &head, &body) != Some(0));
+                request.end(outcome);
+                stream.map_or(Rest::Nothing, |resource| Rest::Stream {
+                    _open: OpenStream::new(resource),
+                })
+            }
+            End::AtBody(outcome) => match announced_bytes(self.kind, &head, &body) {
+                Some(0) => {
+                    request.end(outcome);
+                    Rest::Nothing
+                }
+                bytes => Rest::UntilEnd { request, outcome, bytes },
+            },
+            End::AtTrailers if body.is_end_stream() => {
+                request.end_with_trailers(None);
+                Rest::Nothing
+            }
+            End::AtTrailers => Rest::UntilTrailers(request),
+        };
+        Response::from_parts(head, ResponseBody::new(Some(body), rest))
+    }
+}
+
+impl<S, A, B, N, K, L, R, C> ResponseFuture<S, A, B, N, K, L, R, C>
+where
+    S: Service<Request<A>>,
+    L: Limits<A, C>,
+    R: Refuse<B, S::Error>,
+    C: Clock + Clone,
+{
+    pub(crate) const fn refused(answer: Result<Response<Option<B>>, R::Error>) -> Self {
+        Self { state: State::Refused { answer: Some(answer) } }
+    }
+
+    pub(crate) fn waiting(wait: Duration, waiting: Waiting<S, A, N, K, L, R, C>) -> Self {
+        Self { state: State::Waits { sleep: sleep(wait), waiting: Some(waiting) } }
+    }
+
+    pub(crate) const fn running(
+        future: S::Future,
+        in_flight: InFlight<K, C, PermitOf<A, L, C>>,
+        answering: Answering<N, K, L, R, C>,
+    ) -> Self {
+        Self { state: State::Runs { future, request: Some(Running { in_flight, answering }) } }
+    }
+}
+
+impl<S, A, B, N, K, L, R, C> Future for ResponseFuture<S, A, B, N, K, L, R, C>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    B: Body,
+    N: Name<A>,
+    K: Classify<S::Error>,
+    L: Limits<A, C>,
+    R: Refuse<B, S::Error>,
+    C: Clock + Clone + Send + Sync + 'static,
+{
+    type Output = Result<Response<ResponseBody<B, S::Error, K, C, PermitOf<A, L, C>>>, R::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        const COMPLETED: &str = "polled after it has completed";
+        let mut state = self.project().state;
+        loop {
+            match state.as_mut().project() {
+                StateProjection::Refused { answer } => {
+                    let answer = answer.take().expect(COMPLETED);
+                    return Poll::Ready(answer.map(|response| {
+                        response.map(|body| ResponseBody::new(body, Rest::Nothing))
+                    }));
+                }
+                StateProjection::Waits { sleep, waiting } => {
+                    ready!(sleep.poll(cx));
+                    let waiting = waiting.take().expect(COMPLETED);
+                    let (future, request) = waiting.run();
+                    state.set(State::Runs { future, request: Some(request) });
+                }
+                StateProjection::Runs { future, request } => {
+                    let in_flight = &mut request.as_mut().expect(COMPLETED).in_flight;
+                    let result = ready!(in_flight.watch(|| future.poll(cx)));
+                    let Running { mut in_flight, answering } = request.take().expect(COMPLETED);
+                    return Poll::Ready(match result {
+                        Ok(response) => Ok(answering.answer(response, in_flight)),
+                        Err(error) => {
+                            let outcome = in_flight.classify.error(&error);
+                            in_flight.end(outcome);
+                            Err(R::error(error))
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl<S, A, N, K, L, R, C> Waiting<S, A, N, K, L, R, C>
+where
+    S: Service<Request<A>>,
+    L: Limits<A, C>,
+    C: Clock + Clone,
+{
+    /// Calls the service, after the wait.
+    #[expect(clippy::type_complexity, reason = "the future and its request")]
+    fn run(mut self) -> (S::Future, Running<N, K, L, R, C, PermitOf<A, L, C>>) {
+        if let Some(refund) = &mut self.refund {
+            refund.is_due = false;
+        }
+        let Self { mut service, request, mut in_flight, answering, refund: _ } = self;
+        let future = in_flight.watch(|| service.call(request));
+        (future, Running { in_flight, answering })
+    }
+}
+
+impl<S, A, B, N, K, L, R, C> fmt::Debug for ResponseFuture<S, A, B, N, K, L, R, C>
+where
+    S: Service<Request<A>>,
+    L: Limits<A, C>,
+    R: Refuse<B, S::Error>,
+    C: Clock + Clone,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,50 @@
+//! What HTTP says of gRPC: the content type and the status.
+
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use leaparray::Outcome;
+
+/// A status code of gRPC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code(u32);
+
+impl Code {
+    const CANCELLED: Self = Self(1);
+    const UNKNOWN: Self = Self(2);
+    const DEADLINE_EXCEEDED: Self = Self(4);
+    pub(crate) const RESOURCE_EXHAUSTED: Self = Self(8);
+    pub(crate) const UNIMPLEMENTED: Self = Self(12);
+    const INTERNAL: Self = Self(13);
+    pub(crate) const UNAVAILABLE: Self = Self(14);
+    const DATA_LOSS: Self = Self(15);
+
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Returns the outcome of a request that was answered with this code.
+    ///
+    /// An exception is a failure of the server, by the list of OpenTelemetry's semantic conventions for servers.
+    pub(crate) const fn outcome(self) -> Outcome {
+        match self {
+            Self::CANCELLED => Outcome::Cancelled,
+            Self::UNKNOWN
+            | Self::DEADLINE_EXCEEDED
+            | Self::UNIMPLEMENTED
+            | Self::INTERNAL
+            | Self::UNAVAILABLE
+            | Self::DATA_LOSS => Outcome::Exception,
+            _ => Outcome::Success,
+        }
+    }
+}
+
+/// Returns whether these are the headers of a request or a response of gRPC.
+pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// Returns the status in headers or in trailers; `None` if it is missing or no number.
+pub(crate) fn code(headers: &HeaderMap) -> Option<Code> {
+    headers.get("grpc-status")?.to_str().ok()?.parse().ok().map(Code)
+}

@@ -1,0 +1,63 @@
+//! A request between its entry and its end.
+
+use http::HeaderMap;
+use leaparray::{Clock, Entry, OnDrop, Outcome, Permit, Resource};
+
+use crate::class::Classify;
+
+/// The entry of a request, with the permit of its limiter, if there was one.
+pub(crate) type Admitted<C, P> = Entry<Resource<C>, C, Option<P>>;
+
+/// A request in flight. If it is dropped, it ends as cancelled; or as an exception, if a poll has panicked.
+pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
+    /// `None` once the request has ended.
+    entry: Option<Admitted<C, P>>,
+    pub(crate) classify: K,
+    /// Whether a poll has begun and not returned. A caller that catches the panic of a poll drops the future only after
+    /// it, so the entry cannot see the panic.
+    is_polled: bool,
+}
+
+impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
+    pub(crate) fn new(entry: Admitted<C, P>, classify: K) -> Self {
+        Self { entry: Some(entry.on_drop(OnDrop::Cancelled)), classify, is_polled: false }
+    }
+
+    /// Calls `poll`, which may panic.
+    pub(crate) fn watch<T>(&mut self, poll: impl FnOnce() -> T) -> T {
+        self.is_polled = true;
+        let result = poll();
+        self.is_polled = false;
+        result
+    }
+
+    /// Returns the entry; `None` if the request has ended.
+    pub(crate) const fn entry(&self) -> Option<&Admitted<C, P>> {
+        self.entry.as_ref()
+    }
+
+    /// Ends the request, unless it has ended.
+    pub(crate) fn end(&mut self, outcome: Outcome) {
+        if let Some(entry) = self.entry.take() {
+            entry.end_with(outcome);
+        }
+    }
+
+    /// Ends a request that ends with its trailers, or without them.
+    pub(crate) fn end_with_trailers<E>(&mut self, trailers: Option<&HeaderMap>)
+    where
+        K: Classify<E>,
+    {
+        if self.entry.is_some() {
+            self.end(self.classify.trailers(trailers));
+        }
+    }
+}
+
+impl<K, C: Clock + Clone, P: Permit> Drop for InFlight<K, C, P> {
+    fn drop(&mut self) {
+        if self.is_polled {
+            self.end(Outcome::Exception);
+        }
+    }
+}

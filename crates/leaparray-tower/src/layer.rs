@@ -1,0 +1,187 @@
+//! The layer, and how it is configured.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::Request;
+use leaparray::{Clock, MonotonicClock, Registry, RegistryError, Resource};
+use tower_layer::Layer;
+
+use crate::class::ByStatus;
+use crate::limit::Shared as SharedLimiter;
+use crate::limit::{Chosen, PerResource, Unlimited};
+use crate::name::OTHER;
+use crate::refusal::Answer;
+use crate::service::ResourceService;
+
+/// A [`Layer`] that records each request in a resource of a registry, and may refuse it.
+///
+/// It works around HTTP services and HTTP clients. A request enters its resource when the service is called. It ends with
+/// the last frame of the response's body; see [`ResponseBody`](crate::ResponseBody). If the client goes away, the server
+/// drops the future or the body, and the request is cancelled. A panic, an error of the body, and by
+/// [default](ByStatus) a status of 500 or above are exceptions.
+///
+/// | to choose | call | default |
+/// |---|---|---|
+/// | the resource of a request | [`new`](Self::new), with a [`Name`](crate::Name) | – |
+/// | the outcome of a response | [`classify`](Self::classify) | [`ByStatus`] |
+/// | the limiter of a request | [`limit`](Self::limit), [`limit_each`](Self::limit_each), [`limit_by`](Self::limit_by) | none |
+/// | the response to a refused request | [`refuse`](Self::refuse) | [`Answer`] |
+/// | whether times to the first byte are recorded | [`first_byte`](Self::first_byte) | no |
+///
+/// # Back-pressure
+///
+/// The service is ready if the inner service is. A limiter decides when the service is called, so a refusal is an answer and
+/// not back-pressure. A request that has to wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its
+/// future, for which the service is cloned, and does not block a thread. It is in flight meanwhile, and its wait is part of its response time.
+/// If its future is dropped, the request is cancelled, its permits are [given back](leaparray::flow::Limiter::refund_at), and it
+/// never reaches the service.
+pub struct ResourceLayer<N, K = ByStatus, L = Unlimited, R = Answer, C = MonotonicClock> {
+    pub(crate) shared: Shared<N, K, L, R, C>,
+}
+
+/// The state that the services of a layer share.
+pub(crate) struct Shared<N, K, L, R, C> {
+    pub(crate) registry: Arc<Registry<C>>,
+    /// The resource of requests without a name of their own. The handle prevents its eviction.
+    pub(crate) other: Resource<C>,
+    pub(crate) name: N,
+    pub(crate) classify: K,
+    pub(crate) limits: L,
+    pub(crate) refuse: R,
+    pub(crate) first_byte: bool,
+}
+
+impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
+    /// Creates a layer that records requests in the resources of `registry`, by their names.
+    ///
+    /// A request without a name, or for whose name the registry has no room, is recorded in the resource [`OTHER`]. The
+    /// registry [counts](Registry::refused) the names for which it had no room.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RegistryError::Full`] if there is no room for [`OTHER`].
+    ///
+    /// ```
+    /// use http::Request;
+    /// use leaparray::Registry;
+    /// use leaparray_tower::ResourceLayer;
+    /// use std::sync::Arc;
+    ///
+    /// let registry = Arc::new(Registry::new());
+    /// let database = |_: &Request<String>, name: &mut String| name.push_str("database");
+    /// let layer = ResourceLayer::new(registry, database)?;
+    /// # let _ = layer;
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    pub fn new(registry: Arc<Registry<C>>, name: N) -> Result<Self, RegistryError> {
+        let other = registry.resource(OTHER)?;
+        let (classify, limits, refuse) = (ByStatus, Unlimited, Answer);
+        let first_byte = false;
+        Ok(Self { shared: Shared { registry, other, name, classify, limits, refuse, first_byte } })
+    }
+}
+
+impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
+    /// Chooses how the outcome of a response is found: [`ByStatus`], [`ByHead`](crate::ByHead) with a closure, or a
+    /// [`Classify`](crate::Classify) of your own.
+    #[must_use]
+    pub fn classify<J>(self, classify: J) -> ResourceLayer<N, J, L, R, C> {
+        let Shared { registry, other, name, limits, refuse, first_byte, .. } = self.shared;
+        ResourceLayer {
+            shared: Shared { registry, other, name, classify, limits, refuse, first_byte },
+        }
+    }
+
+    /// Lets one limiter decide on all requests. A limiter that is no reference belongs in an [`Arc`].
+    #[must_use]
+    pub fn limit<M>(self, limiter: M) -> ResourceLayer<N, K, SharedLimiter<M>, R, C> {
+        self.limits(SharedLimiter(limiter))
+    }
+
+    /// Lets each resource have a limiter of its own, which `make` makes for its first request. `None` is no limiter.
+    #[must_use]
+    pub fn limit_each<F, M>(self, make: F) -> ResourceLayer<N, K, PerResource<F>, R, C>
+    where
+        F: Fn(&Resource<C>) -> Option<M>,
+    {
+        self.limits(PerResource(make))
+    }
+
+    /// Lets `choose` choose the limiter of each request. `None` is no limiter.
+    #[must_use]
+    pub fn limit_by<F, A, M>(self, choose: F) -> ResourceLayer<N, K, Chosen<F>, R, C>
+    where
+        F: Fn(&Request<A>, &Resource<C>) -> Option<M>,
+    {
+        self.limits(Chosen(choose))
+    }
+
+    /// Chooses the limiters by a [`Limits`](crate::Limits).
+    #[must_use]
+    pub fn limits<M>(self, limits: M) -> ResourceLayer<N, K, M, R, C> {
+        let Shared { registry, other, name, classify, refuse, first_byte, .. } = self.shared;
+        ResourceLayer {
+            shared: Shared { registry, other, name, classify, limits, refuse, first_byte },
+        }
+    }
+
+    /// Chooses the response to refused requests: [`Answer`], [`Fail`](crate::Fail), or a [`Refuse`](crate::Refuse) of your
+    /// own.
+    #[must_use]
+    pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
+        let Shared { registry, other, name, classify, limits, first_byte, .. } = self.shared;
+        ResourceLayer {
+            shared: Shared { registry, other, name, classify, limits, refuse, first_byte },
+        }
+    }
+
+    /// Chooses whether the times from the entry to the head of the response are recorded, in [`FirstByte`](crate::FirstByte).
+    #[must_use]
+    pub fn first_byte(mut self, first_byte: bool) -> Self {
+        self.shared.first_byte = first_byte;
+        self
+    }
+}
+
+impl<S, N, K, L, R, C> Layer<S> for ResourceLayer<N, K, L, R, C>
+where
+    N: Clone,
+    K: Clone,
+    L: Clone,
+    R: Clone,
+{
+    type Service = ResourceService<S, N, K, L, R, C>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        ResourceService::new(inner, Arc::new(self.shared.clone()))
+    }
+}
+
+impl<N: Clone, K: Clone, L: Clone, R: Clone, C> Clone for Shared<N, K, L, R, C> {
+    fn clone(&self) -> Self {
+        Self {
+            registry: Arc::clone(&self.registry),
+            other: self.other.clone(),
+            name: self.name.clone(),
+            classify: self.classify.clone(),
+            limits: self.limits.clone(),
+            refuse: self.refuse.clone(),
+            first_byte: self.first_byte,
+        }
+    }
+}
+
+impl<N: Clone, K: Clone, L: Clone, R: Clone, C> Clone for ResourceLayer<N, K, L, R, C> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<N, K, L, R, C> fmt::Debug for ResourceLayer<N, K, L, R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceLayer")
+            .field("registry", &self.shared.registry)
+            .finish_non_exhaustive()
+    }
+}

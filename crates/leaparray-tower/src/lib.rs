@@ -1,0 +1,32 @@
+//! Middleware that records every request in a [`leaparray`] resource, and limits it.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg), doc(auto_cfg(hide(doc, doctest))))]
+
+mod body;
+mod class;
+mod first_byte;
+mod future;
+mod grpc;
+mod in_flight;
+mod layer;
+mod limit;
+mod name;
+mod refusal;
+mod service;
+mod streams;
+
+pub use body::ResponseBody;
+pub use class::{ByHead, ByStatus, Classify, End};
+pub use first_byte::FirstByte;
+pub use future::ResponseFuture;
+pub use layer::ResourceLayer;
+pub use limit::{Chosen, Limits, PerResource, Shared, Unlimited};
+#[cfg(feature = "tonic")]
+pub use name::GrpcMethod;
+#[cfg(feature = "axum")]
+pub use name::MatchedRoute;
+pub use name::{Name, OTHER, method_name};
+pub use refusal::{Answer, CallError, Fail, Refuse, Refused};
+pub use service::ResourceService;
+pub use streams::open_streams;

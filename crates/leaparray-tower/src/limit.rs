@@ -1,0 +1,133 @@
+//! The limiters of requests.
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+
+use http::Request;
+use leaparray::flow::{Decision, Limiter};
+use leaparray::{MonotonicClock, Resource, Timestamp};
+
+/// A choice of the limiter that decides on a request.
+///
+/// [`Shared`] is one limiter for all requests, [`PerResource`] one for each resource, and [`Chosen`] the choice of a
+/// closure.
+pub trait Limits<A, C = MonotonicClock> {
+    /// The limiter. Its clones share their state, as those of an [`Arc`](std::sync::Arc) do.
+    type Limiter: Limiter + Clone;
+
+    /// Calls `then` with the limiter that decides on the request, or with `None` if the request is admitted without one.
+    fn with<T>(
+        &self,
+        request: &Request<A>,
+        resource: &Resource<C>,
+        then: impl FnOnce(Option<&Self::Limiter>) -> T,
+    ) -> T;
+}
+
+/// The default: admits every request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unlimited;
+
+impl Limiter for Unlimited {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _now: Timestamp, _permits: u64) -> Decision {
+        Decision::Admitted(())
+    }
+}
+
+impl<A, C> Limits<A, C> for Unlimited {
+    type Limiter = Self;
+
+    fn with<T>(
+        &self,
+        _request: &Request<A>,
+        _resource: &Resource<C>,
+        then: impl FnOnce(Option<&Self>) -> T,
+    ) -> T {
+        then(None)
+    }
+}
+
+/// One limiter for all requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shared<L>(pub L);
+
+impl<A, C, L: Limiter + Clone> Limits<A, C> for Shared<L> {
+    type Limiter = L;
+
+    fn with<T>(
+        &self,
+        _request: &Request<A>,
+        _resource: &Resource<C>,
+        then: impl FnOnce(Option<&L>) -> T,
+    ) -> T {
+        then(Some(&self.0))
+    }
+}
+
+/// A limiter for each resource, which a closure makes when the resource is first used. `None` is no limiter.
+///
+/// The limiter lives with the [data](Resource::data_or_insert_with) of the resource, and is dropped with it.
+#[derive(Clone, Copy)]
+pub struct PerResource<F>(pub F);
+
+/// The limiter that the closure `F` has made for a resource. The closure is part of the type, so that two layers over one
+/// registry have different limiters.
+struct Made<F, L>(Option<L>, PhantomData<fn() -> F>);
+
+impl<A, C, F, L> Limits<A, C> for PerResource<F>
+where
+    F: Fn(&Resource<C>) -> Option<L> + 'static,
+    L: Limiter + Clone + Any + Send + Sync,
+{
+    type Limiter = L;
+
+    fn with<T>(
+        &self,
+        _request: &Request<A>,
+        resource: &Resource<C>,
+        then: impl FnOnce(Option<&L>) -> T,
+    ) -> T {
+        let make = || Made::<F, L>((self.0)(resource), PhantomData);
+        then(resource.data_or_insert_with(make).0.as_ref())
+    }
+}
+
+/// The limiter that a closure chooses for each request: by its client, its tenant, or its resource. `None` is no limiter.
+#[derive(Clone, Copy)]
+pub struct Chosen<F>(pub F);
+
+impl<A, C, F, L> Limits<A, C> for Chosen<F>
+where
+    F: Fn(&Request<A>, &Resource<C>) -> Option<L>,
+    L: Limiter + Clone,
+{
+    type Limiter = L;
+
+    fn with<T>(
+        &self,
+        request: &Request<A>,
+        resource: &Resource<C>,
+        then: impl FnOnce(Option<&L>) -> T,
+    ) -> T {
+        then((self.0)(request, resource).as_ref())
+    }
+}
+
+impl<F> fmt::Debug for PerResource<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PerResource").finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Debug for Chosen<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chosen").finish_non_exhaustive()
+    }
+}

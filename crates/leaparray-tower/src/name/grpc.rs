@@ -1,0 +1,40 @@
+//! Names by the methods of gRPC.
+
+use http::Request;
+use http::response::Parts;
+
+use super::Name;
+use crate::grpc::{self, Code};
+
+/// Names a request by its service and method of gRPC, such as `shop.Orders/Place`.
+///
+/// A server learns from the response whether it has a method: a response with the status `UNIMPLEMENTED` to the first
+/// request with a name removes the resource again; see [`Name::is_unknown`]. A request whose path is not that of a method
+/// is recorded in the resource [`OTHER`](super::OTHER).
+///
+/// ```
+/// use http::Request;
+/// use leaparray_tower::{GrpcMethod, Name};
+///
+/// let mut name = String::new();
+/// GrpcMethod.write(&Request::post("/shop.Orders/Place").body(())?, &mut name);
+/// assert_eq!(name, "shop.Orders/Place");
+/// # Ok::<_, http::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GrpcMethod;
+
+impl<A> Name<A> for GrpcMethod {
+    fn write(&self, request: &Request<A>, name: &mut String) {
+        let path = request.uri().path().strip_prefix('/').unwrap_or_default();
+        let is_part = |part: &str| !part.is_empty() && !part.contains('/');
+        if path.split_once('/').is_some_and(|(service, method)| is_part(service) && is_part(method))
+        {
+            name.push_str(path);
+        }
+    }
+
+    fn is_unknown(&self, response: &Parts) -> bool {
+        grpc::code(&response.headers) == Some(Code::UNIMPLEMENTED)
+    }
+}

@@ -1,0 +1,100 @@
+//! The responses to refused requests.
+
+use std::fmt::{Arguments, Write};
+
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use leaparray::flow::Reason;
+
+use super::{Refuse, Refused};
+use crate::grpc::Code;
+
+/// Answers refused requests, with an empty body.
+///
+/// The status is 503 if the [backend fails](Reason::Failing) or a [queue is full](Reason::QueueFull), and 429 otherwise. If
+/// the time to ask again is known, it is in `Retry-After`, in whole seconds. If the limiter has a
+/// [quota](leaparray::flow::Limiter::quota_at), the response has the headers `RateLimit` and `RateLimit-Policy` of the IETF's
+/// [draft][ietf]: the limit `q`, the remaining permits `r`, and the seconds `t` until all of them remain again.
+///
+/// A request of gRPC gets the status `UNAVAILABLE` instead of 503, and `RESOURCE_EXHAUSTED` instead of 429, and the time in
+/// milliseconds in `grpc-retry-pushback-ms`.
+///
+/// [ietf]: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer;
+
+/// The name of the only policy.
+const POLICY: &str = "default";
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+impl<B, E> Refuse<B, E> for Answer {
+    type Error = E;
+
+    fn refuse(&self, refused: &Refused) -> Result<Response<Option<B>>, E> {
+        Ok(if refused.is_grpc { grpc(refused) } else { http(refused) })
+    }
+
+    fn error(error: E) -> E {
+        error
+    }
+}
+
+const fn is_unavailable(refused: &Refused) -> bool {
+    matches!(refused.refusal.reason, Reason::Failing | Reason::QueueFull)
+}
+
+fn http<B>(refused: &Refused) -> Response<Option<B>> {
+    let mut response = Response::new(None);
+    *response.status_mut() = if is_unavailable(refused) {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::TOO_MANY_REQUESTS
+    };
+    let headers = response.headers_mut();
+    if let Some(after) = refused.refusal.retry_after(refused.at) {
+        headers.insert(RETRY_AFTER, after.as_secs().into());
+    }
+    if let Some(quota) = refused.quota {
+        headers.insert(RATE_LIMIT_POLICY, value(format_args!("\"{POLICY}\";q={}", quota.limit)));
+        let remaining = format_args!("\"{POLICY}\";r={}", quota.remaining);
+        let remaining = match quota.reset_after(refused.at) {
+            Some(reset) => value(format_args!("{remaining};t={}", reset.as_secs())),
+            None => value(remaining),
+        };
+        headers.insert(RATE_LIMIT, remaining);
+    }
+    response
+}
+
+fn grpc<B>(refused: &Refused) -> Response<Option<B>> {
+    let mut response = Response::new(None);
+    let headers = response.headers_mut();
+    let code = if is_unavailable(refused) { Code::UNAVAILABLE } else { Code::RESOURCE_EXHAUSTED };
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert("grpc-status", code.number().into());
+    headers.insert("grpc-message", message(refused.refusal.reason));
+    if let Some(at) = refused.refusal.retry_at() {
+        let wait = at.saturating_since(refused.at);
+        let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        headers.insert("grpc-retry-pushback-ms", millis.into());
+    }
+    response
+}
+
+/// Returns the reason as a message of gRPC, in which all but printable ASCII is escaped.
+fn message(reason: Reason) -> HeaderValue {
+    let mut message = String::new();
+    for byte in reason.to_string().bytes() {
+        match byte {
+            b'%' | 0..b' ' | 0x7f.. => drop(write!(message, "%{byte:02X}")),
+            _ => message.push(byte.into()),
+        }
+    }
+    value(format_args!("{message}"))
+}
+
+fn value(text: Arguments<'_>) -> HeaderValue {
+    HeaderValue::try_from(text.to_string()).expect("printable ASCII")
+}

@@ -1,0 +1,150 @@
+//! The service that a layer makes.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use http_body::Body;
+use leaparray::flow::{Decision, Limiter};
+use leaparray::{Clock, MonotonicClock, Resource};
+use tower_service::Service;
+
+use crate::body::RequestKind;
+use crate::class::Classify;
+use crate::future::{Answering, Refund, ResponseFuture, Waiting};
+use crate::grpc;
+use crate::in_flight::InFlight;
+use crate::layer::Shared;
+use crate::limit::Limits;
+use crate::name::Name;
+use crate::refusal::{Refuse, Refused};
+use crate::{ByStatus, ResponseBody, Unlimited};
+
+thread_local! {
+    /// The memory of names. A name that is taken leaves an empty string, so a [`Name`] may call a service.
+    static NAME: Cell<String> = const { Cell::new(String::new()) };
+}
+
+/// The service of a [`ResourceLayer`](crate::ResourceLayer).
+pub struct ResourceService<S, N, K = ByStatus, L = Unlimited, R = crate::Answer, C = MonotonicClock>
+{
+    inner: S,
+    shared: Arc<Shared<N, K, L, R, C>>,
+}
+
+/// The resource of a request.
+struct Found<C> {
+    resource: Resource<C>,
+    /// Whether it was not listed before this request.
+    is_new: bool,
+}
+
+impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
+    pub(crate) const fn new(inner: S, shared: Arc<Shared<N, K, L, R, C>>) -> Self {
+        Self { inner, shared }
+    }
+}
+
+impl<N, K, L, R, C: Clock + Clone> Shared<N, K, L, R, C> {
+    /// Returns the resource of a request, and lists it if it is new.
+    fn resource_of<A>(&self, request: &Request<A>) -> Found<C>
+    where
+        N: Name<A>,
+    {
+        let mut name = NAME.take();
+        name.clear();
+        self.name.write(request, &mut name);
+        let other = || Found { resource: self.other.clone(), is_new: false };
+        let found = if name.is_empty() {
+            other()
+        } else if let Some(resource) = self.registry.get(&name) {
+            Found { resource, is_new: false }
+        } else {
+            let listed = self.registry.resource(&name);
+            listed.map_or_else(|_| other(), |resource| Found { resource, is_new: true })
+        };
+        NAME.set(name);
+        found
+    }
+}
+
+impl<S, A, B, N, K, L, R, C> Service<Request<A>> for ResourceService<S, N, K, L, R, C>
+where
+    S: Service<Request<A>, Response = Response<B>> + Clone,
+    B: Body,
+    N: Name<A>,
+    K: Classify<S::Error>,
+    L: Limits<A, C>,
+    R: Refuse<B, S::Error>,
+    C: Clock + Clone + Send + Sync + 'static,
+{
+    type Response = Response<ResponseBody<B, S::Error, K, C, <L::Limiter as Limiter>::Permit>>;
+    type Error = R::Error;
+    type Future = ResponseFuture<S, A, B, N, K, L, R, C>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), R::Error>> {
+        self.inner.poll_ready(cx).map_err(R::error)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let shared = &self.shared;
+        let Found { resource, is_new } = shared.resource_of(&request);
+        let now = resource.clock().now();
+        let mut refused_quota = None;
+        let mut refunded_by = None;
+        let decision = shared.limits.with(&request, &resource, |limiter| {
+            let Some(limiter) = limiter else { return Decision::Admitted(None) };
+            let decision = limiter.try_acquire_for(&*resource, now, 1).map(Some);
+            match decision {
+                Decision::Refused(_) => refused_quota = limiter.quota_at(now),
+                Decision::Wait(_) => refunded_by = Some(limiter.clone()),
+                Decision::Admitted(_) => {}
+            }
+            decision
+        });
+        let in_flight = |entry| InFlight::new(entry, shared.classify.clone());
+        let answering = Answering {
+            kind: RequestKind::of(request.method()),
+            is_first_in: is_new.then(|| Arc::clone(shared)),
+            first_byte: shared.first_byte,
+        };
+        match decision.enter_many_at(resource, now, 1) {
+            Decision::Admitted(entry) => {
+                let mut in_flight = in_flight(entry);
+                let future = in_flight.watch(|| self.inner.call(request));
+                ResponseFuture::running(future, in_flight, answering)
+            }
+            Decision::Wait(delayed) => {
+                let (entry, wait) = delayed.into_parts();
+                // The clone is ready, and this service is not: it takes the place of the clone.
+                let clone = self.inner.clone();
+                let service = std::mem::replace(&mut self.inner, clone);
+                let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
+                let in_flight = in_flight(entry);
+                ResponseFuture::waiting(
+                    wait,
+                    Waiting { service, request, in_flight, answering, refund },
+                )
+            }
+            Decision::Refused(refusal) => {
+                let is_grpc = grpc::is_grpc(request.headers());
+                let refused = Refused { refusal, at: now, quota: refused_quota, is_grpc };
+                ResponseFuture::refused(shared.refuse.refuse(&refused))
+            }
+        }
+    }
+}
+
+impl<S: Clone, N, K, L, R, C> Clone for ResourceService<S, N, K, L, R, C> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<S: fmt::Debug, N, K, L, R, C> fmt::Debug for ResourceService<S, N, K, L, R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceService").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}

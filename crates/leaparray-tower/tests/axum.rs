@@ -1,0 +1,58 @@
+//! The layer around an axum service, by a client in the same process.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use axum::routing::get;
+use leaparray::flow::{Rate, TokenBucket};
+use leaparray::{ManualClock, MetricEvent, Registry, RegistryConfig, Timestamp};
+use leaparray_tower::{MatchedRoute, OTHER, ResourceLayer};
+use tower::ServiceExt;
+
+fn registry() -> Arc<Registry<ManualClock>> {
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    Arc::new(Registry::with_clock(RegistryConfig::default(), clock))
+}
+
+#[tokio::test]
+async fn requests_are_recorded_by_route() {
+    let registry = registry();
+    let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();
+    let app = Router::new()
+        .route("/orders/{id}", get(async || "an order"))
+        .route("/failing", get(async || StatusCode::BAD_GATEWAY))
+        .layer(layer);
+    for path in ["/orders/1", "/orders/2", "/failing", "/scan1", "/scan2"] {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let response = app.clone().oneshot(request).await.unwrap();
+        axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    }
+    let sum = |name: &str, event| registry.get(name).unwrap().long_sum(event);
+    assert_eq!(sum("GET /orders/{id}", MetricEvent::Success), 2);
+    assert_eq!(sum("GET /failing", MetricEvent::Exception), 1);
+    assert_eq!(sum(OTHER, MetricEvent::Success), 2);
+    assert_eq!(registry.len(), 3);
+    assert_eq!(registry.inbound_snapshot().concurrency, 0);
+}
+
+#[tokio::test]
+async fn refused_request_gets_an_answer() {
+    let registry = registry();
+    let bucket = TokenBucket::with_clock(Rate::per_minute(2).unwrap(), 1, registry.clock().clone());
+    let layer =
+        ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap().limit(Arc::new(bucket));
+    let app: Router = Router::new().route("/", get(async || "done")).layer(layer);
+    let request = || Request::get("/").body(Body::empty()).unwrap();
+    let answer: Result<_, Infallible> = app.clone().oneshot(request()).await;
+    assert_eq!(answer.unwrap().status(), 200);
+    let answer = app.oneshot(request()).await.unwrap();
+    assert_eq!(answer.status(), 429);
+    assert_eq!(answer.headers()["retry-after"], "30");
+    assert_eq!(answer.headers()["ratelimit-policy"], "\"default\";q=1");
+    assert_eq!(answer.headers()["ratelimit"], "\"default\";r=0;t=30");
+    let root = registry.get("GET /").unwrap();
+    assert_eq!((root.long_sum(MetricEvent::Pass), root.long_sum(MetricEvent::Block)), (1, 1));
+}

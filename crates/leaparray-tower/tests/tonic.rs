@@ -1,0 +1,1 @@
+//! The layer around a gRPC server and a gRPC client.
