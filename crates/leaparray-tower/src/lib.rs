@@ -5,6 +5,8 @@
 
 mod body;
 mod class;
+#[cfg(feature = "tracing")]
+mod events;
 mod first_byte;
 mod future;
 mod grpc;

@@ -13,6 +13,8 @@ use tower_service::Service;
 
 use crate::body::RequestKind;
 use crate::class::Classify;
+#[cfg(feature = "tracing")]
+use crate::events;
 use crate::future::{Answering, Refund, ResponseFuture, Waiting};
 use crate::grpc;
 use crate::in_flight::InFlight;
@@ -110,6 +112,11 @@ where
             is_first_in: is_new.then(|| Arc::clone(shared)),
             first_byte: shared.first_byte,
         };
+        #[cfg(feature = "tracing")]
+        match decision.refusal() {
+            Some(refusal) => events::refused(&resource, refusal, now),
+            None => events::admitted(&resource, now),
+        }
         match decision.enter_many_at(resource, now, 1) {
             Decision::Admitted(entry) => {
                 let mut in_flight = in_flight(entry);
