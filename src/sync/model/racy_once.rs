@@ -18,19 +18,20 @@ const RACERS: usize = 5;
 pub(crate) struct RacyOnce<T> {
     /// The index + 1; 0 before a value is published.
     made: AtomicUsize,
-    values: Box<[OnceLock<T>; RACERS]>,
+    /// Boxed one by one: a model makes few of them, and statics are leaked with each execution.
+    values: [OnceLock<Box<T>>; RACERS],
     racers: Invisible,
 }
 
 impl<T> RacyOnce<T> {
     pub(crate) fn new() -> Self {
-        let values = Box::new([const { OnceLock::new() }; RACERS]);
+        let values = [const { OnceLock::new() }; RACERS];
         Self { made: AtomicUsize::new(0), values, racers: Invisible::new(0) }
     }
 
     pub(crate) fn get(&self) -> Option<&T> {
         let made = self.made.load(Ordering::Acquire);
-        self.values.get(made.checked_sub(1)?)?.get()
+        self.values.get(made.checked_sub(1)?)?.get().map(Box::as_ref)
     }
 
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
@@ -38,7 +39,7 @@ impl<T> RacyOnce<T> {
             return value;
         }
         let racer = self.racers.fetch_add(1, Relaxed);
-        let value = self.values[racer].get_or_init(make);
+        let value = self.values[racer].get_or_init(|| Box::new(make()));
         stall::at(Point::Made);
         let swapped = self.made.compare_exchange(0, racer + 1, Ordering::AcqRel, Ordering::Acquire);
         match swapped {
