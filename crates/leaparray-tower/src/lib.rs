@@ -1,6 +1,6 @@
-//! Middleware that records every request in a [`leaparray`] resource, and limits it.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+// On docs.rs, which compiles with a nightly toolchain: each item says which feature it needs.
 #![cfg_attr(docsrs, feature(doc_cfg), doc(auto_cfg(hide(doc, doctest))))]
 
 mod body;

@@ -1,0 +1,179 @@
+//! The last frame of a body ends its request, however it is recognized.
+
+use std::task::Poll;
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, Request, Response, StatusCode};
+use leaparray_tower::{ResourceLayer, open_streams};
+use tower::{Layer, Service};
+
+use crate::{
+    CANCELLED, EXCEPTION, IN_FLIGHT, SUCCESS, Step, Steps, answering, by_path, endings_of, get,
+    layer,
+};
+use crate::{poll_body, poll_now, registry};
+
+const DATA: Step = Step::Data(b"data");
+
+fn response(body: Steps) -> Response<Steps> {
+    Response::new(body)
+}
+
+/// Asks for a response, polls its body as often as `polls` says, and drops it. Returns the endings before each poll, after
+/// the last one, and after the drop.
+fn follow(response: Response<Steps>, request: Request<()>, polls: usize) -> Vec<[u64; 5]> {
+    let registry = registry();
+    let mut service = layer(&registry).layer(answering(response));
+    let path = request.uri().path().to_owned();
+    let mut body = poll_now(service.call(request)).unwrap().into_body();
+    let mut seen = vec![endings_of(&registry, &path)];
+    for _ in 0..polls {
+        let _ = poll_body(&mut body);
+        seen.push(endings_of(&registry, &path));
+    }
+    drop(body);
+    seen.push(endings_of(&registry, &path));
+    seen
+}
+
+#[test]
+fn empty_body_that_says_so_ends_with_the_head() {
+    let body = Steps::default().that_says_its_end();
+    assert_eq!(follow(response(body), get("/"), 0), [SUCCESS; 2]);
+}
+
+#[test]
+fn body_without_a_length_ends_with_its_last_poll() {
+    let body = Steps::of([DATA, Step::Pending, DATA]);
+    let seen = follow(response(body), get("/"), 4);
+    assert_eq!(seen, [IN_FLIGHT, IN_FLIGHT, IN_FLIGHT, IN_FLIGHT, SUCCESS, SUCCESS]);
+}
+
+#[test]
+fn body_that_says_its_end_ends_with_its_last_frame() {
+    let body = Steps::of([DATA, DATA]).that_says_its_end();
+    assert_eq!(follow(response(body), get("/"), 2), [IN_FLIGHT, IN_FLIGHT, SUCCESS, SUCCESS]);
+}
+
+#[test]
+fn body_with_an_announced_length_ends_with_its_last_byte() {
+    let body = Steps::of([DATA, DATA]);
+    let announced = Response::builder().header(CONTENT_LENGTH, 8).body(body.clone()).unwrap();
+    let expected = [IN_FLIGHT, IN_FLIGHT, SUCCESS, SUCCESS];
+    assert_eq!(follow(announced, get("/"), 2), expected);
+    assert_eq!(follow(response(body.with_length(8)), get("/"), 2), expected);
+}
+
+#[test]
+fn header_precedes_the_length_that_the_body_knows() {
+    let body = Steps::of([DATA, DATA]).with_length(4);
+    let response = Response::builder().header(CONTENT_LENGTH, 8).body(body).unwrap();
+    assert_eq!(follow(response, get("/"), 2), [IN_FLIGHT, IN_FLIGHT, SUCCESS, SUCCESS]);
+}
+
+#[test]
+fn trailers_end_the_request() {
+    let body = Steps::of([DATA, Step::Trailers(HeaderMap::new())]);
+    assert_eq!(follow(response(body), get("/"), 2), [IN_FLIGHT, IN_FLIGHT, SUCCESS, SUCCESS]);
+}
+
+#[test]
+fn body_that_is_never_sent_ends_with_the_head() {
+    let body = || Steps::of([DATA]);
+    let head = Request::head("/").body(()).unwrap();
+    assert_eq!(follow(response(body()), head, 0), [SUCCESS; 2], "HEAD");
+    let connect = Request::builder().method("CONNECT").uri("/").body(()).unwrap();
+    assert_eq!(follow(response(body()), connect, 0), [SUCCESS; 2], "CONNECT");
+    for status in
+        [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED, StatusCode::SWITCHING_PROTOCOLS]
+    {
+        let response = Response::builder().status(status).body(body()).unwrap();
+        assert_eq!(follow(response, get("/"), 0), [SUCCESS; 2], "{status}");
+    }
+}
+
+#[test]
+fn body_that_is_dropped_before_its_end_is_cancelled() {
+    let body = Steps::of([DATA, Step::Pending]);
+    assert_eq!(follow(response(body), get("/"), 2), [IN_FLIGHT, IN_FLIGHT, IN_FLIGHT, CANCELLED]);
+}
+
+#[test]
+fn body_that_fails_is_an_exception() {
+    let body = Steps::of([DATA, Step::Error, DATA]);
+    let seen = follow(response(body), get("/"), 3);
+    assert_eq!(seen, [IN_FLIGHT, IN_FLIGHT, EXCEPTION, EXCEPTION, EXCEPTION]);
+}
+
+#[test]
+fn body_that_panics_is_an_exception_also_if_the_panic_is_caught() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(answering(response(Steps::of([Step::Panic]))));
+    let mut body = poll_now(service.call(get("/"))).unwrap().into_body();
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_body(&mut body)));
+    assert!(caught.is_err());
+    drop(body);
+    assert_eq!(endings_of(&registry, "/"), EXCEPTION);
+}
+
+#[test]
+fn status_of_grpc_is_read_from_the_trailers() {
+    let trailers = |code: &'static str| {
+        let mut trailers = HeaderMap::new();
+        trailers.insert("grpc-status", code.parse().unwrap());
+        Step::Trailers(trailers)
+    };
+    let grpc = |steps: Vec<Step>| {
+        let head = Response::builder().header(CONTENT_TYPE, "application/grpc+proto");
+        head.body(Steps::of(steps)).unwrap()
+    };
+    for (code, ending) in
+        [("0", SUCCESS), ("5", SUCCESS), ("13", EXCEPTION), ("1", CANCELLED), ("x", EXCEPTION)]
+    {
+        let seen = follow(grpc(vec![DATA, trailers(code)]), get("/"), 2);
+        assert_eq!(seen, [IN_FLIGHT, IN_FLIGHT, ending, ending], "status {code}");
+    }
+    let without = follow(grpc(vec![DATA]), get("/"), 2);
+    assert_eq!(without, [IN_FLIGHT, IN_FLIGHT, EXCEPTION, EXCEPTION]);
+    assert_eq!(follow(grpc(vec![DATA]), get("/"), 1), [IN_FLIGHT, IN_FLIGHT, CANCELLED]);
+}
+
+#[test]
+fn status_of_grpc_without_a_body_is_in_the_head() {
+    for (code, ending) in [("0", SUCCESS), ("14", EXCEPTION)] {
+        let head = Response::builder()
+            .header(CONTENT_TYPE, "application/grpc")
+            .header("grpc-status", code);
+        let response = head.body(Steps::default().that_says_its_end()).unwrap();
+        assert_eq!(follow(response, get("/"), 0), [ending; 2], "status {code}");
+    }
+}
+
+#[test]
+fn event_stream_ends_with_its_head_and_is_open_until_it_is_dropped() {
+    let registry = registry();
+    let head = Response::builder().header(CONTENT_TYPE, "text/event-stream");
+    let response = head.body(Steps::of([DATA, Step::Pending])).unwrap();
+    let mut service = layer(&registry).layer(answering(response));
+    let mut bodies = [(); 2].map(|()| poll_now(service.call(get("/"))).unwrap().into_body());
+    let resource = registry.get("/").unwrap();
+    assert_eq!((endings_of(&registry, "/"), open_streams(&resource)), ([2, 0, 0, 0, 0], 2));
+    assert!(matches!(poll_body(&mut bodies[0]), Poll::Ready(Some(Ok(_)))));
+    drop(bodies);
+    assert_eq!((endings_of(&registry, "/"), open_streams(&resource)), ([2, 0, 0, 0, 0], 0));
+}
+
+#[test]
+fn body_passes_frames_and_hints_on() {
+    let registry = registry();
+    let body = Steps::of([DATA, Step::Trailers(HeaderMap::new())]).with_length(4);
+    let layer = ResourceLayer::new(registry, by_path).unwrap();
+    let mut service = layer.layer(answering(response(body)));
+    let mut body = poll_now(service.call(get("/"))).unwrap().into_body();
+    assert_eq!(http_body::Body::size_hint(&body).exact(), Some(4));
+    let Poll::Ready(Some(Ok(frame))) = poll_body(&mut body) else { panic!("a frame") };
+    assert_eq!(frame.into_data().ok(), Some(&b"data"[..]));
+    let Poll::Ready(Some(Ok(frame))) = poll_body(&mut body) else { panic!("a frame") };
+    assert!(frame.is_trailers());
+    assert!(matches!(poll_body(&mut body), Poll::Ready(None)));
+}

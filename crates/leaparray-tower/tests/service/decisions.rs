@@ -1,0 +1,197 @@
+//! Limiters, waits and refusals.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use http::{Request, Response};
+use leaparray::flow::{
+    AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, FixedWindowLimiter, LeakyBucket, Limiter,
+    Rate, Reason, TokenBucket,
+};
+use leaparray::{Clock, ManualClock, Resource};
+use leaparray_tower::{CallError, Fail};
+use tower::{Layer, Service, service_fn};
+
+use crate::{Step, Steps, answering, endings_of, get, layer, poll_body, poll_now, registry};
+
+fn empty() -> Response<Steps> {
+    Response::new(Steps::default().that_says_its_end())
+}
+
+/// A service that must not be reached.
+fn unreachable()
+-> impl Service<Request<()>, Response = Response<Steps>, Error = (), Future: Send> + Clone {
+    service_fn(async |_: Request<()>| -> Result<Response<Steps>, ()> {
+        panic!("a refused request reached the service")
+    })
+}
+
+fn full_window(clock: &ManualClock) -> Arc<FixedWindowLimiter<ManualClock>> {
+    let limiter =
+        FixedWindowLimiter::with_clock(Duration::from_secs(60), 5, clock.clone()).unwrap();
+    assert!(limiter.try_acquire_many(5).is_admitted());
+    Arc::new(limiter)
+}
+
+#[test]
+fn refused_request_is_answered_with_its_limit_and_never_reaches_the_service() {
+    let registry = registry();
+    registry.clock().advance(Duration::from_millis(14_500));
+    let mut service = layer(&registry).limit(full_window(registry.clock())).layer(unreachable());
+    let response = poll_now(service.call(get("/"))).unwrap();
+    let header = |name: &str| response.headers()[name].to_str().unwrap();
+    assert_eq!(response.status(), 429);
+    assert_eq!(header("retry-after"), "46");
+    assert_eq!(header("ratelimit-policy"), "\"default\";q=5");
+    assert_eq!(header("ratelimit"), "\"default\";r=0;t=46");
+    assert!(matches!(poll_body(&mut response.into_body()), Poll::Ready(None)));
+    assert_eq!(endings_of(&registry, "/"), [0, 0, 0, 1, 0]);
+    assert_eq!(registry.get("/").unwrap().refusals().limit_reached, 1);
+}
+
+#[test]
+fn refused_request_of_grpc_gets_a_status_of_grpc() {
+    let registry = registry();
+    let mut service = layer(&registry).limit(full_window(registry.clock())).layer(unreachable());
+    let request = Request::post("/").header("content-type", "application/grpc").body(()).unwrap();
+    let response = poll_now(service.call(request)).unwrap();
+    let header = |name: &str| response.headers()[name].to_str().unwrap();
+    assert_eq!((response.status().as_u16(), header("content-type")), (200, "application/grpc"));
+    assert_eq!((header("grpc-status"), header("grpc-message")), ("8", "the limit is reached"));
+    assert_eq!(header("grpc-retry-pushback-ms"), "60000");
+}
+
+#[test]
+fn refusal_can_be_a_typed_error() {
+    let registry = registry();
+    let layer = layer(&registry).limit(full_window(registry.clock())).refuse(Fail);
+    let error = poll_now(layer.layer(unreachable()).call(get("/"))).unwrap_err();
+    let CallError::Refused(refused) = error else { panic!("{error:?}") };
+    assert_eq!(refused.refusal.reason, Reason::LimitReached);
+    assert_eq!(refused.refusal.retry_after(refused.at), Some(Duration::from_secs(60)));
+    assert_eq!(refused.quota.map(|quota| (quota.limit, quota.remaining)), Some((5, 0)));
+}
+
+#[test]
+fn each_resource_can_have_a_limiter_of_its_own() {
+    let registry = registry();
+    let rate = Rate::per_minute(1).unwrap();
+    let each = move |resource: &Resource<ManualClock>| {
+        let is_limited = resource.name() != "/free";
+        is_limited.then(|| Arc::new(TokenBucket::with_clock(rate, 2, resource.clock().clone())))
+    };
+    let mut service = layer(&registry).limit_each(each).layer(answering(empty()));
+    let mut clone = service.clone();
+    for path in ["/1", "/2", "/free"] {
+        for _ in 0..2 {
+            poll_now(service.call(get(path))).unwrap();
+            poll_now(clone.call(get(path))).unwrap();
+        }
+    }
+    assert_eq!(endings_of(&registry, "/1"), [2, 0, 0, 2, 0]);
+    assert_eq!(endings_of(&registry, "/2"), [2, 0, 0, 2, 0]);
+    assert_eq!(endings_of(&registry, "/free"), [4, 0, 0, 0, 0]);
+}
+
+#[test]
+fn limiter_can_be_chosen_by_the_request() {
+    let registry = registry();
+    let full = full_window(registry.clock());
+    let choose = move |request: &Request<()>, _: &Resource<ManualClock>| {
+        (!request.headers().contains_key("privileged")).then(|| Arc::clone(&full))
+    };
+    let mut service = layer(&registry).limit_by(choose).layer(answering(empty()));
+    let privileged = Request::get("/").header("privileged", "").body(()).unwrap();
+    assert_eq!(poll_now(service.call(privileged)).unwrap().status(), 200);
+    assert_eq!(poll_now(service.call(get("/"))).unwrap().status(), 429);
+    assert_eq!(endings_of(&registry, "/"), [1, 0, 0, 1, 0]);
+}
+
+#[test]
+fn permit_is_held_until_the_end_of_the_body() {
+    let registry = registry();
+    let limiter = Arc::new(ConcurrencyLimiter::new(1));
+    let response = Response::new(Steps::of([Step::Data(b"data")]));
+    let mut service = layer(&registry).limit(Arc::clone(&limiter)).layer(answering(response));
+    let mut body = poll_now(service.call(get("/"))).unwrap().into_body();
+    assert_eq!(poll_now(service.call(get("/"))).unwrap().status(), 429);
+    let _ = poll_body(&mut body);
+    assert_eq!(limiter.in_use(), 1);
+    let _ = poll_body(&mut body);
+    assert_eq!(limiter.in_use(), 0);
+    let body = poll_now(service.call(get("/"))).unwrap().into_body();
+    drop(body);
+    assert_eq!(limiter.in_use(), 0);
+    assert_eq!(endings_of(&registry, "/"), [1, 0, 1, 1, 0]);
+}
+
+#[test]
+fn breaker_of_a_client_learns_from_the_responses() {
+    let registry = registry();
+    let clock = registry.clock().clone();
+    let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock.clone()));
+    let failing = Response::builder().status(500).body(empty().into_body()).unwrap();
+    let layer = layer(&registry).limit(Arc::clone(&breaker)).refuse(Fail);
+    let mut service = layer.layer(answering(failing));
+    let mut refused = 0;
+    for _ in 0..11_000 {
+        if let Err(CallError::Refused(it)) = poll_now(service.call(get("/"))) {
+            assert_eq!(it.refusal.reason, Reason::Failing);
+            refused += 1;
+        }
+        clock.advance(Duration::from_millis(1));
+    }
+    assert!(breaker.drop_probability() > 0.9);
+    assert_eq!(endings_of(&registry, "/"), [0, 11_000 - refused, 0, refused, 0]);
+}
+
+/// A bucket that admits a request each second, and lets two wait. One was just admitted.
+fn pace(clock: &ManualClock) -> Arc<LeakyBucket<ManualClock>> {
+    let rate = Rate::per_second(1).unwrap();
+    let bucket = LeakyBucket::with_clock(rate, Duration::from_secs(2), clock.clone());
+    assert!(bucket.try_acquire().is_admitted());
+    Arc::new(bucket)
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_waits_in_its_future_and_then_reaches_the_service() {
+    let registry = registry();
+    let clock = registry.clock().clone();
+    let reached = {
+        let clock = clock.clone();
+        service_fn(move |_: Request<()>| {
+            // Reached after the wait, by the timer: the clock of the test follows it.
+            clock.advance(Duration::from_secs(1));
+            async { Ok::<_, ()>(empty()) }
+        })
+    };
+    let mut service = layer(&registry).limit(pace(&clock)).layer(reached);
+    let start = tokio::time::Instant::now();
+    let future = service.call(get("/"));
+    assert_eq!(endings_of(&registry, "/"), [0, 0, 0, 0, 1]);
+    assert_eq!(future.await.unwrap().status(), 200);
+    assert_eq!(start.elapsed().as_secs(), 1);
+    assert_eq!(endings_of(&registry, "/"), [1, 0, 0, 0, 0]);
+    let max = registry.get("/").unwrap().snapshot().long.totals.max_rt();
+    assert_eq!(max, Some(Duration::from_secs(1)), "the wait is part of the response time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_request_that_is_dropped_gives_its_permits_back() {
+    let registry = registry();
+    let bucket = pace(registry.clock());
+    let mut service = layer(&registry).limit(Arc::clone(&bucket)).layer(unreachable());
+    for _ in 0..10 {
+        let mut future = pin!(service.call(get("/")));
+        assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(
+            bucket.peek_at(registry.clock().now(), 1).unwrap().wait(),
+            Duration::from_secs(2)
+        );
+    }
+    assert_eq!(endings_of(&registry, "/"), [0, 0, 10, 0, 0]);
+    let next = bucket.peek_at(registry.clock().now(), 1).unwrap();
+    assert_eq!(next.wait(), Duration::from_secs(1), "as before all of them");
+}

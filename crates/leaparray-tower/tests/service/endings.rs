@@ -1,0 +1,129 @@
+//! How a request ends by its future, its service, and its times.
+
+use std::future::{Ready, pending};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use http::{Request, Response, StatusCode};
+use leaparray::{HistogramConfig, MetricEvent, NodeConfig, Outcome, RegistryConfig};
+use leaparray_tower::{ByHead, FirstByte};
+use tower::{Layer, Service, service_fn};
+
+use crate::{
+    CANCELLED, EXCEPTION, IN_FLIGHT, SUCCESS, Step, Steps, answering, endings_of, get, layer,
+};
+use crate::{poll_body, poll_now, registry, registry_with};
+
+fn with_status(status: u16) -> Response<Steps> {
+    let body = Steps::default().that_says_its_end();
+    Response::builder().status(status).body(body).unwrap()
+}
+
+#[test]
+fn future_that_is_dropped_is_cancelled() {
+    let registry = registry();
+    let never = service_fn(|_: Request<()>| pending::<Result<Response<Steps>, ()>>());
+    let mut service = layer(&registry).layer(never);
+    {
+        let mut future = pin!(service.call(get("/")));
+        assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(endings_of(&registry, "/"), IN_FLIGHT);
+    }
+    assert_eq!(endings_of(&registry, "/"), CANCELLED);
+}
+
+#[test]
+fn future_that_is_never_polled_is_cancelled() {
+    let registry = registry();
+    let mut service = layer(&registry).layer(answering(with_status(200)));
+    drop(service.call(get("/")));
+    assert_eq!(endings_of(&registry, "/"), CANCELLED);
+}
+
+#[test]
+fn future_that_panics_is_an_exception_also_if_the_panic_is_caught() {
+    let registry = registry();
+    let panics =
+        service_fn(async |_: Request<()>| -> Result<Response<Steps>, ()> { panic!("a bug") });
+    let mut service = layer(&registry).layer(panics);
+    let mut future = Box::pin(service.call(get("/")));
+    let poll = || future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(catch_unwind(AssertUnwindSafe(poll)).is_err());
+    drop(future);
+    assert_eq!(endings_of(&registry, "/"), EXCEPTION);
+}
+
+#[test]
+fn call_that_panics_is_an_exception() {
+    let registry = registry();
+    let panics =
+        service_fn(|_: Request<()>| -> Ready<Result<Response<Steps>, ()>> { panic!("a bug") });
+    let mut service = layer(&registry).layer(panics);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(service.call(get("/"))))).is_err());
+    assert_eq!(endings_of(&registry, "/"), EXCEPTION);
+}
+
+#[test]
+fn error_of_the_service_is_an_exception() {
+    let registry = registry();
+    let fails = service_fn(async |_: Request<()>| Err::<Response<Steps>, _>("no route to host"));
+    let mut service = layer(&registry).layer(fails);
+    assert_eq!(poll_now(service.call(get("/"))).unwrap_err(), "no route to host");
+    assert_eq!(endings_of(&registry, "/"), EXCEPTION);
+}
+
+#[test]
+fn status_of_500_or_above_is_an_exception() {
+    for (status, ending) in
+        [(200, SUCCESS), (404, SUCCESS), (429, SUCCESS), (500, EXCEPTION), (503, EXCEPTION)]
+    {
+        let registry = registry();
+        let mut service = layer(&registry).layer(answering(with_status(status)));
+        poll_now(service.call(get("/"))).unwrap();
+        assert_eq!(endings_of(&registry, "/"), ending, "status {status}");
+    }
+}
+
+#[test]
+fn closure_can_classify_by_the_head() {
+    let registry = registry();
+    let by_head = |head: &http::response::Parts| match head.status {
+        StatusCode::TOO_MANY_REQUESTS => Outcome::Exception,
+        _ => Outcome::Success,
+    };
+    let mut service = layer(&registry).classify(ByHead(by_head)).layer(answering(with_status(429)));
+    poll_now(service.call(get("/"))).unwrap();
+    assert_eq!(endings_of(&registry, "/"), EXCEPTION);
+}
+
+#[test]
+fn response_time_lasts_until_the_end_of_the_body_and_the_first_byte_is_beside_it() {
+    let registry = registry_with(
+        RegistryConfig::default()
+            .node(NodeConfig::default().with_histogram(HistogramConfig::default())),
+    );
+    let clock = registry.clock().clone();
+    let [to_head, to_end] = [30, 70].map(Duration::from_millis);
+    let response = Response::new(Steps::of([Step::Data(b"data")]));
+    let slow = {
+        let clock = clock.clone();
+        service_fn(move |_: Request<()>| {
+            clock.advance(to_head);
+            let response = response.clone();
+            async { Ok::<_, ()>(response) }
+        })
+    };
+    let mut service = layer(&registry).first_byte(true).layer(slow);
+    let mut body = poll_now(service.call(get("/"))).unwrap().into_body();
+    let _ = poll_body(&mut body);
+    clock.advance(to_end);
+    let _ = poll_body(&mut body);
+    let resource = registry.get("/").unwrap();
+    assert_eq!(resource.snapshot().short.totals.max_rt(), Some(to_head + to_end));
+    let first_byte = FirstByte::of(&resource).unwrap();
+    assert_eq!(first_byte.max_rt(), Some(to_head));
+    assert_eq!(first_byte.sum(MetricEvent::Success), 1);
+    assert_eq!(first_byte.histogram().unwrap().count(), 1);
+}

@@ -1,0 +1,88 @@
+//! The resources of requests.
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use leaparray::{Registry, RegistryConfig, RegistryError};
+use leaparray_tower::{Name, OTHER, ResourceLayer};
+use tower::{Layer, Service};
+
+use crate::{SUCCESS, Steps, answering, endings_of, get, layer, poll_now, registry, registry_with};
+
+fn empty() -> Response<Steps> {
+    Response::new(Steps::default().that_says_its_end())
+}
+
+#[test]
+fn request_without_a_name_is_recorded_in_one_resource_with_all_others() {
+    let registry = registry();
+    let layer =
+        ResourceLayer::new(Arc::clone(&registry), |_: &Request<()>, _: &mut String| ()).unwrap();
+    let mut service = layer.layer(answering(empty()));
+    for scan in 0..1_000 {
+        poll_now(service.call(get(&format!("/{scan}")))).unwrap();
+    }
+    assert_eq!((registry.len(), registry.refused()), (1, 0));
+    assert_eq!(endings_of(&registry, OTHER), [1_000, 0, 0, 0, 0]);
+}
+
+#[test]
+fn names_beyond_the_cap_share_one_resource_and_are_counted() {
+    let registry = registry_with(RegistryConfig::default().max_resources(3));
+    let mut service = layer(&registry).layer(answering(empty()));
+    for path in ["/1", "/2", "/3", "/4", "/1"] {
+        poll_now(service.call(get(path))).unwrap();
+    }
+    assert_eq!((registry.len(), registry.refused()), (3, 2));
+    assert_eq!(endings_of(&registry, "/1"), [2, 0, 0, 0, 0]);
+    assert_eq!(endings_of(&registry, OTHER), [2, 0, 0, 0, 0]);
+}
+
+#[test]
+fn registry_without_room_is_an_error() {
+    let registry = Arc::new(Registry::with_config(RegistryConfig::default().max_resources(0)));
+    let error = ResourceLayer::new(registry, |_: &Request<()>, _: &mut String| ()).unwrap_err();
+    assert_eq!(error, RegistryError::Full { max: 0, name: OTHER.into() });
+}
+
+#[test]
+fn invalid_name_is_recorded_with_the_others() {
+    let registry = registry();
+    let name = |_: &Request<()>, name: &mut String| name.push_str("a line\nbreak");
+    let layer = ResourceLayer::new(Arc::clone(&registry), name).unwrap();
+    poll_now(layer.layer(answering(empty())).call(get("/"))).unwrap();
+    assert_eq!(endings_of(&registry, OTHER), SUCCESS);
+    assert_eq!(registry.refused(), 1);
+}
+
+/// Says that the path `/unknown` was unknown, after the response.
+#[derive(Clone)]
+struct Knows;
+
+impl Name<()> for Knows {
+    fn write(&self, request: &Request<()>, name: &mut String) {
+        name.push_str(request.uri().path());
+    }
+
+    fn is_unknown(&self, response: &http::response::Parts) -> bool {
+        response.headers.contains_key("unknown")
+    }
+}
+
+#[test]
+fn resource_of_an_unknown_request_is_removed_again() {
+    let registry = registry();
+    let layer = ResourceLayer::new(Arc::clone(&registry), Knows).unwrap();
+    let unknown = Response::builder().header("unknown", "").body(empty().into_body()).unwrap();
+    let [mut knows, mut scans] =
+        [empty(), unknown].map(|response| layer.layer(answering(response)));
+    for scan in 0..10 {
+        poll_now(scans.call(get(&format!("/{scan}")))).unwrap();
+    }
+    assert_eq!(registry.len(), 1);
+    assert_eq!(registry.lifetime().sum(leaparray::MetricEvent::Success), 10);
+    // A resource that was known before stays.
+    poll_now(knows.call(get("/known"))).unwrap();
+    poll_now(scans.call(get("/known"))).unwrap();
+    assert_eq!(endings_of(&registry, "/known"), [2, 0, 0, 0, 0]);
+}
