@@ -252,9 +252,8 @@ where
         if let Some(refund) = &mut self.refund {
             refund.is_due = false;
         }
-        let Self { mut service, request, mut in_flight, answering, refund: _ } = self;
-        let future = in_flight.watch(|| service.call(request));
-        (future, Running { in_flight, answering })
+        let Self { mut service, request, in_flight, answering, refund: _ } = self;
+        (service.call(request), Running { in_flight, answering })
     }
 }
 

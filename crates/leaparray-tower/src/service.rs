@@ -119,9 +119,9 @@ where
         }
         match decision.enter_many_at(resource, now, 1) {
             Decision::Admitted(entry) => {
-                let mut in_flight = in_flight(entry);
-                let future = in_flight.watch(|| self.inner.call(request));
-                ResponseFuture::running(future, in_flight, answering)
+                // Created first: if the call panics, its drop is an exception.
+                let in_flight = in_flight(entry);
+                ResponseFuture::running(self.inner.call(request), in_flight, answering)
             }
             Decision::Wait(delayed) => {
                 let (entry, wait) = delayed.into_parts();

@@ -139,6 +139,17 @@ fn status_of_grpc_is_read_from_the_trailers() {
 }
 
 #[test]
+fn response_of_grpc_that_ends_without_a_status_is_an_exception() {
+    let grpc =
+        |body| Response::builder().header(CONTENT_TYPE, "application/grpc").body(body).unwrap();
+    let empty = grpc(Steps::default().that_says_its_end());
+    assert_eq!(follow(empty, get("/"), 0), [EXCEPTION; 2]);
+    // A server that is told that the body has ended need not poll it again.
+    let data = grpc(Steps::of([DATA]).that_says_its_end());
+    assert_eq!(follow(data, get("/"), 1), [IN_FLIGHT, IN_FLIGHT, EXCEPTION]);
+}
+
+#[test]
 fn status_of_grpc_without_a_body_is_in_the_head() {
     for (code, ending) in [("0", SUCCESS), ("14", EXCEPTION)] {
         let head = Response::builder()
@@ -161,6 +172,16 @@ fn event_stream_ends_with_its_head_and_is_open_until_it_is_dropped() {
     assert!(matches!(poll_body(&mut bodies[0]), Poll::Ready(Some(Ok(_)))));
     drop(bodies);
     assert_eq!((endings_of(&registry, "/"), open_streams(&resource)), ([2, 0, 0, 0, 0], 0));
+}
+
+#[test]
+fn event_stream_without_a_body_is_never_open() {
+    let registry = registry();
+    let head = Response::builder().header(CONTENT_TYPE, "text/event-stream");
+    let response = head.body(Steps::of([DATA])).unwrap();
+    let mut service = layer(&registry).layer(answering(response));
+    let _body = poll_now(service.call(Request::head("/").body(()).unwrap())).unwrap();
+    assert_eq!(open_streams(&registry.get("/").unwrap()), 0);
 }
 
 #[test]

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, FixedWindowLimiter, LeakyBucket, Limiter,
-    Rate, Reason, TokenBucket,
+    AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket,
+    Limiter, Rate, Reason, Refusal, Retry, TokenBucket,
 };
-use leaparray::{Clock, ManualClock, Resource};
+use leaparray::{Clock, ManualClock, Resource, Timestamp};
 use leaparray_tower::{CallError, Fail};
 use tower::{Layer, Service, service_fn};
 
@@ -63,6 +63,46 @@ fn refused_request_of_grpc_gets_a_status_of_grpc() {
     assert_eq!(header("grpc-retry-pushback-ms"), "60000");
 }
 
+/// Refuses each request for one reason.
+#[derive(Clone)]
+struct Closed(Reason);
+
+impl Limiter for Closed {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+        Decision::Refused(Refusal::new(self.0, Retry::Unknown))
+    }
+}
+
+#[test]
+fn reason_decides_on_the_status() {
+    let expected = [
+        (Reason::LimitReached, 429, "8"),
+        (Reason::WaitTooLong, 429, "8"),
+        (Reason::Custom("not % today: \u{e9}"), 429, "8"),
+        (Reason::Failing, 503, "14"),
+        (Reason::QueueFull, 503, "14"),
+    ];
+    for (reason, status, code) in expected {
+        let mut service = layer(&registry()).limit(Closed(reason)).layer(unreachable());
+        let response = poll_now(service.call(get("/"))).unwrap();
+        assert_eq!(response.status(), status, "{reason}");
+        assert!(!response.headers().contains_key("retry-after"), "the time is not known");
+        let request =
+            Request::post("/").header("content-type", "application/grpc").body(()).unwrap();
+        let response = poll_now(service.call(request)).unwrap();
+        assert_eq!(response.headers()["grpc-status"], code, "{reason}");
+        if let Reason::Custom(_) = reason {
+            assert_eq!(response.headers()["grpc-message"], "not %25 today: %C3%A9");
+        }
+    }
+}
+
 #[test]
 fn refusal_can_be_a_typed_error() {
     let registry = registry();
@@ -93,6 +133,22 @@ fn each_resource_can_have_a_limiter_of_its_own() {
     assert_eq!(endings_of(&registry, "/1"), [2, 0, 0, 2, 0]);
     assert_eq!(endings_of(&registry, "/2"), [2, 0, 0, 2, 0]);
     assert_eq!(endings_of(&registry, "/free"), [4, 0, 0, 0, 0]);
+}
+
+#[test]
+fn two_layers_over_one_registry_have_limiters_of_their_own() {
+    let registry = registry();
+    let rate = Rate::per_minute(1).unwrap();
+    let bucket = move |resource: &Resource<ManualClock>, burst| {
+        Some(Arc::new(TokenBucket::with_clock(rate, burst, resource.clock().clone())))
+    };
+    let mut two = layer(&registry).limit_each(move |it| bucket(it, 2)).layer(answering(empty()));
+    let mut three = layer(&registry).limit_each(move |it| bucket(it, 3)).layer(answering(empty()));
+    for _ in 0..4 {
+        poll_now(two.call(get("/"))).unwrap();
+        poll_now(three.call(get("/"))).unwrap();
+    }
+    assert_eq!(endings_of(&registry, "/"), [5, 0, 0, 3, 0]);
 }
 
 #[test]
@@ -167,7 +223,8 @@ async fn request_waits_in_its_future_and_then_reaches_the_service() {
             async { Ok::<_, ()>(empty()) }
         })
     };
-    let mut service = layer(&registry).limit(pace(&clock)).layer(reached);
+    let bucket = pace(&clock);
+    let mut service = layer(&registry).limit(Arc::clone(&bucket)).layer(reached);
     let start = tokio::time::Instant::now();
     let future = service.call(get("/"));
     assert_eq!(endings_of(&registry, "/"), [0, 0, 0, 0, 1]);
@@ -176,6 +233,8 @@ async fn request_waits_in_its_future_and_then_reaches_the_service() {
     assert_eq!(endings_of(&registry, "/"), [1, 0, 0, 0, 0]);
     let max = registry.get("/").unwrap().snapshot().long.totals.max_rt();
     assert_eq!(max, Some(Duration::from_secs(1)), "the wait is part of the response time");
+    // The second after the wait is taken: nothing was given back.
+    assert_eq!(bucket.peek_at(clock.now(), 1).unwrap().wait(), Duration::from_secs(1));
 }
 
 #[tokio::test(start_paused = true)]
