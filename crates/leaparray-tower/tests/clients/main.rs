@@ -1,0 +1,9 @@
+//! The layer in a real server, by real clients over loopback.
+
+mod bodies;
+mod cuts;
+mod hang_ups;
+mod server;
+mod shutdown;
+mod tools;
+mod websocket;
