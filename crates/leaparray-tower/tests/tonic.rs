@@ -1,1 +1,0 @@
-//! The layer around a gRPC server and a gRPC client.
