@@ -48,7 +48,8 @@ impl Load {
 
 /// Sends one request after the other over one connection, to each route in turn.
 async fn drive(address: SocketAddr, first: usize, stopped: watch::Receiver<bool>) -> Tally {
-    let client = Client::builder(TokioExecutor::new()).build_http();
+    // Half of the connections are of HTTP/1.1, and half of HTTP/2.
+    let client = Client::builder(TokioExecutor::new()).http2_only(first % 2 == 1).build_http();
     let mut tally = Tally::default();
     for route in iter::repeat(Route::ALL).flatten().skip(first % Route::COUNT) {
         if *stopped.borrow() {

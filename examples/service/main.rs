@@ -28,8 +28,8 @@ mod table;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod witness;
 
-use std::error::Error;
 use std::fmt::Display;
 use std::future;
 use std::io::{self, Write};
@@ -41,7 +41,7 @@ use clap::Parser;
 use leaparray::Clock;
 use tokio::net::TcpListener;
 
-use crate::gate::{Gate, Gates};
+use crate::gate::Gates;
 use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::reading::Show;
@@ -103,7 +103,7 @@ async fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let metrics = Metrics::new();
-    let gates = match gates(&args, &metrics) {
+    let gates = match Gates::new(&args, &metrics) {
         Ok(gates) => gates,
         Err(error) => {
             complain(format_args!("error: {error}"));
@@ -143,7 +143,7 @@ async fn run(
 ) -> io::Result<bool> {
     let interrupted = interrupt::interrupted()?;
     let address = listener.local_addr()?;
-    let server = Server::start(listener, gates);
+    let server = Server::start(listener, metrics, gates);
     let mut printed = say(args, &greeting(args, address));
     let load = (!args.no_load).then(|| Load::start(address, args.connections));
 
@@ -176,21 +176,6 @@ async fn run(
         }
         _ => Ok(reconciliation.differences.is_empty()),
     }
-}
-
-/// The gates of all routes.
-fn gates(args: &Args, metrics: &Metrics) -> Result<Gates, Box<dyn Error>> {
-    let of = |route| metrics.of(route).clone();
-    let fast = match args.pace {
-        Some(permits) => Gate::pace(of(Route::Fast), permits)?,
-        None => Gate::open(of(Route::Fast)),
-    };
-    let failing = match args.breaker {
-        Some(k) => Gate::breaker(of(Route::Failing), k)?,
-        None => Gate::open(of(Route::Failing)),
-    };
-    let limited = Gate::limit(of(Route::Limited), args.limit)?;
-    Ok([fast, Gate::open(of(Route::Slow)), failing, limited])
 }
 
 async fn time_is_up(args: &Args) {

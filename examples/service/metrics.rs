@@ -1,10 +1,10 @@
 //! The metrics of the service: one resource for each route, in one registry.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::{
-    HistogramConfig, NodeConfig, OnDrop, Registry, RegistryConfig, Resource, WindowConfig,
-};
+use leaparray::{HistogramConfig, NodeConfig, Registry, RegistryConfig, Resource, WindowConfig};
+use leaparray_tower::OTHER;
 
 use crate::route::Route;
 
@@ -24,8 +24,8 @@ const GEOMETRY: NodeConfig = {
 
 /// The metrics of all routes, with one clock.
 pub(crate) struct Metrics {
-    pub(crate) registry: Registry,
-    /// Looked up once, so that no request pays for a look-up by name.
+    pub(crate) registry: Arc<Registry>,
+    /// Their handles prevent an eviction.
     resources: [Resource; Route::COUNT],
 }
 
@@ -33,10 +33,9 @@ impl Metrics {
     pub(crate) fn new() -> Self {
         let config = RegistryConfig::default()
             .node(GEOMETRY.with_histogram(HistogramConfig::default()))
-            .max_resources(Route::COUNT)
-            // A request is a future, which is dropped if its client goes away.
-            .on_drop(OnDrop::Cancelled);
-        let registry = Registry::with_config(config);
+            // One more, for the requests without a route.
+            .max_resources(Route::COUNT + 1);
+        let registry = Arc::new(Registry::with_config(config));
         let resources = Route::ALL
             .map(|route| registry.resource(route.path()).expect("there is room for each"));
         Self { registry, resources }
@@ -44,5 +43,10 @@ impl Metrics {
 
     pub(crate) fn of(&self, route: Route) -> &Resource {
         &self.resources[route as usize]
+    }
+
+    /// Returns the resources of all routes, and that of the requests without a route.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Resource> {
+        self.resources.iter().cloned().chain(self.registry.get(OTHER))
     }
 }

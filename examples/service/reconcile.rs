@@ -104,7 +104,7 @@ impl Reconciliation {
     fn compare_total(&mut self, metrics: &Metrics, now: Timestamp) {
         let registry = &metrics.registry;
         let mut nodes = Ledger::<MetricTotals>::default();
-        for ledger in Route::ALL.map(|route| metrics.of(route).ledger_at(now)) {
+        for ledger in metrics.all().map(|resource| resource.ledger_at(now)) {
             nodes.in_window += &ledger.in_window;
             nodes.expired += &ledger.expired;
             nodes.late += &ledger.late;

@@ -1,4 +1,4 @@
-//! The server: four routes, and the two middlewares that count every request.
+//! The server: four routes, which a layer records and limits.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,19 +6,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
-use axum::routing::{MethodRouter, any};
+use axum::middleware::from_fn_with_state;
+use axum::routing::any;
+use leaparray_tower::ResourceLayer;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::gate::{Gate, Gates};
+use crate::gate::Gates;
+use crate::metrics::Metrics;
 use crate::route::Route;
-use crate::tally::{Ending, Tally};
+use crate::tally::Tally;
+use crate::witness::witness;
 
 /// How long `/slow` takes.
 const SLOW: Duration = Duration::from_millis(4);
@@ -35,9 +37,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(listener: TcpListener, gates: Gates) -> Self {
+    pub(crate) fn start(listener: TcpListener, metrics: &Metrics, gates: Gates) -> Self {
         let tally = Arc::default();
-        let router = router(gates, Arc::clone(&tally));
+        let router = router(metrics, gates, Arc::clone(&tally));
         let (stop, stopped) = oneshot::channel();
         let server = axum::serve(listener, router).with_graceful_shutdown(async {
             // Resolves when `stop` is called, or when its sender is dropped.
@@ -56,23 +58,26 @@ impl Server {
     }
 }
 
-fn router(gates: Gates, tally: Arc<Mutex<Tally>>) -> Router {
+fn router(metrics: &Metrics, gates: Gates, tally: Arc<Mutex<Tally>>) -> Router {
     let requests = Arc::new(AtomicU64::new(0));
     let failing = move || {
         let third = requests.fetch_add(1, Ordering::Relaxed) % 3 == 2;
         async move { if third { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK } }
     };
-    let [fast_gate, slow_gate, failing_gate, limited_gate] = gates;
-    let recorded = |route: Route, handler: MethodRouter, gate: Gate| {
-        let layer = from_fn_with_state(Arc::new(gate), record);
-        Router::new().route(route.path(), handler.layer(layer))
-    };
+    let recorded = ResourceLayer::new(Arc::clone(&metrics.registry), name);
+    let recorded = recorded.expect("there is room for the requests without a route");
     Router::new()
-        .merge(recorded(Route::Fast, any(fast), fast_gate))
-        .merge(recorded(Route::Slow, any(slow), slow_gate))
-        .merge(recorded(Route::Failing, any(failing), failing_gate))
-        .merge(recorded(Route::Limited, any(fast), limited_gate))
+        .route(Route::Fast.path(), any(fast))
+        .route(Route::Slow.path(), any(slow))
+        .route(Route::Failing.path(), any(failing))
+        .route(Route::Limited.path(), any(fast))
+        .layer(recorded.limit_each(move |resource| gates.of(resource)))
         .layer(from_fn_with_state(tally, witness))
+}
+
+/// The name of a request's resource: its route, whatever its method.
+fn name(request: &Request, name: &mut String) {
+    name.extend(Route::of_path(request.uri().path()).map(Route::path));
 }
 
 async fn fast() -> &'static str {
@@ -82,46 +87,4 @@ async fn fast() -> &'static str {
 async fn slow() -> &'static str {
     sleep(SLOW).await;
     "done\n"
-}
-
-/// The middleware around one route: records every request through the crate.
-///
-/// If the client goes away, this future is dropped, and the admitted request with it, which ends as cancelled.
-async fn record(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let admitted = match gate.admit().await {
-        Ok(admitted) => admitted,
-        Err(answer) => return answer,
-    };
-    let response = next.run(request).await;
-    if response.status().is_success() {
-        admitted.success();
-    } else {
-        admitted.exception();
-    }
-    response
-}
-
-/// The middleware around all routes: counts every request to a route without the crate.
-async fn witness(State(tally): State<Arc<Mutex<Tally>>>, request: Request, next: Next) -> Response {
-    let Some(route) = Route::of_path(request.uri().path()) else {
-        return next.run(request).await;
-    };
-    let mut witness = Witness { tally, route, ending: Ending::Aborted };
-    let response = next.run(request).await;
-    witness.ending = Ending::Status(response.status().as_u16());
-    response
-}
-
-/// Counts the ending of a request when it is dropped: aborted, if there was no answer.
-struct Witness {
-    tally: Arc<Mutex<Tally>>,
-    route: Route,
-    ending: Ending,
-}
-
-impl Drop for Witness {
-    fn drop(&mut self) {
-        let mut tally = self.tally.lock().expect("a count does not panic");
-        tally.count(self.route, self.ending.clone());
-    }
 }
