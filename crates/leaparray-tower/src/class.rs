@@ -2,7 +2,7 @@
 
 use http::header::CONTENT_TYPE;
 use http::response::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use leaparray::Outcome;
 
 use crate::grpc;
@@ -52,13 +52,17 @@ pub struct ByStatus;
 impl<E> Classify<E> for ByStatus {
     fn head(&self, head: &Parts) -> End {
         let outcome = outcome_of(head.status);
-        if grpc::is_grpc(&head.headers) && head.status.is_success() {
-            return match grpc::code(&head.headers) {
+        let content_type = head.headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
+        if content_type.starts_with(grpc::CONTENT_TYPE) && head.status.is_success() {
+            match grpc::code(&head.headers) {
                 Some(code) => End::AtBody(code.outcome()),
                 None => End::AtTrailers,
-            };
+            }
+        } else if content_type.starts_with(b"text/event-stream") {
+            End::AtHead(outcome)
+        } else {
+            End::AtBody(outcome)
         }
-        if is_event_stream(&head.headers) { End::AtHead(outcome) } else { End::AtBody(outcome) }
     }
 
     fn trailers(&self, trailers: Option<&HeaderMap>) -> Outcome {
@@ -106,8 +110,4 @@ impl<E, F: Fn(&Parts) -> Outcome + Clone> Classify<E> for ByHead<F> {
 
 fn outcome_of(status: StatusCode) -> Outcome {
     if status.is_server_error() { Outcome::Exception } else { Outcome::Success }
-}
-
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(b"text/event-stream"))
 }

@@ -58,11 +58,11 @@ pin_project! {
             // `None` after the last poll.
             answer: Option<Result<Response<Option<B>>, R::Error>>,
         },
+        // In boxes: they are large, and the futures of requests that need not wait should be small.
         Waits {
-            #[pin]
-            sleep: Sleep,
+            sleep: Pin<Box<Sleep>>,
             // `None` after the wait.
-            waiting: Option<Waiting<S, A, N, K, L, R, C>>,
+            waiting: Option<Box<Waiting<S, A, N, K, L, R, C>>>,
         },
         Runs {
             #[pin]
@@ -181,7 +181,8 @@ where
     }
 
     pub(crate) fn waiting(wait: Duration, waiting: Waiting<S, A, N, K, L, R, C>) -> Self {
-        Self { state: State::Waits { sleep: sleep(wait), waiting: Some(waiting) } }
+        let (sleep, waiting) = (Box::pin(sleep(wait)), Some(Box::new(waiting)));
+        Self { state: State::Waits { sleep, waiting } }
     }
 
     pub(crate) const fn running(
@@ -217,7 +218,7 @@ where
                     }));
                 }
                 StateProjection::Waits { sleep, waiting } => {
-                    ready!(sleep.poll(cx));
+                    ready!(sleep.as_mut().poll(cx));
                     let waiting = waiting.take().expect(COMPLETED);
                     let (future, request) = waiting.run();
                     state.set(State::Runs { future, request: Some(request) });

@@ -1,7 +1,6 @@
 //! What HTTP says of gRPC: the content type and the status.
 
-use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::{HeaderMap, header};
 use leaparray::Outcome;
 
 /// A status code of gRPC.
@@ -39,9 +38,12 @@ impl Code {
     }
 }
 
+/// The beginning of the content type of requests and responses of gRPC.
+pub(crate) const CONTENT_TYPE: &[u8] = b"application/grpc";
+
 /// Returns whether these are the headers of a request or a response of gRPC.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(b"application/grpc"))
+    headers.get(header::CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(CONTENT_TYPE))
 }
 
 /// Returns the status in headers or in trailers; `None` if it is missing or no number.
