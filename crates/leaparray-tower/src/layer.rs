@@ -33,7 +33,8 @@ use crate::service::ResourceService;
 ///
 /// The service is ready if the inner service is. A limiter decides when the service is called, so a refusal is an answer and
 /// not back-pressure. A request that has to wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its
-/// future, for which the service is cloned, and does not block a thread. It is in flight meanwhile, and its wait is part of its response time.
+/// future, for which the service is cloned, and does not block a thread. It is in flight while it waits, and its wait is part of its
+/// response time.
 /// If its future is dropped, the request is cancelled, its permits are [given back](leaparray::flow::Limiter::refund_at), and it
 /// never reaches the service.
 pub struct ResourceLayer<N, K = ByStatus, L = Unlimited, R = Answer, C = MonotonicClock> {
