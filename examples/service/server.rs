@@ -49,11 +49,19 @@ impl Server {
     }
 
     /// Takes no further requests, finishes those in flight, and returns the counts of all.
-    pub(crate) async fn stop(self) -> Tally {
+    pub(crate) async fn stop(mut self) -> Tally {
         // Fails if the server has already ended.
         let _ = self.stop.send(());
+        let ended = async {
+            let _ = self.running.await;
+            // A stream of HTTP/2 is a task of its own. If the client hangs up, it may end after its connection. It shares
+            // the counts until then.
+            while Arc::get_mut(&mut self.tally).is_none() {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
         // A connection that is open after the grace period has sent no whole request, so none has reached a route.
-        let _ = timeout(GRACE, self.running).await;
+        let _ = timeout(GRACE, ended).await;
         std::mem::take(&mut self.tally.lock().expect("a count does not panic"))
     }
 }
