@@ -15,13 +15,20 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin histograms
 //! ```
 //!
-//! Another one counts the adds that this crate and its peers lose at rollovers:
+//! Another one measures the middleware of `leaparray-tower`, with the same options. It counts instructions if valgrind is
+//! installed:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin middleware
+//! ```
+//!
+//! A third one counts the adds that this crate and its peers lose at rollovers:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
 //!
-//! A third one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
+//! A fourth one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin geometry
@@ -41,6 +48,7 @@ mod harness;
 mod histograms;
 mod losses;
 mod machine;
+mod middleware;
 mod options;
 mod peers;
 mod quiet;
@@ -52,6 +60,7 @@ mod timed;
 
 pub use histograms::run as run_histograms;
 pub use losses::run as run_losses;
+pub use middleware::run as run_middleware;
 
 use std::env;
 use std::error::Error;
@@ -82,12 +91,13 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     options.publish(&measured.run, Page::Main, &document, &goals)
 }
 
-/// Counts heap bytes and prints them: of histograms, if that is the argument. The global allocator must be `dhat`'s.
+/// Counts heap bytes and prints them: of histograms, or of requests with middleware, if that is the argument. The global
+/// allocator must be `dhat`'s.
 pub fn print_bytes() {
-    if env::args().skip(1).eq(["histograms"]) {
-        histograms::print_bytes();
-    } else {
-        bytes::print();
+    match env::args().nth(1).as_deref() {
+        Some("histograms") => histograms::print_bytes(),
+        Some("middleware") => middleware::print_allocations(),
+        _ => bytes::print(),
     }
 }
 

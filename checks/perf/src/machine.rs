@@ -93,10 +93,11 @@ pub(crate) fn rustc() -> String {
     output_of("rustc", &["--version"])
 }
 
-/// Returns the commit of the working tree and its date, and whether `src` has changed since.
+/// Returns the commit of the working tree and its date, and whether `src` or `crates` has changed since.
 pub(crate) fn commit() -> String {
     let commit = output_of("git", &["log", "-1", "--format=%h of %cs"]);
-    let status = ["status", "--porcelain", "--untracked-files=no", "--", "../../src"];
+    let status =
+        ["status", "--porcelain", "--untracked-files=no", "--", "../../src", "../../crates"];
     if output_of("git", &status).is_empty() { commit } else { format!("{commit}, with changes") }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Run {
     pub(crate) samples: SampleCounts,
 }
 
-/// The results of a run that measures all but the histograms.
+/// The results of a run that measures all but what has a page of its own.
 pub(crate) struct Measured {
     pub(crate) run: Run,
     pub(crate) bytes: Counted,
@@ -39,9 +39,10 @@ pub(crate) struct Measured {
 /// The pages that each processor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Page {
-    /// All but the histograms.
+    /// All but what has a page of its own.
     Main,
     Histograms,
+    Middleware,
 }
 
 impl Page {
@@ -50,12 +51,14 @@ impl Page {
         match self {
             Self::Main => "",
             Self::Histograms => "-histograms",
+            Self::Middleware => "-middleware",
         }
     }
 
     /// Returns the page whose files have that name.
     fn of(name: &str) -> Self {
-        if name.ends_with(Self::Histograms.suffix()) { Self::Histograms } else { Self::Main }
+        let pages = [Self::Histograms, Self::Middleware];
+        pages.into_iter().find(|page| name.ends_with(page.suffix())).unwrap_or(Self::Main)
     }
 }
 

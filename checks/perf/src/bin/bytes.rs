@@ -1,5 +1,6 @@
 //! Counts heap bytes with the allocator of `dhat`. The programs that measure costs run this one and report its output:
-//! `leaparray-perf` without arguments, and `histograms` with the argument `histograms`.
+//! `leaparray-perf` without arguments, and `histograms` and `middleware` with their names as the
+//! argument.
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;

@@ -87,16 +87,19 @@ pub(super) fn document(folder: &Path) -> io::Result<String> {
 }
 
 /// Returns the document of sets that are sorted by their ids.
-fn text(sets: Vec<Set>) -> String {
-    let (main, histograms): (Vec<_>, _) =
-        sets.into_iter().partition(|set| Page::of(&set.id) == Page::Main);
-    let [main, histograms] = [main, histograms].map(with_known_processors);
+fn text(mut sets: Vec<Set>) -> String {
+    let [main, histograms, middleware] =
+        [Page::Main, Page::Histograms, Page::Middleware].map(|page| {
+            with_known_processors(sets.extract_if(.., |set| Page::of(&set.id) == page).collect())
+        });
     format!(
         include_str!("overview.md"),
         processors = processors(&main),
         goals = goals_of(&main),
         histograms = processors(&histograms),
         goals_of_histograms = goals_of(&histograms),
+        middleware = processors(&middleware),
+        goals_of_middleware = goals_of(&middleware),
     )
 }
 
@@ -163,11 +166,17 @@ mod tests {
     }
 
     #[test]
-    fn list_keeps_histograms_apart() {
+    fn list_keeps_each_page_apart() {
         let main = Set { known: "Zen 4".into(), ..parse("one", LINES) };
         let case = LINES.replace("record", "with a histogram");
         let histograms = Set { known: "Zen 5".into(), ..parse("one-histograms", &case) };
-        let document = text(vec![main, histograms]);
+        let case = LINES.replace("record", "with a middleware");
+        let middleware = Set { known: "Zen 5".into(), ..parse("one-middleware", &case) };
+        let document = text(vec![main, histograms, middleware]);
+        let (document, last) = document.split_once("## Middleware").expect("a section");
+        assert!(last.contains("| with a middleware |") && !last.contains("| with a histogram |"));
+        assert!(last.contains("[one-middleware](performance/one-middleware.md)"), "{last}");
+        assert!(!document.contains("with a middleware"), "{document}");
         let (before, after) = document.split_once("## Histograms").expect("a section");
         assert!(before.contains("| record |") && !before.contains("| with a histogram |"));
         assert!(after.contains("| with a histogram |") && !after.contains("| record | 2 |"));
