@@ -1,0 +1,170 @@
+//! The number of instructions of a request with the layer and without it. `.ci/instructions` runs this bench under
+//! callgrind, as it does the bench of `leaparray` with the same name.
+//!
+//! A request is a call of the service, and its response to the end of the body. Nothing waits, and no operation reads a
+//! real clock. The names of resources are hashed with random keys, so the numbers differ by a few instructions between
+//! runs.
+//!
+//! With other arguments, as from `cargo test` and `cargo bench`, each operation runs twice.
+//!
+//! ```console
+//! $ .ci/instructions
+//! ```
+
+use std::convert::Infallible;
+use std::env;
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::routing::get;
+use http::{Request, Response, StatusCode, Uri};
+use http_body::Body;
+use http_body_util::{Empty, Full};
+use leaparray::flow::{Rate, TokenBucket};
+use leaparray::{HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp};
+use leaparray_tower::{ByStatus, MatchedRoute, ResourceLayer, Unlimited};
+use tower::{Layer, Service, service_fn};
+
+/// An operation's name in the baseline, and a function that repeats it.
+type Operation = (&'static str, fn(u64));
+
+const OPERATIONS: [Operation; 8] = [
+    ("service_alone", service_alone),
+    ("service_with_layer", service_with_layer),
+    ("service_with_histogram", service_with_histogram),
+    ("service_with_first_byte", service_with_first_byte),
+    ("service_with_limiter", service_with_limiter),
+    ("service_that_refuses", service_that_refuses),
+    ("axum_alone", axum_alone),
+    ("axum_with_layer", axum_with_layer),
+];
+
+const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
+/// More requests than an operation is repeated.
+const PLENTY: u64 = 1_000_000_000;
+
+fn service_alone(times: u64) {
+    repeat(times, inner(), StatusCode::OK);
+}
+
+fn service_with_layer(times: u64) {
+    repeat(times, layer(orders).layer(inner()), StatusCode::OK);
+}
+
+fn service_with_histogram(times: u64) {
+    let node = NodeConfig::default().with_histogram(HistogramConfig::default());
+    let layer = layer_over(RegistryConfig::default().node(node), orders);
+    repeat(times, layer.layer(inner()), StatusCode::OK);
+}
+
+fn service_with_first_byte(times: u64) {
+    repeat(times, layer(orders).first_byte(true).layer(inner()), StatusCode::OK);
+}
+
+fn service_with_limiter(times: u64) {
+    repeat(times, layer(orders).limit(bucket(PLENTY)).layer(inner()), StatusCode::OK);
+}
+
+fn service_that_refuses(times: u64) {
+    let mut service = layer(orders).limit(bucket(1)).layer(inner());
+    request(&mut service, StatusCode::OK);
+    repeat(times, service, StatusCode::TOO_MANY_REQUESTS);
+}
+
+fn axum_alone(times: u64) {
+    repeat(times, router().with_state(()), StatusCode::OK);
+}
+
+fn axum_with_layer(times: u64) {
+    // With its state: a router without it would apply the layer to each request anew.
+    repeat(times, router().layer(layer(MatchedRoute)).with_state(()), StatusCode::OK);
+}
+
+/// A service that does nothing but respond.
+fn inner() -> impl Service<
+    Request<Empty<Bytes>>,
+    Response = Response<Full<Bytes>>,
+    Error = Infallible,
+    Future: Send,
+> + Clone {
+    service_fn(async |_| Ok(Response::new(Full::from("an order"))))
+}
+
+fn router() -> Router {
+    Router::new().route("/orders/{id}", get(async || "an order"))
+}
+
+/// Names every request alike.
+fn orders(_: &Request<Empty<Bytes>>, name: &mut String) {
+    name.push_str("GET /orders/{id}");
+}
+
+type ManualLayer<N> = ResourceLayer<N, ByStatus, Unlimited, leaparray_tower::Answer, ManualClock>;
+
+fn layer<N>(name: N) -> ManualLayer<N> {
+    layer_over(RegistryConfig::default(), name)
+}
+
+fn layer_over<N>(config: RegistryConfig, name: N) -> ManualLayer<N> {
+    let registry = Registry::with_clock(config, ManualClock::new(NOW));
+    ResourceLayer::new(Arc::new(registry), name).expect("room for the first resource")
+}
+
+fn bucket(permits: u64) -> Arc<TokenBucket<ManualClock>> {
+    let rate = Rate::per_second(permits).expect("not zero");
+    Arc::new(TokenBucket::with_clock(rate, permits, ManualClock::new(NOW)))
+}
+
+fn repeat<S, B>(times: u64, mut service: S, status: StatusCode)
+where
+    S: Service<Request<Empty<Bytes>>, Response = Response<B>, Error: Debug>,
+    B: Body,
+{
+    for _ in 0..times {
+        request(&mut service, status);
+    }
+}
+
+/// Sends a request, and reads the body of its response to the end.
+fn request<S, B>(service: &mut S, status: StatusCode)
+where
+    S: Service<Request<Empty<Bytes>>, Response = Response<B>, Error: Debug>,
+    B: Body,
+{
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut request = Request::new(Empty::new());
+    *request.uri_mut() = Uri::from_static("/orders/7");
+    let future = pin!(service.call(request));
+    let Poll::Ready(response) = future.poll(&mut cx) else { panic!("the service is ready") };
+    let response = response.expect("a response");
+    assert_eq!(response.status(), status);
+    let mut body = pin!(response.into_body());
+    while let Poll::Ready(Some(_)) = body.as_mut().poll_frame(&mut cx) {}
+}
+
+fn main() {
+    let args: Vec<_> = env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--operations"] => {
+            for (name, _) in OPERATIONS {
+                println!("{name}");
+            }
+        }
+        ["--count", operation, times] => {
+            let (_, run) = OPERATIONS
+                .into_iter()
+                .find(|(name, _)| *name == operation)
+                .expect("one of `--operations`");
+            run(times.parse().expect("a number"));
+        }
+        _ => {
+            for (_, run) in OPERATIONS {
+                run(2);
+            }
+        }
+    }
+}
