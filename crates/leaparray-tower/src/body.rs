@@ -140,10 +140,8 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         K: Classify<E>,
     {
         match self {
-            Self::UntilEnd { outcome, .. } => {
-                let outcome = *outcome;
-                self.end(|request| request.end(outcome));
-            }
+            // In place, unlike `end`, which would move the request. A request that has ended ignores a further end.
+            Self::UntilEnd { request, outcome, .. } => request.end(*outcome),
             _ => self.end(|request| request.end_with_trailers(None)),
         }
     }
