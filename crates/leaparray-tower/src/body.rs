@@ -135,6 +135,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     }
 
     /// Ends the request: its body has ended, without trailers.
+    #[inline]
     fn finish<E>(&mut self)
     where
         K: Classify<E>,
@@ -147,6 +148,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     }
 
     /// Notes a frame, and ends the request if it was the last one.
+    #[inline]
     fn after<E, B: Body>(&mut self, frame: &Frame<B::Data>, body: &B)
     where
         K: Classify<E>,
@@ -190,6 +192,7 @@ impl RequestKind {
 
 /// Returns the number of bytes of a body, if the head of the response announces it. Decides as hyper does: after these bytes,
 /// a server does not poll the body again.
+#[inline]
 pub(crate) fn announced_bytes(of: RequestKind, head: &Parts, body: &impl Body) -> Option<u64> {
     if is_without_body(of, head.status) || body.is_end_stream() {
         return Some(0);
@@ -200,6 +203,7 @@ pub(crate) fn announced_bytes(of: RequestKind, head: &Parts, body: &impl Body) -
 }
 
 /// Returns whether a response has no body, whatever its type says (RFC 9110, section 6.4.1).
+#[inline]
 fn is_without_body(of: RequestKind, status: StatusCode) -> bool {
     match of {
         RequestKind::Head => true,
