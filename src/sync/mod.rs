@@ -1,4 +1,5 @@
-//! The only place that names the standard library's atomics, `arc-swap`, `papaya` or `loom`.
+//! The only place that names the standard library's atomics, `arc-swap`, `papaya`,
+//! `foldhash` or `loom`.
 //!
 //! Under `cfg(loom)`, the atomics and `Arc` are loom's, and stand-ins made of them replace the slot and the map. So the
 //! models in `loom-tests` run the crate's own code.

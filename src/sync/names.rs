@@ -1,7 +1,8 @@
-//! A map from names to values: the only type that uses `papaya`.
+//! A map from names to values: the only type that uses `papaya` and `foldhash`.
 
 use std::fmt;
 
+use foldhash::fast::RandomState;
 use papaya::HashMap;
 
 use super::{Arc, Name};
@@ -12,11 +13,14 @@ use super::{Arc, Name};
 ///
 /// An insertion releases and a look-up acquires: a thread that finds a value sees it made. A look-up that finds nothing
 /// only shows that no insertion of the name happened before it, or that the name was removed.
-pub(crate) struct Names<V>(HashMap<Name, Arc<V>>);
+///
+/// The hashes have a random seed: clients may choose names, as those of gRPC methods, and without the seed they cannot choose
+/// names that collide.
+pub(crate) struct Names<V>(HashMap<Name, Arc<V>, RandomState>);
 
 impl<V> Names<V> {
     pub(crate) fn new() -> Self {
-        Self(HashMap::new())
+        Self(HashMap::default())
     }
 
     /// Returns a pin of the map. Until it is dropped, no value that was taken out of the map is dropped by this thread.

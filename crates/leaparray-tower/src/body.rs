@@ -20,8 +20,9 @@ use crate::streams::OpenStream;
 pin_project! {
     /// The body of a response. Its last frame ends the request, and its drop before that cancels the request.
     ///
-    /// A body has ended if it says so, by [`is_end_stream`](Body::is_end_stream) or by its last poll, and also once it has
-    /// as many bytes as the head of the response has announced: servers do not poll it again then.
+    /// A body has ended if it says so, by [`is_end_stream`](Body::is_end_stream) or by its last poll. It has also ended
+    /// after the bytes of its [exact size](Body::size_hint), or without one, after as many as the head of the response has
+    /// announced: servers do not poll it again then.
     pub struct ResponseBody<B, E, K, C = MonotonicClock, P = ()>
     where
         B: Body,
@@ -190,16 +191,17 @@ impl RequestKind {
     }
 }
 
-/// Returns the number of bytes of a body, if the head of the response announces it. Decides as hyper does: after these bytes,
-/// a server does not poll the body again.
+/// Returns the number of bytes after which a server does not poll the body again: its exact size if it knows it, and
+/// otherwise the length that the head of the response announces. hyper's HTTP/1.1 chooses in this order.
 #[inline]
 pub(crate) fn announced_bytes(of: RequestKind, head: &Parts, body: &impl Body) -> Option<u64> {
     if is_without_body(of, head.status) || body.is_end_stream() {
         return Some(0);
     }
-    let announced = head.headers.get(CONTENT_LENGTH);
-    let announced = announced.and_then(|bytes| bytes.to_str().ok()?.parse().ok());
-    announced.or_else(|| body.size_hint().exact())
+    body.size_hint().exact().or_else(|| {
+        let announced = head.headers.get(CONTENT_LENGTH)?;
+        announced.to_str().ok()?.parse().ok()
+    })
 }
 
 /// Returns whether a response has no body, whatever its type says (RFC 9110, section 6.4.1).

@@ -4,7 +4,7 @@ use std::fmt::{Arguments, Write};
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use leaparray::flow::Reason;
+use leaparray::flow::{Quota, Reason};
 
 use super::{Refuse, Refused};
 use crate::grpc::Code;
@@ -57,11 +57,11 @@ fn http<B>(refused: &Refused) -> Response<Option<B>> {
         headers.insert(RETRY_AFTER, after.as_secs().into());
     }
     if let Some(quota) = refused.quota {
-        headers.insert(RATE_LIMIT_POLICY, value(format_args!("\"{POLICY}\";q={}", quota.limit)));
-        let remaining = format_args!("\"{POLICY}\";r={}", quota.remaining);
-        let remaining = match quota.reset_after(refused.at) {
-            Some(reset) => value(format_args!("{remaining};t={}", reset.as_secs())),
-            None => value(remaining),
+        let Quota { limit, remaining, .. } = quota;
+        headers.insert(RATE_LIMIT_POLICY, value(format_args!("\"{POLICY}\";q={limit}")));
+        let remaining = match quota.reset_after(refused.at).map(|reset| reset.as_secs()) {
+            Some(reset) => value(format_args!("\"{POLICY}\";r={remaining};t={reset}")),
+            None => value(format_args!("\"{POLICY}\";r={remaining}")),
         };
         headers.insert(RATE_LIMIT, remaining);
     }
@@ -96,5 +96,8 @@ fn message(reason: Reason) -> HeaderValue {
 }
 
 fn value(text: Arguments<'_>) -> HeaderValue {
-    HeaderValue::try_from(text.to_string()).expect("printable ASCII")
+    // With room for any of the values, so that it is allocated once.
+    let mut value = String::with_capacity(64);
+    value.write_fmt(text).expect("a string takes all text");
+    HeaderValue::try_from(value).expect("printable ASCII")
 }
