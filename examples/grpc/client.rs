@@ -42,7 +42,7 @@ pub(crate) async fn call(
     tasks: u64,
     rounds: u64,
 ) -> Result<Tally, Box<dyn std::error::Error>> {
-    let layer = ResourceLayer::new(Arc::clone(registry), GrpcMethod)?;
+    let layer = ResourceLayer::outbound(Arc::clone(registry), GrpcMethod)?;
     // Each method has a breaker, which refuses calls by chance while fewer than one in 1.2 succeeds.
     let breaker: fn(&Resource) -> _ = |resource| {
         let config = BreakerConfig::default().k(1.2).expect("1.2 is above 1");

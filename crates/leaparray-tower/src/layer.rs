@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::Request;
-use leaparray::{Clock, MonotonicClock, Registry, RegistryError, Resource};
+use leaparray::{Clock, MonotonicClock, Registry, RegistryError, Resource, TrafficType};
 use tower_layer::Layer;
 
 use crate::class::ByStatus;
 use crate::limit::Shared as SharedLimiter;
 use crate::limit::{Chosen, PerResource, Unlimited};
-use crate::name::OTHER;
+use crate::name::{OTHER, OTHER_OUTBOUND};
 use crate::refusal::Answer;
 use crate::service::ResourceService;
 
@@ -44,6 +44,8 @@ pub struct ResourceLayer<N, K = ByStatus, L = Unlimited, R = Answer, C = Monoton
 /// The state that the services of a layer share.
 pub(crate) struct Shared<N, K, L, R, C> {
     pub(crate) registry: Arc<Registry<C>>,
+    /// The direction with which resources are listed.
+    pub(crate) traffic: TrafficType,
     /// The resource of requests without a name of their own. The handle prevents its eviction.
     pub(crate) other: Resource<C>,
     pub(crate) name: N,
@@ -54,7 +56,7 @@ pub(crate) struct Shared<N, K, L, R, C> {
 }
 
 impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
-    /// Creates a layer that records requests in the resources of `registry`, by their names.
+    /// Creates a layer for a service: it records requests in the inbound resources of `registry`, by their names.
     ///
     /// A request without a name, or for whose name the registry has no room, is recorded in the resource [`OTHER`]. The
     /// registry [counts](Registry::refused) the names for which it had no room.
@@ -76,10 +78,46 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn new(registry: Arc<Registry<C>>, name: N) -> Result<Self, RegistryError> {
-        let other = registry.resource(OTHER)?;
+        Self::with_traffic(registry, TrafficType::Inbound, name)
+    }
+
+    /// Like [`new`](Self::new), for a client: resources that are not listed yet are listed as
+    /// [outbound](TrafficType::Outbound), and requests without a name are recorded in the resource [`OTHER_OUTBOUND`].
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RegistryError::Full`] if there is no room for [`OTHER_OUTBOUND`].
+    ///
+    /// ```
+    /// use http::Request;
+    /// use leaparray::{Registry, TrafficType};
+    /// use leaparray_tower::{OTHER_OUTBOUND, ResourceLayer};
+    /// use std::sync::Arc;
+    ///
+    /// let registry = Arc::new(Registry::new());
+    /// let host = |request: &Request<String>, name: &mut String| name.extend(request.uri().host());
+    /// let layer = ResourceLayer::outbound(Arc::clone(&registry), host)?;
+    /// let other = registry.get(OTHER_OUTBOUND).expect("listed by the layer");
+    /// assert_eq!(other.traffic_type(), TrafficType::Outbound);
+    /// # let _ = layer;
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    pub fn outbound(registry: Arc<Registry<C>>, name: N) -> Result<Self, RegistryError> {
+        Self::with_traffic(registry, TrafficType::Outbound, name)
+    }
+
+    fn with_traffic(
+        registry: Arc<Registry<C>>,
+        traffic: TrafficType,
+        name: N,
+    ) -> Result<Self, RegistryError> {
+        let other = if traffic == TrafficType::Outbound { OTHER_OUTBOUND } else { OTHER };
+        let other = registry.resource_with(other, traffic)?;
         let (classify, limits, refuse) = (ByStatus, Unlimited, Answer);
         let first_byte = false;
-        Ok(Self { shared: Shared { registry, other, name, classify, limits, refuse, first_byte } })
+        Ok(Self {
+            shared: Shared { registry, traffic, other, name, classify, limits, refuse, first_byte },
+        })
     }
 }
 
@@ -88,9 +126,9 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// [`Classify`](crate::Classify) of your own.
     #[must_use]
     pub fn classify<J>(self, classify: J) -> ResourceLayer<N, J, L, R, C> {
-        let Shared { registry, other, name, limits, refuse, first_byte, .. } = self.shared;
+        let Shared { registry, traffic, other, name, limits, refuse, first_byte, .. } = self.shared;
         ResourceLayer {
-            shared: Shared { registry, other, name, classify, limits, refuse, first_byte },
+            shared: Shared { registry, traffic, other, name, classify, limits, refuse, first_byte },
         }
     }
 
@@ -121,9 +159,10 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// Chooses the limiters by a [`Limits`](crate::Limits).
     #[must_use]
     pub fn limits<M>(self, limits: M) -> ResourceLayer<N, K, M, R, C> {
-        let Shared { registry, other, name, classify, refuse, first_byte, .. } = self.shared;
+        let Shared { registry, traffic, other, name, classify, refuse, first_byte, .. } =
+            self.shared;
         ResourceLayer {
-            shared: Shared { registry, other, name, classify, limits, refuse, first_byte },
+            shared: Shared { registry, traffic, other, name, classify, limits, refuse, first_byte },
         }
     }
 
@@ -131,9 +170,10 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// own.
     #[must_use]
     pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
-        let Shared { registry, other, name, classify, limits, first_byte, .. } = self.shared;
+        let Shared { registry, traffic, other, name, classify, limits, first_byte, .. } =
+            self.shared;
         ResourceLayer {
-            shared: Shared { registry, other, name, classify, limits, refuse, first_byte },
+            shared: Shared { registry, traffic, other, name, classify, limits, refuse, first_byte },
         }
     }
 
@@ -163,6 +203,7 @@ impl<N: Clone, K: Clone, L: Clone, R: Clone, C> Clone for Shared<N, K, L, R, C> 
     fn clone(&self) -> Self {
         Self {
             registry: Arc::clone(&self.registry),
+            traffic: self.traffic,
             other: self.other.clone(),
             name: self.name.clone(),
             classify: self.classify.clone(),

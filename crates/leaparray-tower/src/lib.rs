@@ -28,7 +28,7 @@ pub use limit::{Chosen, Limits, PerResource, Shared, Unlimited};
 pub use name::GrpcMethod;
 #[cfg(feature = "axum")]
 pub use name::MatchedRoute;
-pub use name::{Name, OTHER, method_name};
+pub use name::{Name, OTHER, OTHER_OUTBOUND, method_name};
 pub use refusal::{Answer, CallError, Fail, Refuse, Refused};
 pub use service::ResourceService;
 pub use streams::open_streams;

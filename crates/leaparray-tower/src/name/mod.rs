@@ -19,6 +19,9 @@ pub use route::MatchedRoute;
 /// writes nothing, and those whose name the registry has no room for.
 pub const OTHER: &str = "(other)";
 
+/// Like [`OTHER`], for the requests of [clients](crate::ResourceLayer::outbound).
+pub const OTHER_OUTBOUND: &str = "(other outbound)";
+
 /// A function from requests to the names of their resources.
 ///
 /// A closure that takes the request and a string is one. The number of names should be bounded, whatever clients send:
@@ -46,7 +49,9 @@ pub trait Name<A> {
 
     /// Returns whether a response says that its request was for nothing that exists, and that was not known from the
     /// request. If the request is the first with its name, its resource is then removed again, so that a scanner does not
-    /// fill the registry. The counts of removed resources are in the lifetime totals of the registry.
+    /// fill the registry. If it is cancelled before its response, the resource stays listed until it is removed or
+    /// [evicted](leaparray::Registry::evict_idle). The counts of removed resources are in the lifetime totals of the
+    /// registry.
     fn is_unknown(&self, _response: &Parts) -> bool {
         false
     }

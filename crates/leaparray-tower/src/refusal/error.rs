@@ -8,6 +8,9 @@ use http::Response;
 use super::{Refuse, Refused};
 
 /// Returns [`CallError::Refused`] for refused requests.
+///
+/// A client of tonic shows this error as the source of a status `UNKNOWN`. With [`Answer`](super::Answer), it shows
+/// `RESOURCE_EXHAUSTED` or `UNAVAILABLE`, as if the server had refused the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fail;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use http::{Request, Response};
-use leaparray::{Registry, RegistryConfig, RegistryError};
-use leaparray_tower::{Name, OTHER, ResourceLayer};
+use leaparray::{Registry, RegistryConfig, RegistryError, TrafficType};
+use leaparray_tower::{Name, OTHER, OTHER_OUTBOUND, ResourceLayer};
 use tower::{Layer, Service};
 
 use crate::{SUCCESS, Steps, answering, endings_of, get, layer, poll_now, registry, registry_with};
@@ -36,6 +36,26 @@ fn names_beyond_the_cap_share_one_resource_and_are_counted() {
     assert_eq!((registry.len(), registry.refused()), (3, 2));
     assert_eq!(endings_of(&registry, "/1"), [2, 0, 0, 0, 0]);
     assert_eq!(endings_of(&registry, OTHER), [2, 0, 0, 0, 0]);
+}
+
+#[test]
+fn resources_of_a_client_are_outbound() {
+    let registry = registry();
+    let mut server = layer(&registry).layer(answering(empty()));
+    poll_now(server.call(get("/server"))).unwrap();
+    let name = |request: &Request<()>, name: &mut String| {
+        name.push_str(request.uri().path().trim_start_matches("/other"));
+    };
+    let layer = ResourceLayer::outbound(Arc::clone(&registry), name).unwrap();
+    let mut client = layer.layer(answering(empty()));
+    for path in ["/client", "/other"] {
+        poll_now(client.call(get(path))).unwrap();
+    }
+    let traffic = |name| (registry.get(name).unwrap().traffic_type(), endings_of(&registry, name));
+    assert_eq!(traffic("/server"), (TrafficType::Inbound, SUCCESS));
+    assert_eq!(traffic("/client"), (TrafficType::Outbound, SUCCESS));
+    assert_eq!(traffic(OTHER_OUTBOUND), (TrafficType::Outbound, SUCCESS));
+    assert_eq!(traffic(OTHER), (TrafficType::Inbound, [0; 5]));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod shop;
 
+use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +10,14 @@ use std::time::Duration;
 use leaparray::flow::{AdaptiveBreaker, BreakerConfig, FixedWindowLimiter};
 use leaparray::{MetricEvent, MonotonicClock, Registry};
 use leaparray_tower::{
-    Answer, ByStatus, Fail, GrpcMethod, ResourceLayer, ResourceService, Shared, Unlimited,
+    Answer, ByStatus, CallError, Fail, GrpcMethod, ResourceLayer, ResourceService, Shared,
+    Unlimited,
 };
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::client::Grpc;
+use tonic::body::Body;
+use tonic::client::{Grpc, GrpcService};
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Request, Status, Streaming};
 use tower::Layer;
@@ -197,4 +200,35 @@ async fn breaker_of_a_client_refuses_without_a_call() {
     assert!(refused > 0);
     pair.expect("shop.Orders/Place", [0, 1_000 - refused, 0, 0], [0, 1_000 - refused, 0, 0]).await;
     assert_eq!(pair.client.get("shop.Orders/Place").unwrap().refusals().failing, refused);
+}
+
+/// Calls through a service that refuses the call, and returns the status.
+async fn refused<S>(service: S) -> Status
+where
+    S: GrpcService<Body, ResponseBody: Send + 'static>,
+    <S::ResponseBody as http_body::Body>::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let path = http::uri::PathAndQuery::from_static("/shop.Orders/Place");
+    let mut grpc = Grpc::new(service);
+    assert!(grpc.ready().await.is_ok());
+    grpc.unary(Request::new(String::new()), path, Text).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn refusal_by_a_client_is_a_status_or_the_source_of_one() {
+    let registry = Arc::new(Registry::new());
+    let hour = Duration::from_secs(3_600);
+    let limiter = FixedWindowLimiter::with_clock(hour, 0, registry.clock().clone()).unwrap();
+    let layer = layer(&registry).limit(Arc::new(limiter));
+    // There is no server: the call does not reach the channel.
+    let channel = Endpoint::from_static("http://[::1]:1").connect_lazy();
+    let answered = refused(layer.layer(channel.clone())).await;
+    assert_eq!(
+        (answered.code(), answered.message()),
+        (Code::ResourceExhausted, "the request asks for more than the limit")
+    );
+    let failed = refused(layer.refuse(Fail).layer(channel)).await;
+    assert_eq!(failed.code(), Code::Unknown);
+    let source = failed.source().and_then(|it| it.downcast_ref());
+    assert!(matches!(source, Some(CallError::<tonic::transport::Error>::Refused(_))), "{source:?}");
 }
