@@ -9,6 +9,33 @@ use leaparray::{Clock, MonotonicClock, Resource, SlidingWindow, Timestamp};
 ///
 /// It is a [`SlidingWindow`] with the geometry of the long window, and with a histogram if the resource has one. Each head
 /// counts as a success with its time. See [`ResourceLayer::first_byte`](crate::ResourceLayer::first_byte).
+///
+/// ```
+/// use http::{Request, Response};
+/// use leaparray::{MetricEvent, Registry};
+/// use leaparray_tower::{FirstByte, ResourceLayer};
+/// use std::convert::Infallible;
+/// use std::sync::Arc;
+/// use tower::{ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let registry = Arc::new(Registry::new());
+/// let name = |_: &Request<()>, name: &mut String| name.push_str("report");
+/// let layer = ResourceLayer::new(Arc::clone(&registry), name)?.first_byte(true);
+/// let answer = async |_| Ok::<_, Infallible>(Response::new("a long report".to_owned()));
+/// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));
+///
+/// let response = service.oneshot(Request::new(())).await?;
+/// let report = registry.get("report").unwrap();
+/// let times = FirstByte::of(&report).expect("recorded with the head");
+/// assert_eq!(times.sum(MetricEvent::Success), 1);
+/// // The request itself ends with its body.
+/// assert_eq!(report.concurrency(), 1);
+/// # drop(response);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct FirstByte<C: Clock = MonotonicClock>(SlidingWindow<C>);
 

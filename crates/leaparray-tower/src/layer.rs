@@ -139,6 +139,24 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     }
 
     /// Lets each resource have a limiter of its own, which `make` makes for its first request. `None` is no limiter.
+    ///
+    /// ```
+    /// use http::Request;
+    /// use leaparray::flow::ConcurrencyLimiter;
+    /// use leaparray::{Registry, Resource};
+    /// use leaparray_tower::ResourceLayer;
+    /// use std::sync::Arc;
+    ///
+    /// let name = |request: &Request<String>, name: &mut String| name.push_str(request.uri().path());
+    /// let layer = ResourceLayer::new(Arc::new(Registry::new()), name)?;
+    /// // At most ten reports at a time, and as many of everything else as there are.
+    /// let layer = layer.limit_each(|resource: &Resource| {
+    ///     let is_report = resource.name().starts_with("/reports/");
+    ///     is_report.then(|| Arc::new(ConcurrencyLimiter::new(10)))
+    /// });
+    /// # let _ = layer;
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
     #[must_use]
     pub fn limit_each<F, M>(self, make: F) -> ResourceLayer<N, K, PerResource<F>, R, C>
     where
@@ -148,6 +166,24 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     }
 
     /// Lets `choose` choose the limiter of each request. `None` is no limiter.
+    ///
+    /// ```
+    /// use http::Request;
+    /// use leaparray::flow::{Rate, TokenBucket};
+    /// use leaparray::{Registry, Resource};
+    /// use leaparray_tower::ResourceLayer;
+    /// use std::sync::Arc;
+    ///
+    /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
+    /// let layer = ResourceLayer::new(Arc::new(Registry::new()), name)?;
+    /// let guests = Arc::new(TokenBucket::new(Rate::per_second(100)?, 20));
+    /// let layer = layer.limit_by(move |request: &Request<String>, _: &Resource| {
+    ///     let is_guest = !request.headers().contains_key("authorization");
+    ///     is_guest.then(|| Arc::clone(&guests))
+    /// });
+    /// # let _ = layer;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limit_by<F, A, M>(self, choose: F) -> ResourceLayer<N, K, Chosen<F>, R, C>
     where

@@ -9,6 +9,30 @@ use super::{Name, method_name};
 ///
 /// A request without a matched route, as to a fallback, is recorded in the resource [`OTHER`](super::OTHER). A middleware sees
 /// the matched route if it is added by `Router::layer`, `Router::route_layer` or `MethodRouter::layer`.
+///
+/// ```
+/// use axum::body::{Body, to_bytes};
+/// use axum::{Router, routing::get};
+/// use leaparray::{MetricEvent, Registry};
+/// use leaparray_tower::{MatchedRoute, OTHER, ResourceLayer};
+/// use std::sync::Arc;
+/// use tower::ServiceExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let registry = Arc::new(Registry::new());
+/// let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute)?;
+/// let app: Router = Router::new().route("/orders/{id}", get(async || "an order")).layer(layer);
+/// for path in ["/orders/7", "/admin.php"] {
+///     let request = http::Request::get(path).body(Body::empty())?;
+///     to_bytes(app.clone().oneshot(request).await?.into_body(), 100).await?;
+/// }
+/// for name in ["GET /orders/{id}", OTHER] {
+///     assert_eq!(registry.get(name).unwrap().lifetime().sum(MetricEvent::Success), 1);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchedRoute;
 

@@ -20,6 +20,34 @@ use crate::grpc::Code;
 /// milliseconds in `grpc-retry-pushback-ms`.
 ///
 /// [ietf]: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
+///
+/// ```
+/// use http::{Request, Response};
+/// use leaparray::Registry;
+/// use leaparray::flow::{Rate, TokenBucket};
+/// use leaparray_tower::ResourceLayer;
+/// use std::convert::Infallible;
+/// use std::sync::Arc;
+/// use tower::{ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
+/// // One request at a time, and another one after a minute.
+/// let bucket = TokenBucket::new(Rate::per_minute(1)?, 1);
+/// let layer = ResourceLayer::new(Arc::new(Registry::new()), name)?.limit(Arc::new(bucket));
+/// let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));
+/// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));
+///
+/// assert_eq!(service.clone().oneshot(Request::new(())).await?.status(), 200);
+/// let refused = service.oneshot(Request::new(())).await?;
+/// assert_eq!(refused.status(), 429);
+/// assert_eq!(refused.headers()["retry-after"], "60");
+/// assert_eq!(refused.headers()["ratelimit-policy"], "\"default\";q=1");
+/// assert_eq!(refused.headers()["ratelimit"], "\"default\";r=0;t=60");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer;
 

@@ -11,6 +11,36 @@ use super::{Refuse, Refused};
 ///
 /// A client of tonic shows this error as the source of a status `UNKNOWN`. With [`Answer`](super::Answer), it shows
 /// `RESOURCE_EXHAUSTED` or `UNAVAILABLE`, as if the server had refused the request.
+///
+/// ```
+/// use http::{Request, Response};
+/// use leaparray::Registry;
+/// use leaparray::flow::{ConcurrencyLimiter, Reason};
+/// use leaparray_tower::{CallError, Fail, ResourceLayer};
+/// use std::convert::Infallible;
+/// use std::sync::Arc;
+/// use tower::{ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
+/// let layer = ResourceLayer::outbound(Arc::new(Registry::new()), name)?;
+/// let layer = layer.limit(Arc::new(ConcurrencyLimiter::new(1))).refuse(Fail);
+/// let answer = async |_| Ok::<_, Infallible>(Response::new("found".to_owned()));
+/// let client = ServiceBuilder::new().layer(layer).service(service_fn(answer));
+///
+/// // In flight until its body is dropped or read to its end.
+/// let first = client.clone().oneshot(Request::new(())).await?;
+/// match client.oneshot(Request::new(())).await {
+///     Err(CallError::Refused(refused)) => {
+///         assert_eq!(refused.refusal.reason, Reason::LimitReached);
+///     }
+///     other => panic!("not refused: {other:?}"),
+/// }
+/// # drop(first);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fail;
 

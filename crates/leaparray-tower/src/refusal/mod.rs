@@ -28,6 +28,50 @@ pub struct Refused {
 ///
 /// `B` is the body of the service's responses, and `E` its error. [`Answer`] is the default, for servers. [`Fail`] returns a
 /// typed error, for clients.
+///
+/// ```
+/// use http::{Request, Response};
+/// use leaparray::Registry;
+/// use leaparray::flow::ConcurrencyLimiter;
+/// use leaparray_tower::{Answer, Refuse, Refused, ResourceLayer};
+/// use std::convert::Infallible;
+/// use std::sync::Arc;
+/// use tower::{ServiceBuilder, ServiceExt, service_fn};
+///
+/// /// Answers as [`Answer`] does, and adds a text.
+/// #[derive(Clone)]
+/// struct WithText;
+///
+/// impl<E> Refuse<String, E> for WithText {
+///     type Error = E;
+///
+///     fn refuse(&self, refused: &Refused) -> Result<Response<Option<String>>, E> {
+///         let response = Refuse::<String, E>::refuse(&Answer, refused)?;
+///         Ok(response.map(|_| Some("Please try again in a minute.".to_owned())))
+///     }
+///
+///     fn error(error: E) -> E {
+///         error
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use http_body_util::BodyExt;
+///
+/// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
+/// let layer = ResourceLayer::new(Arc::new(Registry::new()), name)?;
+/// let layer = layer.limit(Arc::new(ConcurrencyLimiter::new(1))).refuse(WithText);
+/// let answer = async |_| Ok::<_, Infallible>(Response::new("found".to_owned()));
+/// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));
+///
+/// let first = service.clone().oneshot(Request::new(())).await?;
+/// let refused = service.oneshot(Request::new(())).await?;
+/// assert_eq!(refused.into_body().collect().await?.to_bytes(), "Please try again in a minute.");
+/// # drop(first);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Refuse<B, E> {
     /// The error of the layer's service.
     type Error;
