@@ -41,6 +41,14 @@ impl Gates {
         Ok(Self(gates))
     }
 
+    /// Returns the routes that have a limiter, with their limiters.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Route, &Arc<BoxLimiter>)> {
+        Route::ALL
+            .into_iter()
+            .zip(&self.0)
+            .filter_map(|(route, gate)| Some((route, gate.as_ref()?)))
+    }
+
     /// Returns the limiter of a resource; `None` if it has none.
     pub(crate) fn of(&self, resource: &Resource) -> Option<Arc<BoxLimiter>> {
         self.0[Route::of_path(resource.name())? as usize].clone()

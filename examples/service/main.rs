@@ -23,6 +23,7 @@ mod plot;
 mod reading;
 mod reconcile;
 mod route;
+mod scrape;
 mod server;
 mod table;
 mod tally;
@@ -192,7 +193,7 @@ fn greeting(args: &Args, address: SocketAddr) -> String {
     } else {
         format!("{} connections for {} s", args.connections, args.seconds)
     };
-    format!("listening on {address}\n{urls}{end}\n")
+    format!("listening on {address}\n{urls}  http://{address}{}\n{end}\n", scrape::PATH)
 }
 
 /// Prints help and version as they are, and an error in the arguments on one line.

@@ -1,4 +1,4 @@
-//! The server: four routes, which a layer records and limits.
+//! The server: four routes, which a layer records and limits, and one that exposes the records.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,7 @@ use tokio::time::{sleep, timeout};
 use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::route::Route;
+use crate::scrape;
 use crate::tally::Tally;
 use crate::witness::witness;
 
@@ -74,6 +75,7 @@ fn router(metrics: &Metrics, gates: Gates, tally: Arc<Mutex<Tally>>) -> Router {
     };
     let recorded = ResourceLayer::new(Arc::clone(&metrics.registry), name);
     let recorded = recorded.expect("there is room for the requests without a route");
+    let scraped = scrape::metrics(metrics, &gates);
     Router::new()
         .route(Route::Fast.path(), any(fast))
         .route(Route::Slow.path(), any(slow))
@@ -81,6 +83,8 @@ fn router(metrics: &Metrics, gates: Gates, tally: Arc<Mutex<Tally>>) -> Router {
         .route(Route::Limited.path(), any(fast))
         .layer(recorded.limit_each(move |resource| gates.of(resource)))
         .layer(from_fn_with_state(tally, witness))
+        // After the layers, which do not see it: a scrape is no request to a route.
+        .route(scrape::PATH, scraped)
 }
 
 /// The name of a request's resource: its route, whatever its method.

@@ -1,0 +1,258 @@
+//! The families of metrics, and the samples of each.
+
+use std::fmt;
+use std::time::Duration;
+
+use leaparray::{MetricEvent, TrafficType, WindowSnapshot};
+
+use crate::labels::Labels;
+use crate::reading::{Reading, ResponseTime, Row};
+
+/// A family of metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// The permits or requests of a resource by event.
+    Event(MetricEvent),
+    Refusals,
+    ResponseTime,
+    InFlight,
+    /// Like [`Event`](Self::Event), of all resources that the registry has had.
+    RegistryEvent(MetricEvent),
+    Resources,
+    ResourcesRefused,
+    Limit,
+    LimitRemaining,
+    BreakerDropProbability,
+    WindowRate,
+    WindowResponseTime,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// The value of a sample.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    Counter(u64),
+    Gauge(f64),
+    Histogram(&'a ResponseTime),
+}
+
+/// A function that takes the samples of a family.
+pub(crate) type Take<'a> = dyn FnMut(&Labels<'_>, Value<'_>) -> fmt::Result + 'a;
+
+/// The events that are counted in requests or in permits. `Rt` is a sum of times.
+const EVENTS: [MetricEvent; 6] = [
+    MetricEvent::Pass,
+    MetricEvent::Block,
+    MetricEvent::Success,
+    MetricEvent::Exception,
+    MetricEvent::Cancelled,
+    MetricEvent::ReservedPass,
+];
+
+impl Family {
+    /// Returns the families that have samples: `prometheus` and some parsers refuse others.
+    pub(crate) fn with_samples<C>(reading: &Reading<C>) -> impl Iterator<Item = Self> + use<'_, C> {
+        let has_samples =
+            |family: &Self| family.samples(reading, &mut |_, _| Err(fmt::Error)).is_err();
+        Self::all().filter(has_samples)
+    }
+
+    /// Returns all families, in the order of the exposition.
+    fn all() -> impl Iterator<Item = Self> {
+        let of_resources = [Self::Refusals, Self::ResponseTime, Self::InFlight];
+        let others = [
+            Self::Resources,
+            Self::ResourcesRefused,
+            Self::Limit,
+            Self::LimitRemaining,
+            Self::BreakerDropProbability,
+            Self::WindowRate,
+            Self::WindowResponseTime,
+        ];
+        let events = EVENTS.into_iter().map(Self::Event);
+        let of_registry = EVENTS.into_iter().map(Self::RegistryEvent);
+        events.chain(of_resources).chain(of_registry).chain(others)
+    }
+
+    /// Returns the name, without the `_total` of a counter.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Event(MetricEvent::Pass) => "leaparray_pass",
+            Self::Event(MetricEvent::Block) => "leaparray_block",
+            Self::Event(MetricEvent::Success) => "leaparray_success",
+            Self::Event(MetricEvent::Exception) => "leaparray_exception",
+            Self::Event(MetricEvent::Cancelled) => "leaparray_cancelled",
+            Self::Event(_) => "leaparray_reserved_pass",
+            Self::RegistryEvent(MetricEvent::Pass) => "leaparray_registry_pass",
+            Self::RegistryEvent(MetricEvent::Block) => "leaparray_registry_block",
+            Self::RegistryEvent(MetricEvent::Success) => "leaparray_registry_success",
+            Self::RegistryEvent(MetricEvent::Exception) => "leaparray_registry_exception",
+            Self::RegistryEvent(MetricEvent::Cancelled) => "leaparray_registry_cancelled",
+            Self::RegistryEvent(_) => "leaparray_registry_reserved_pass",
+            Self::Refusals => "leaparray_refusals",
+            Self::ResponseTime => "leaparray_response_time_seconds",
+            Self::InFlight => "leaparray_in_flight",
+            Self::Resources => "leaparray_resources",
+            Self::ResourcesRefused => "leaparray_resources_refused",
+            Self::Limit => "leaparray_limit",
+            Self::LimitRemaining => "leaparray_limit_remaining",
+            Self::BreakerDropProbability => "leaparray_breaker_drop_probability",
+            Self::WindowRate => "leaparray_window_rate",
+            Self::WindowResponseTime => "leaparray_window_response_time_seconds",
+        }
+    }
+
+    pub(crate) const fn help(self) -> &'static str {
+        match self {
+            Self::Event(MetricEvent::Pass) | Self::RegistryEvent(MetricEvent::Pass) => {
+                "Permits of admitted requests"
+            }
+            Self::Event(MetricEvent::Block) | Self::RegistryEvent(MetricEvent::Block) => {
+                "Permits of refused requests"
+            }
+            Self::Event(MetricEvent::Success) | Self::RegistryEvent(MetricEvent::Success) => {
+                "Permits of requests that succeeded"
+            }
+            Self::Event(MetricEvent::Exception) | Self::RegistryEvent(MetricEvent::Exception) => {
+                "Permits of requests that failed"
+            }
+            Self::Event(MetricEvent::Cancelled) | Self::RegistryEvent(MetricEvent::Cancelled) => {
+                "Permits of requests that were cancelled"
+            }
+            Self::Event(_) | Self::RegistryEvent(_) => "Permits that were reserved in advance",
+            Self::Refusals => "Refused permits by reason",
+            Self::ResponseTime => "Response times",
+            Self::InFlight => "Requests in flight",
+            Self::Resources => "Listed resources",
+            Self::ResourcesRefused => {
+                "Names for which the registry had no room or that were invalid"
+            }
+            Self::Limit => "Permits that a limiter gives out at once when all remain",
+            Self::LimitRemaining => "Permits that a limiter can give out now",
+            Self::BreakerDropProbability => "Probability with which a breaker refuses a request",
+            Self::WindowRate => "Permits per second in the window, by event",
+            Self::WindowResponseTime => "Quantiles of the response times in the window",
+        }
+    }
+
+    pub(crate) const fn kind(self) -> Kind {
+        match self {
+            Self::Event(_) | Self::RegistryEvent(_) | Self::Refusals | Self::ResourcesRefused => {
+                Kind::Counter
+            }
+            Self::ResponseTime => Kind::Histogram,
+            _ => Kind::Gauge,
+        }
+    }
+
+    /// Calls `take` with each sample, until it returns an error.
+    pub(crate) fn samples<C>(self, reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+        match self {
+            Self::Event(event) => each(reading, |row| Value::Counter(row.totals.sum(event)), take),
+            Self::ResponseTime => each(reading, |row| Value::Histogram(&row.response_time), take),
+            Self::InFlight => each(reading, |row| Value::Gauge(float(row.in_flight)), take),
+            Self::Refusals => refusals(reading, take),
+            Self::RegistryEvent(event) => reading.lifetime.iter().try_for_each(|(kind, totals)| {
+                let labels = Labels::NONE.with("kind", name_of(*kind));
+                take(&labels, Value::Counter(totals.sum(event)))
+            }),
+            Self::Resources => take(&Labels::NONE, Value::Gauge(float(reading.resources as u64))),
+            Self::ResourcesRefused => take(&Labels::NONE, Value::Counter(reading.refused)),
+            Self::Limit => reading.limits.iter().try_for_each(|(name, quota)| {
+                take(&Labels::NONE.with("limiter", name), Value::Gauge(float(quota.limit)))
+            }),
+            Self::LimitRemaining => reading.limits.iter().try_for_each(|(name, quota)| {
+                take(&Labels::NONE.with("limiter", name), Value::Gauge(float(quota.remaining)))
+            }),
+            Self::BreakerDropProbability => reading.breakers.iter().try_for_each(|(name, p)| {
+                take(&Labels::NONE.with("breaker", name), Value::Gauge(*p))
+            }),
+            Self::WindowRate => windows(reading, |labels, window| {
+                EVENTS.into_iter().try_for_each(|event| {
+                    let rate = Value::Gauge(window.qps(event));
+                    take(&labels.with("event", event.name()), rate)
+                })
+            }),
+            Self::WindowResponseTime => windows(reading, |labels, window| {
+                let Some(quantiles) = window.quantiles else { return Ok(()) };
+                let times = [
+                    ("0.5", quantiles.p50),
+                    ("0.9", quantiles.p90),
+                    ("0.99", quantiles.p99),
+                    ("0.999", quantiles.p999),
+                ];
+                times.into_iter().try_for_each(|(quantile, time): (_, Duration)| {
+                    take(&labels.with("quantile", quantile), Value::Gauge(time.as_secs_f64()))
+                })
+            }),
+        }
+    }
+}
+
+/// Calls `take` with a sample of each row.
+fn each<'a, C>(
+    reading: &'a Reading<C>,
+    value: impl Fn(&'a Row<C>) -> Value<'a>,
+    take: &mut Take<'_>,
+) -> fmt::Result {
+    reading.rows.iter().try_for_each(|row| take(&labels_of(row), value(row)))
+}
+
+/// Calls `take` with the refusals of each row by reason, for those that have some.
+fn refusals<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
+    for row in &reading.rows {
+        let refusals = &row.refusals;
+        let reasons = [
+            ("limit_reached", refusals.limit_reached),
+            ("wait_too_long", refusals.wait_too_long),
+            ("more_than_limit", refusals.more_than_limit),
+            ("failing", refusals.failing),
+            ("queue_full", refusals.queue_full),
+            ("custom", refusals.custom),
+        ];
+        for (reason, count) in reasons.into_iter().filter(|&(_, count)| count > 0) {
+            take(&labels_of(row).with("reason", reason), Value::Counter(count))?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls `take` with the short and the long window of each row, and their labels.
+fn windows<C>(
+    reading: &Reading<C>,
+    mut take: impl FnMut(Labels<'_>, &WindowSnapshot) -> fmt::Result,
+) -> fmt::Result {
+    for (row, snapshot) in reading.windows() {
+        for window in [&snapshot.short, &snapshot.long] {
+            let length = format!("{:?}", window.interval);
+            take(labels_of(row).with("window", &length), window)?;
+        }
+    }
+    Ok(())
+}
+
+fn labels_of<C>(row: &Row<C>) -> Labels<'_> {
+    Labels::NONE
+        .with("resource", row.resource.name())
+        .with("context", row.resource.context().unwrap_or_default())
+        .with("kind", name_of(row.resource.traffic_type()))
+}
+
+const fn name_of(traffic: TrafficType) -> &'static str {
+    match traffic {
+        TrafficType::Outbound => "outbound",
+        _ => "inbound",
+    }
+}
+
+/// Returns a count as the nearest floating-point number. It is exact up to 2⁵³.
+#[expect(clippy::cast_precision_loss, reason = "gauges are floating-point numbers")]
+const fn float(count: u64) -> f64 {
+    count as f64
+}

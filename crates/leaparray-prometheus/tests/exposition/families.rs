@@ -1,0 +1,138 @@
+//! The families and their values.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaparray::flow::{AdaptiveBreaker, BreakerConfig, FixedWindowLimiter, Limiter, Reason};
+use leaparray::{RegistryConfig, TrafficType};
+use leaparray_prometheus::RegistryCollector;
+
+use crate::{Read, Samples, registry, registry_with, succeed};
+
+#[test]
+fn counters_are_lifetime_totals() {
+    let registry = registry();
+    for _ in 0..3 {
+        succeed(&registry, "orders", 10);
+    }
+    let orders = registry.resource("orders").unwrap();
+    orders.enter().exception();
+    orders.enter().cancel();
+    orders.refuse(Reason::LimitReached);
+    let in_flight = orders.enter();
+    // Everything leaves the windows.
+    registry.clock().advance(Duration::from_secs(3_600));
+
+    let samples = Samples::scrape(RegistryCollector::new(Arc::clone(&registry)));
+    let expected = [
+        ("leaparray_pass", 6.0),
+        ("leaparray_success", 3.0),
+        ("leaparray_exception", 1.0),
+        ("leaparray_cancelled", 1.0),
+        ("leaparray_block", 1.0),
+        ("leaparray_reserved_pass", 0.0),
+        ("leaparray_in_flight", 1.0),
+    ];
+    for (family, expected) in expected {
+        assert_eq!(samples.of_resource(family, "orders"), expected, "{family}");
+    }
+    let refusals =
+        [("resource", "orders"), ("context", ""), ("kind", "inbound"), ("reason", "limit_reached")];
+    assert_eq!(samples.number("leaparray_refusals", &refusals), 1.0);
+    assert_eq!(samples.number("leaparray_resources", &[]), 1.0);
+    in_flight.success();
+}
+
+#[test]
+fn contexts_and_directions_are_labels() {
+    let registry = registry();
+    let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
+    database.enter().success();
+    database.in_context("web").unwrap().enter().success();
+    database.in_context("web").unwrap().enter().success();
+    let samples = Samples::scrape(RegistryCollector::new(Arc::clone(&registry)));
+    let successes = |context| {
+        let labels = [("resource", "database"), ("context", context), ("kind", "outbound")];
+        samples.number("leaparray_success", &labels)
+    };
+    assert_eq!((successes(""), successes("web")), (1.0, 2.0));
+    let of_kind = |kind| samples.number("leaparray_registry_success", &[("kind", kind)]);
+    assert_eq!((of_kind("inbound"), of_kind("outbound")), (0.0, 3.0));
+}
+
+#[test]
+fn response_times_are_in_the_chosen_buckets() {
+    let registry = registry();
+    for millis in [100, 100, 600, 2_000] {
+        succeed(&registry, "orders", millis);
+    }
+    let bounds = [1_000, 250].map(Duration::from_millis);
+    let samples = Samples::scrape(RegistryCollector::new(Arc::clone(&registry)).buckets(bounds));
+    let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound")];
+    let buckets = vec![(0.25, 2.0), (1.0, 3.0), (f64::INFINITY, 4.0)];
+    let expected = Read::Histogram { sum: 2.8, count: 4, buckets };
+    assert_eq!(samples.value("leaparray_response_time_seconds", &labels), Some(&expected));
+}
+
+#[test]
+fn resource_without_a_histogram_has_the_sum_and_the_count() {
+    let registry = registry_with(RegistryConfig::default());
+    succeed(&registry, "orders", 500);
+    succeed(&registry, "orders", 1_000);
+    let samples = Samples::scrape(RegistryCollector::new(Arc::clone(&registry)));
+    let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound")];
+    let expected = Read::Histogram { sum: 1.5, count: 2, buckets: vec![(f64::INFINITY, 2.0)] };
+    assert_eq!(samples.value("leaparray_response_time_seconds", &labels), Some(&expected));
+}
+
+#[test]
+fn windows_are_exposed_by_choice() {
+    let registry = registry();
+    for _ in 0..5 {
+        succeed(&registry, "orders", 10);
+    }
+    let has_windows = |samples: &Samples| {
+        samples.0.keys().any(|(family, _)| family.starts_with("leaparray_window"))
+    };
+    let without = Samples::scrape(RegistryCollector::new(Arc::clone(&registry)));
+    assert!(!has_windows(&without), "{without:?}");
+
+    let samples = Samples::scrape(RegistryCollector::new(Arc::clone(&registry)).windows(true));
+    let orders = registry.get("orders").unwrap().snapshot();
+    let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound")];
+    for (name, window) in [("1s", &orders.short), ("60s", &orders.long)] {
+        let of_window = |label| [&labels[..], &[("window", name), label]].concat();
+        assert_eq!(
+            samples.number("leaparray_window_rate", &of_window(("event", "success"))),
+            window.qps(leaparray::MetricEvent::Success),
+        );
+        let p99 = window.quantiles.unwrap().p99.as_secs_f64();
+        let family = "leaparray_window_response_time_seconds";
+        assert_eq!(samples.number(family, &of_window(("quantile", "0.99"))), p99);
+    }
+}
+
+#[test]
+fn limiters_and_breakers_are_exposed_by_name() {
+    let registry = registry();
+    let clock = registry.clock().clone();
+    let limiter = FixedWindowLimiter::with_clock(Duration::from_secs(60), 10, clock.clone());
+    let limiter = Arc::new(limiter.unwrap());
+    let breaker = Arc::new(AdaptiveBreaker::with_clock(BreakerConfig::default(), clock));
+    let _ = limiter.try_acquire_many(3);
+    for _ in 0..100 {
+        if let leaparray::flow::Decision::Admitted(permit) = breaker.try_acquire() {
+            permit.reject();
+        }
+    }
+    let collector = RegistryCollector::new(registry)
+        .limiter("search", Arc::clone(&limiter))
+        .breaker("database", Arc::clone(&breaker));
+    let samples = Samples::scrape(collector);
+    assert_eq!(samples.number("leaparray_limit", &[("limiter", "search")]), 10.0);
+    assert_eq!(samples.number("leaparray_limit_remaining", &[("limiter", "search")]), 7.0);
+    let probability =
+        samples.number("leaparray_breaker_drop_probability", &[("breaker", "database")]);
+    assert!(probability > 0.5, "{probability}");
+    assert_eq!(probability, breaker.drop_probability());
+}

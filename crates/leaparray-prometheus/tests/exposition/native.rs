@@ -1,0 +1,39 @@
+//! Native histograms, as a Prometheus server receives them.
+
+use std::sync::Arc;
+
+use leaparray_prometheus::RegistryCollector;
+use prometheus_client::encoding::prometheus_protobuf;
+
+use crate::{registry, succeed};
+
+#[test]
+fn native_buckets_are_the_bins() {
+    let registry = registry();
+    for millis in [1, 2, 2, 3, 50, 51, 52, 1_000, 60_000] {
+        succeed(&registry, "orders", millis);
+    }
+    let mut client = prometheus_client::registry::Registry::default();
+    client.register_collector(Box::new(RegistryCollector::new(Arc::clone(&registry))));
+    let families = prometheus_protobuf::encode(&client).unwrap();
+    let family = families.iter().find(|it| it.name == "leaparray_response_time_seconds");
+    let histogram = family.unwrap().metric[0].histogram.as_ref().unwrap();
+
+    let expected = registry.get("orders").unwrap().lifetime_histogram().unwrap();
+    assert_eq!(histogram.schema, i32::from(expected.scale()));
+    assert_eq!(histogram.sample_count, expected.count());
+    // The format says: the index of a span is relative to the end of the last one, and a delta to the count before it.
+    let (mut index, mut count, mut deltas) = (0, 0, histogram.positive_delta.iter());
+    let mut buckets = Vec::new();
+    for span in &histogram.positive_span {
+        index += span.offset;
+        for _ in 0..span.length {
+            count += deltas.next().unwrap();
+            buckets.push((index, count.unsigned_abs()));
+            index += 1;
+        }
+    }
+    assert_eq!(deltas.next(), None);
+    let bins: Vec<_> = expected.buckets().map(|bin| (bin.index + 1, bin.count)).collect();
+    assert_eq!(buckets, bins);
+}
