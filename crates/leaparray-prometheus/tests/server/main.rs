@@ -1,0 +1,97 @@
+//! A Prometheus server scrapes a service every second. Its numbers are those of the service.
+
+mod prometheus;
+mod service;
+
+use std::time::Duration;
+
+use leaparray::{Clock, LatencyHistogram, MetricEvent, Registry};
+
+use prometheus::Prometheus;
+use service::Service;
+
+/// For how long requests are recorded, and in which intervals.
+const LOAD: Duration = Duration::from_secs(8);
+const STEP: Duration = Duration::from_millis(50);
+/// The requests of a step.
+const REQUESTS: u64 = 20;
+
+const NAME: &str = "GET /orders/\"{id}\"\\";
+
+/// Records requests at an even rate. A response time of n ms has as many requests as one of n + 1 ms, up to 400 ms.
+fn record(registry: &Registry) {
+    let orders = registry.resource(NAME).unwrap();
+    let mut number = 0;
+    for _ in 0..LOAD.as_millis() / STEP.as_millis() {
+        for _ in 0..REQUESTS {
+            let end = orders.clock().now();
+            let rt = Duration::from_millis(1 + number % 400);
+            orders.enter_at(end.saturating_sub(rt)).success_at(end);
+            number += 1;
+        }
+        orders.refuse(leaparray::flow::Reason::LimitReached);
+        std::thread::sleep(STEP);
+    }
+}
+
+/// Asserts that two numbers differ by at most a share.
+#[track_caller]
+fn assert_close(measured: f64, expected: f64, share: f64) {
+    assert!((measured / expected - 1.0).abs() <= share, "{measured}, not {expected}");
+}
+
+#[test]
+fn totals_and_rates_are_those_of_the_service() {
+    let service = Service::start();
+    let Some(server) = Prometheus::start("totals and rates", service.address, &[]) else { return };
+    server.wait_for("up", 1);
+    record(&service.registry);
+    // While the requests are recorded, the server has some eight samples.
+    let rate = server.query("max_over_time(rate(leaparray_success_total[5s])[3s:1s])").unwrap();
+    let orders = service.registry.get(NAME).unwrap();
+    let requests = u32::try_from(orders.long_sum(MetricEvent::Success)).unwrap();
+    let own = f64::from(requests) / LOAD.as_secs_f64();
+    // The samples are at any time within a step and a second.
+    assert_close(rate, own, 0.15);
+
+    let totals = orders.lifetime();
+    server.wait_for("leaparray_success_total", totals.sum(MetricEvent::Success));
+    server.wait_for("leaparray_block_total", totals.sum(MetricEvent::Block));
+    server.wait_for("leaparray_pass_total", totals.sum(MetricEvent::Pass));
+    server.wait_for(
+        "leaparray_refusals_total{reason='limit_reached'}",
+        totals.sum(MetricEvent::Block),
+    );
+    server.wait_for("leaparray_in_flight", 0);
+    let histogram = orders.lifetime_histogram().unwrap();
+    server.wait_for("leaparray_response_time_seconds_count", histogram.count());
+    let sum = server.query("leaparray_response_time_seconds_sum").unwrap();
+    assert_close(sum, histogram.sum().as_secs_f64(), 1e-9);
+    // A power of 2 is a bound of the histogram.
+    let quarter = histogram.count_at_or_below(Duration::from_millis(250));
+    server.wait_for("leaparray_response_time_seconds_bucket{le='0.25'}", quarter);
+    assert_eq!(server.label("leaparray_success_total", "resource"), NAME);
+}
+
+#[test]
+fn quantiles_of_native_histograms_are_those_of_the_service() {
+    let service = Service::start();
+    let native = ["--enable-feature=native-histograms"];
+    let Some(server) = Prometheus::start("native histograms", service.address, &native) else {
+        return;
+    };
+    server.wait_for("up", 1);
+    record(&service.registry);
+    let histogram = service.registry.get(NAME).unwrap().lifetime_histogram().unwrap();
+    server.wait_for("histogram_count(leaparray_response_time_seconds)", histogram.count());
+    for q in [0.5, 0.9, 0.99, 0.999] {
+        let query = format!("histogram_quantile({q}, leaparray_response_time_seconds)");
+        let own = histogram.quantile(q).unwrap().as_secs_f64();
+        // Each of the two is within the bin: half of its width from the middle.
+        assert_close(
+            server.query(&query).unwrap(),
+            own,
+            2.0 * LatencyHistogram::default().relative_error(),
+        );
+    }
+}
