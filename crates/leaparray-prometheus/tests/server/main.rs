@@ -1,5 +1,8 @@
 //! A Prometheus server scrapes a service every second. Its numbers are those of the service.
 
+#[path = "../../examples/dashboard.rs"]
+#[expect(dead_code, reason = "its main function prints the dashboard")]
+mod dashboard;
 mod prometheus;
 mod service;
 
@@ -18,7 +21,7 @@ const REQUESTS: u64 = 20;
 
 const NAME: &str = "GET /orders/\"{id}\"\\";
 
-/// Records requests at an even rate. A response time of n ms has as many requests as one of n + 1 ms, up to 400 ms.
+/// Records requests at an even rate, with response times of 1 ms, 2 ms, … 400 ms in turn.
 fn record(registry: &Registry) {
     let orders = registry.resource(NAME).unwrap();
     let mut number = 0;
@@ -38,6 +41,25 @@ fn record(registry: &Registry) {
 #[track_caller]
 fn assert_close(measured: f64, expected: f64, share: f64) {
     assert!((measured / expected - 1.0).abs() <= share, "{measured}, not {expected}");
+}
+
+/// Returns the queries of all panels, with values for the variables.
+fn queries_of_the_dashboard() -> Vec<String> {
+    let dashboard = dashboard::dashboard();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let queries = targets.map(|target| target["expr"].as_str().unwrap());
+    let with_values = queries.map(|query| {
+        let query = query.replace("$job", ".*").replace("$resource", ".*");
+        query.replace("$__rate_interval", "10s")
+    });
+    with_values.collect()
+}
+
+#[test]
+fn dashboard_is_the_one_that_is_generated() {
+    let file = include_str!("../../dashboard.json");
+    assert_eq!(file, format!("{:#}\n", dashboard::dashboard()));
 }
 
 #[test]
@@ -71,6 +93,9 @@ fn totals_and_rates_are_those_of_the_service() {
     let quarter = histogram.count_at_or_below(Duration::from_millis(250));
     server.wait_for("leaparray_response_time_seconds_bucket{le='0.25'}", quarter);
     assert_eq!(server.label("leaparray_success_total", "resource"), NAME);
+    for query in queries_of_the_dashboard() {
+        assert!(server.query(&query).is_some(), "{query}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use leaparray::flow::{AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter};
 use leaparray::{HistogramConfig, NodeConfig, Registry, RegistryConfig};
 use leaparray_prometheus::RegistryCollector;
 use prometheus_client::encoding::{prometheus_protobuf, text};
@@ -27,7 +28,11 @@ impl Service {
         let node = NodeConfig::default().with_histogram(HistogramConfig::default());
         let registry = Arc::new(Registry::with_config(RegistryConfig::default().node(node)));
         let mut exposed = prometheus_client::registry::Registry::default();
-        exposed.register_collector(Box::new(RegistryCollector::new(Arc::clone(&registry))));
+        let breaker = AdaptiveBreaker::new(BreakerConfig::default());
+        let collector = RegistryCollector::new(Arc::clone(&registry))
+            .limiter("database", Arc::new(ConcurrencyLimiter::new(20)))
+            .breaker("database", Arc::new(breaker));
+        exposed.register_collector(Box::new(collector));
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(|| serve(listener, Arc::new(exposed)));
