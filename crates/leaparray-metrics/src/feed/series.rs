@@ -1,0 +1,117 @@
+//! The series of one node.
+
+use std::cell::Cell;
+
+use leaparray::{Clock, LatencyHistogram, MetricEvent, MetricTotals, Resource, TrafficType};
+use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
+
+const METADATA: Metadata<'_> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+/// The events with their counters. `Rt` is a sum of times, and no count.
+const COUNTERS: [(MetricEvent, &str, &str); 6] = [
+    (MetricEvent::Pass, "leaparray_pass", "Permits of admitted requests"),
+    (MetricEvent::Block, "leaparray_block", "Permits of refused requests"),
+    (MetricEvent::Success, "leaparray_success", "Permits of requests that succeeded"),
+    (MetricEvent::Exception, "leaparray_exception", "Permits of requests that failed"),
+    (MetricEvent::Cancelled, "leaparray_cancelled", "Permits of requests that were cancelled"),
+    (MetricEvent::ReservedPass, "leaparray_reserved_pass", "Permits that were reserved in advance"),
+];
+const IN_FLIGHT: &str = "leaparray_in_flight";
+const RESPONSE_TIME: &str = "leaparray_response_time_seconds";
+
+pub(super) fn describe(recorder: &dyn Recorder) {
+    for (_, name, help) in COUNTERS {
+        recorder.describe_counter(name.into(), Some(Unit::Count), help.into());
+    }
+    recorder.describe_gauge(IN_FLIGHT.into(), Some(Unit::Count), "Requests in flight".into());
+    recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
+}
+
+/// What was fed of a node.
+pub(super) struct Series {
+    labels: Vec<Label>,
+    /// `None` before the first publication, which creates all counters.
+    totals: Option<MetricTotals>,
+    in_flight: Option<u64>,
+    response_times: LatencyHistogram,
+    /// Whether the node was listed in this publication.
+    pub(super) is_seen: Cell<bool>,
+}
+
+impl Series {
+    pub(super) fn new<C>(resource: &Resource<C>) -> Self {
+        let kind = match resource.traffic_type() {
+            TrafficType::Outbound => "outbound",
+            _ => "inbound",
+        };
+        let labels = vec![
+            Label::new("resource", resource.name().to_owned()),
+            Label::new("context", resource.context().unwrap_or_default().to_owned()),
+            Label::from_static_parts("kind", kind),
+        ];
+        let response_times = LatencyHistogram::default();
+        Self { labels, totals: None, in_flight: None, response_times, is_seen: Cell::new(false) }
+    }
+
+    pub(super) fn feed<C: Clock + Clone>(
+        &mut self,
+        resource: &Resource<C>,
+        response_times: bool,
+        recorder: &dyn Recorder,
+    ) {
+        self.is_seen.set(true);
+        let totals = resource.lifetime();
+        for (event, name, _) in COUNTERS {
+            let before = self.totals.as_ref().map(|totals| totals.sum(event));
+            let increment = totals.sum(event).saturating_sub(before.unwrap_or(0));
+            if increment > 0 || before.is_none() {
+                recorder.register_counter(&self.key(name), &METADATA).increment(increment);
+            }
+        }
+        self.totals = Some(totals);
+        let in_flight = Some(resource.concurrency());
+        if self.in_flight != in_flight {
+            let gauge = recorder.register_gauge(&self.key(IN_FLIGHT), &METADATA);
+            gauge.set(float(in_flight.unwrap_or(0)));
+            self.in_flight = in_flight;
+        }
+        if response_times && let Some(histogram) = resource.lifetime_histogram() {
+            self.feed_response_times(histogram, recorder);
+        }
+    }
+
+    fn feed_response_times(&mut self, histogram: LatencyHistogram, recorder: &dyn Recorder) {
+        if histogram.count() == self.response_times.count() {
+            return;
+        }
+        let key = self.key(RESPONSE_TIME);
+        let target = recorder.register_histogram(&key, &METADATA);
+        // A node that was reconfigured may have bins of another width: those that are coarser decide.
+        let scale = histogram.scale().min(self.response_times.scale());
+        let at_scale = |histogram: &LatencyHistogram| {
+            histogram.downscaled(scale).expect("the scale is not finer than that of the histogram")
+        };
+        let (before, now) = (at_scale(&self.response_times), at_scale(&histogram));
+        let mut before = before.buckets().peekable();
+        for bin in now.buckets() {
+            while before.next_if(|it| it.index < bin.index).is_some() {}
+            let fed = before.next_if(|it| it.index == bin.index).map_or(0, |it| it.count);
+            let count = usize::try_from(bin.count.saturating_sub(fed)).unwrap_or(usize::MAX);
+            if count > 0 {
+                // The geometric mean of the bounds.
+                target.record_many(bin.lower.sqrt() * bin.upper.sqrt(), count);
+            }
+        }
+        self.response_times = histogram;
+    }
+
+    fn key(&self, name: &'static str) -> Key {
+        Key::from_parts(name, self.labels.clone())
+    }
+}
+
+/// Returns a count as the nearest floating-point number. It is exact up to 2⁵³.
+#[expect(clippy::cast_precision_loss, reason = "gauges are floating-point numbers")]
+const fn float(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,252 @@
+//! A recorder that keeps metrics in sliding windows.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leaparray::{Clock, HistogramConfig, MetricEvent, MonotonicClock, SlidingWindow, WindowConfig};
+use metrics::{
+    Counter, CounterFn, Gauge, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+};
+use metrics_util::registry::{Registry, Storage};
+
+/// A recorder of the `metrics` facade that keeps what a process records in sliding windows: exact rates of counters, and quantiles of
+/// histograms, of the last second or any other interval, while an exporter takes the same metrics.
+///
+/// Clones share their metrics: one becomes the recorder, and another one is read. It is one of several recorders of a
+/// `metrics_util::layers::Fanout`, beside that of an exporter, or the only one.
+///
+/// A *counter* is a window whose [`Pass`](MetricEvent::Pass) is the count. A *histogram* is a window with a histogram, whose response
+/// times are its values: a value of 1 is a second, and values are kept to 10⁻⁹. A negative value, or one that is not a number,
+/// is not recorded, and [counted](Self::invalid). A *gauge* is its last value.
+///
+/// Like other recorders, it keeps each key until it is [dropped](Self::drop_idle).
+///
+/// ```
+/// use leaparray_metrics::WindowRecorder;
+/// use metrics::Key;
+/// use metrics_exporter_prometheus::PrometheusBuilder;
+/// use metrics_util::layers::FanoutBuilder;
+///
+/// let windows = WindowRecorder::default();
+/// let exporter = PrometheusBuilder::new().build_recorder();
+/// let fanout = FanoutBuilder::default().add_recorder(exporter).add_recorder(windows.clone());
+/// metrics::set_global_recorder(fanout.build())?;
+///
+/// // Anywhere in the process, as before:
+/// metrics::counter!("orders").increment(1);
+/// metrics::histogram!("latency").record(0.25);
+///
+/// // The last second:
+/// let orders = windows.counter(&Key::from_name("orders")).unwrap();
+/// assert_eq!(orders.sum(leaparray::MetricEvent::Pass), 1);
+/// let latency = windows.histogram(&Key::from_name("latency")).unwrap();
+/// assert_eq!(latency.quantile(0.99), Some(std::time::Duration::from_millis(250)));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub struct WindowRecorder<C: Clock + Clone = MonotonicClock> {
+    shared: Arc<Registry<Key, Windows<C>>>,
+}
+
+/// Creates the metrics.
+#[derive(Debug)]
+struct Windows<C> {
+    window: WindowConfig,
+    histogram: HistogramConfig,
+    clock: C,
+    invalid: Arc<AtomicU64>,
+}
+
+/// A counter.
+#[derive(Debug)]
+struct Counted<C: Clock> {
+    window: SlidingWindow<C>,
+    /// The greatest value that was [set](CounterFn::absolute).
+    absolute: AtomicU64,
+}
+
+/// A histogram.
+#[derive(Debug)]
+struct Distributed<C: Clock> {
+    window: SlidingWindow<C>,
+    /// The values of all histograms that were not recorded.
+    invalid: Arc<AtomicU64>,
+}
+
+impl<C: Clock + Clone> WindowRecorder<C> {
+    /// Creates a recorder whose counters and histograms have windows of this geometry, over `clock`.
+    ///
+    /// [`default`](Self::default) has ten buckets of 100 ms, and histograms with the default error.
+    #[must_use]
+    pub fn new(window: WindowConfig, histogram: HistogramConfig, clock: C) -> Self {
+        let storage = Windows { window, histogram, clock, invalid: Arc::default() };
+        Self { shared: Arc::new(Registry::new(storage)) }
+    }
+
+    /// Returns the window of a counter, which shares its counts; `None` if nothing has registered it.
+    #[must_use]
+    pub fn counter(&self, key: &Key) -> Option<SlidingWindow<C>> {
+        self.shared.get_counter(key).map(|counter| counter.window.clone())
+    }
+
+    /// Returns the window of a histogram, which shares its values; `None` if nothing has registered it.
+    #[must_use]
+    pub fn histogram(&self, key: &Key) -> Option<SlidingWindow<C>> {
+        self.shared.get_histogram(key).map(|histogram| histogram.window.clone())
+    }
+
+    /// Returns the value of a gauge; `None` if nothing has registered it.
+    #[must_use]
+    pub fn gauge(&self, key: &Key) -> Option<f64> {
+        self.shared.get_gauge(key).map(|gauge| f64::from_bits(gauge.load(Ordering::Relaxed)))
+    }
+
+    /// Returns all counters with their windows, in no order.
+    #[must_use]
+    pub fn counters(&self) -> Vec<(Key, SlidingWindow<C>)> {
+        let mut counters = Vec::new();
+        self.shared
+            .visit_counters(|key, counter| counters.push((key.clone(), counter.window.clone())));
+        counters
+    }
+
+    /// Returns all histograms with their windows, in no order.
+    #[must_use]
+    pub fn histograms(&self) -> Vec<(Key, SlidingWindow<C>)> {
+        let mut histograms = Vec::new();
+        self.shared.visit_histograms(|key, histogram| {
+            histograms.push((key.clone(), histogram.window.clone()));
+        });
+        histograms
+    }
+
+    /// Returns all gauges with their values, in no order.
+    #[must_use]
+    pub fn gauges(&self) -> Vec<(Key, f64)> {
+        let mut gauges = Vec::new();
+        self.shared.visit_gauges(|key, gauge| {
+            gauges.push((key.clone(), f64::from_bits(gauge.load(Ordering::Relaxed))));
+        });
+        gauges
+    }
+
+    /// Returns how many values of histograms were not recorded, because they were negative or no numbers.
+    #[must_use]
+    pub fn invalid(&self) -> u64 {
+        // Relaxed, as all accesses: a count that orders nothing.
+        self.shared.storage().invalid.load(Ordering::Relaxed)
+    }
+
+    /// Drops the counters and the histograms for which nothing was recorded in their windows, unless a handle to them is kept. Gauges
+    /// stay. Returns how many were dropped.
+    pub fn drop_idle(&self) -> usize {
+        let mut dropped = 0;
+        let mut retain = |is_kept: bool| {
+            dropped += usize::from(!is_kept);
+            is_kept
+        };
+        // The count of a handle grows under the lock of the shard only, which `retain` holds.
+        self.shared.retain_counters(|_, counter| {
+            retain(Arc::strong_count(counter) > 1 || counter.window.sum(MetricEvent::Pass) > 0)
+        });
+        self.shared.retain_histograms(|_, histogram| {
+            let is_active = histogram.window.max_rt().is_some();
+            retain(Arc::strong_count(histogram) > 1 || is_active)
+        });
+        dropped
+    }
+}
+
+impl Default for WindowRecorder {
+    fn default() -> Self {
+        let second = WindowConfig::new(10, Duration::from_secs(1)).expect("100 ms each");
+        Self::new(second, HistogramConfig::default(), MonotonicClock::new())
+    }
+}
+
+impl<C: Clock + Clone> Clone for WindowRecorder<C> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<C: Clock + Clone> Storage<Key> for Windows<C> {
+    type Counter = Arc<Counted<C>>;
+    type Gauge = Arc<AtomicU64>;
+    type Histogram = Arc<Distributed<C>>;
+
+    fn counter(&self, _: &Key) -> Self::Counter {
+        let window = SlidingWindow::with_clock(self.window, self.clock.clone());
+        Arc::new(Counted { window, absolute: AtomicU64::new(0) })
+    }
+
+    fn gauge(&self, _: &Key) -> Self::Gauge {
+        Arc::new(AtomicU64::new(0_f64.to_bits()))
+    }
+
+    fn histogram(&self, _: &Key) -> Self::Histogram {
+        let clock = self.clock.clone();
+        let window = SlidingWindow::with_histogram(self.window, self.histogram, clock);
+        Arc::new(Distributed { window, invalid: Arc::clone(&self.invalid) })
+    }
+}
+
+impl<C: Clock + Clone> CounterFn for Counted<C> {
+    fn increment(&self, value: u64) {
+        self.window.add(MetricEvent::Pass, value);
+    }
+
+    fn absolute(&self, value: u64) {
+        // Relaxed: each thread adds what it has raised the value by, so the sum is the greatest value.
+        let before = self.absolute.fetch_max(value, Ordering::Relaxed);
+        if value > before {
+            self.window.add(MetricEvent::Pass, value - before);
+        }
+    }
+}
+
+impl<C: Clock + Clone> HistogramFn for Distributed<C> {
+    fn record(&self, value: f64) {
+        if value.is_nan() || value < 0.0 {
+            self.invalid.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        // A value that is too large for a duration is the largest.
+        self.window.record_rt(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX));
+    }
+}
+
+impl<C> Recorder for WindowRecorder<C>
+where
+    C: Clock + Clone + Send + Sync + 'static,
+{
+    /// Does nothing: a window has no description.
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    /// Does nothing.
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    /// Does nothing.
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        self.shared.get_or_create_counter(key, |counter| Counter::from_arc(Arc::clone(counter)))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        self.shared.get_or_create_gauge(key, |gauge| Gauge::from_arc(Arc::clone(gauge)))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> metrics::Histogram {
+        self.shared.get_or_create_histogram(key, |histogram| {
+            metrics::Histogram::from_arc(Arc::clone(histogram))
+        })
+    }
+}
+
+impl<C: Clock + Clone> fmt::Debug for WindowRecorder<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WindowRecorder").finish_non_exhaustive()
+    }
+}

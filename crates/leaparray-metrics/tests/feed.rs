@@ -1,0 +1,159 @@
+//! A registry that feeds a recorder.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaparray::{
+    HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
+};
+use leaparray_metrics::RegistryFeed;
+use metrics::with_local_recorder;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+
+type Manual = Registry<ManualClock>;
+
+fn registry() -> Arc<Manual> {
+    let node = NodeConfig::default().with_histogram(HistogramConfig::default());
+    let config = RegistryConfig::default().node(node);
+    Arc::new(Registry::with_clock(config, ManualClock::new(Timestamp::from_secs(3_600))))
+}
+
+/// What a recorder has taken. Its snapshot empties counters and histograms.
+#[derive(Debug, Default)]
+struct Taken {
+    /// By name and labels.
+    numbers: HashMap<String, f64>,
+    values: HashMap<String, Vec<f64>>,
+}
+
+/// Publishes once to a new recorder, so that it takes only what this publication feeds.
+fn publish(feed: &RegistryFeed<ManualClock>) -> Taken {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    with_local_recorder(&recorder, || feed.publish());
+    let mut taken = Taken::default();
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        let (_, key) = key.into_parts();
+        let labels: Vec<_> = key.labels().map(metrics::Label::value).collect();
+        let name = format!("{} {}", key.name(), labels.join(" "));
+        match value {
+            DebugValue::Counter(count) => {
+                taken.numbers.insert(name, f64::from(u32::try_from(count).unwrap()));
+            }
+            DebugValue::Gauge(value) => {
+                taken.numbers.insert(name, value.into_inner());
+            }
+            DebugValue::Histogram(values) => {
+                taken.values.insert(name, values.into_iter().map(Into::into).collect());
+            }
+        }
+    }
+    taken
+}
+
+#[test]
+fn publication_feeds_what_is_new() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let orders = registry.resource("orders").unwrap();
+    for _ in 0..3 {
+        orders.enter().success();
+    }
+    let in_flight = orders.enter();
+    let first = publish(&feed).numbers;
+    // All counters of a new resource, so that those that are 0 are known too.
+    assert_eq!(first.len(), 7, "{first:?}");
+    let number = |name: &str| first[&format!("leaparray_{name} orders  inbound")];
+    assert_eq!((number("pass"), number("success"), number("exception")), (4.0, 3.0, 0.0));
+    assert_eq!(number("in_flight"), 1.0);
+
+    assert!(publish(&feed).numbers.is_empty(), "nothing is new");
+
+    in_flight.exception();
+    let third = publish(&feed).numbers;
+    let expected = [
+        ("leaparray_exception orders  inbound".to_owned(), 1.0),
+        ("leaparray_in_flight orders  inbound".to_owned(), 0.0),
+    ];
+    assert_eq!(third, HashMap::from(expected));
+}
+
+#[test]
+fn contexts_and_directions_are_labels() {
+    let registry = registry();
+    let database = registry.resource_with("database", TrafficType::Outbound).unwrap();
+    database.in_context("web").unwrap().enter().success();
+    let taken = publish(&RegistryFeed::new(registry)).numbers;
+    assert_eq!(taken["leaparray_success database web outbound"], 1.0);
+    assert_eq!(taken["leaparray_success database  outbound"], 0.0);
+}
+
+#[test]
+fn resource_that_is_listed_again_goes_on() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let exporter = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let handle = exporter.handle();
+    let enter_and_publish = |requests| {
+        for _ in 0..requests {
+            registry.resource("orders").unwrap().enter().success();
+        }
+        with_local_recorder(&exporter, || feed.publish());
+    };
+    enter_and_publish(5);
+    registry.clock().advance(Duration::from_secs(3_600));
+    assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
+    enter_and_publish(2);
+    let sample = r#"leaparray_success{resource="orders",context="",kind="inbound"} 7"#;
+    assert!(handle.render().contains(sample), "{}", handle.render());
+    // Also without a publication in between.
+    registry.clock().advance(Duration::from_secs(3_600));
+    assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
+    with_local_recorder(&exporter, || feed.publish());
+    enter_and_publish(1);
+    assert!(handle.render().contains(&sample.replace(" 7", " 8")), "{}", handle.render());
+}
+
+#[test]
+fn response_times_are_fed_by_choice() {
+    let registry = registry();
+    let record = |millis| {
+        let entry = registry.resource("orders").unwrap().enter_owned();
+        registry.clock().advance(Duration::from_millis(millis));
+        entry.success();
+    };
+    for millis in [10, 10, 200] {
+        record(millis);
+    }
+    let without = publish(&RegistryFeed::new(Arc::clone(&registry)));
+    assert!(without.values.is_empty(), "{without:?}");
+
+    let feed = RegistryFeed::new(Arc::clone(&registry)).response_times(true);
+    let error = HistogramConfig::default().relative_error();
+    let assert_fed = |expected: &[f64]| {
+        let mut taken = publish(&feed);
+        let mut values =
+            taken.values.remove("leaparray_response_time_seconds orders  inbound").unwrap();
+        values.sort_by(f64::total_cmp);
+        assert_eq!(values.len(), expected.len(), "{values:?}");
+        for (value, expected) in values.iter().zip(expected) {
+            assert!((value / expected - 1.0).abs() <= error, "{values:?}");
+        }
+    };
+    assert_fed(&[0.01, 0.01, 0.2]);
+    record(10);
+    record(3_000);
+    assert_fed(&[0.01, 3.0]);
+    assert!(publish(&feed).values.is_empty());
+}
+
+#[test]
+fn metrics_are_described() {
+    let registry = registry();
+    registry.resource("orders").unwrap();
+    let exporter = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    with_local_recorder(&exporter, || RegistryFeed::new(registry).publish());
+    let text = exporter.handle().render();
+    assert!(text.contains("# HELP leaparray_pass Permits of admitted requests"), "{text}");
+}
