@@ -140,6 +140,7 @@ impl<C: Clock + Clone> WindowRecorder<C> {
 
     /// Drops the counters and the histograms for which nothing was recorded in their windows, unless a handle to them is kept. Gauges
     /// stay. Returns how many were dropped.
+    #[expect(clippy::must_use_candidate, reason = "it is called for its effect")]
     pub fn drop_idle(&self) -> usize {
         let mut dropped = 0;
         let mut retain = |is_kept: bool| {

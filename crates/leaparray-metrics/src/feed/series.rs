@@ -69,13 +69,14 @@ impl Series {
             }
         }
         self.totals = Some(totals);
-        let in_flight = Some(resource.concurrency());
-        if self.in_flight != in_flight {
+        let in_flight = resource.concurrency();
+        if self.in_flight != Some(in_flight) {
             let gauge = recorder.register_gauge(&self.key(IN_FLIGHT), &METADATA);
-            gauge.set(float(in_flight.unwrap_or(0)));
-            self.in_flight = in_flight;
+            gauge.set(float(in_flight));
+            self.in_flight = Some(in_flight);
         }
-        if response_times && let Some(histogram) = resource.lifetime_histogram() {
+        let histogram = response_times.then(|| resource.lifetime_histogram()).flatten();
+        if let Some(histogram) = histogram {
             self.feed_response_times(histogram, recorder);
         }
     }
