@@ -1,4 +1,5 @@
 //! A registry that feeds a recorder.
+#![expect(clippy::float_cmp, reason = "the numbers are counts")]
 
 use std::collections::HashMap;
 use std::sync::Arc;

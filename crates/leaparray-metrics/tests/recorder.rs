@@ -98,7 +98,6 @@ fn values_that_no_histogram_can_have_are_counted() {
 }
 
 #[test]
-#[expect(clippy::float_cmp, reason = "gauges keep the numbers as they are")]
 fn gauges_have_values() {
     let (windows, _) = recorder();
     with_local_recorder(&windows, || {
