@@ -1,0 +1,100 @@
+//! The names of metrics and attributes.
+
+use leaparray::{MetricEvent, Resource, TrafficType};
+
+/// The events with the names and the descriptions of their counters. `Rt` is a sum of times, and no count.
+pub(crate) const COUNTERS: [(MetricEvent, &str, &str); 6] = [
+    (MetricEvent::Pass, "leaparray.pass", "Permits of admitted requests"),
+    (MetricEvent::Block, "leaparray.block", "Permits of refused requests"),
+    (MetricEvent::Success, "leaparray.success", "Permits of requests that succeeded"),
+    (MetricEvent::Exception, "leaparray.exception", "Permits of requests that failed"),
+    (MetricEvent::Cancelled, "leaparray.cancelled", "Permits of requests that were cancelled"),
+    (MetricEvent::ReservedPass, "leaparray.reserved_pass", "Permits that were reserved in advance"),
+];
+pub(crate) const PERMITS: &str = "{permit}";
+pub(crate) const REQUESTS: &str = "{request}";
+
+/// The kind of a resource, which decides the names of its metrics: by the semantic conventions for HTTP, or by our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    HttpServer,
+    HttpClient,
+    Other,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 3] = [Self::HttpServer, Self::HttpClient, Self::Other];
+
+    pub(crate) fn of<C>(resource: &Resource<C>) -> Self {
+        match (method_and_route(resource.name()), resource.traffic_type()) {
+            (None, _) => Self::Other,
+            (Some(_), TrafficType::Outbound) => Self::HttpClient,
+            (Some(_), _) => Self::HttpServer,
+        }
+    }
+
+    /// Returns the name of the requests in flight.
+    pub(crate) const fn in_flight(self) -> &'static str {
+        match self {
+            Self::HttpServer => "http.server.active_requests",
+            Self::HttpClient => "http.client.active_requests",
+            Self::Other => "leaparray.in_flight",
+        }
+    }
+
+    /// Returns the name of the histogram of response times.
+    pub(crate) const fn response_time(self) -> &'static str {
+        match self {
+            Self::HttpServer => "http.server.request.duration",
+            Self::HttpClient => "http.client.request.duration",
+            Self::Other => "leaparray.response_time",
+        }
+    }
+}
+
+/// Calls `add` with the names and the values of a resource's attributes.
+pub(crate) fn attributes<C>(resource: &Resource<C>, mut add: impl FnMut(&'static str, &str)) {
+    match method_and_route(resource.name()) {
+        Some((method, route)) => {
+            add("http.request.method", method);
+            add("http.route", route);
+        }
+        None => add("leaparray.resource", resource.name()),
+    }
+    if let Some(context) = resource.context() {
+        add("leaparray.context", context);
+    }
+    let kind = match resource.traffic_type() {
+        TrafficType::Outbound => "outbound",
+        _ => "inbound",
+    };
+    add("leaparray.kind", kind);
+}
+
+/// Splits a name such as `GET /orders/{id}`; `None` if it is not a method and a path. `_OTHER` is the convention's name for all
+/// methods that no RFC defines.
+fn method_and_route(name: &str) -> Option<(&str, &str)> {
+    const METHODS: [&str; 10] =
+        ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE", "_OTHER"];
+    let (method, route) = name.split_once(' ')?;
+    (METHODS.contains(&method) && route.starts_with('/')).then_some((method, route))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn route_is_a_method_and_a_path() {
+        for (name, expected) in [
+            ("GET /orders/{id}", Some(("GET", "/orders/{id}"))),
+            ("_OTHER /a b", Some(("_OTHER", "/a b"))),
+            ("GET orders", None),
+            ("get /orders", None),
+            ("shop.Orders/Place", None),
+            ("/orders", None),
+        ] {
+            assert_eq!(method_and_route(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The messages of OTLP.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use leaparray::{Clock, LatencyHistogram, MonotonicClock, Registry, Resource};
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::metrics::v1::exponential_histogram_data_point::Buckets;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
+use opentelemetry_proto::tonic::metrics::v1::{
+    AggregationTemporality, ExponentialHistogram, ExponentialHistogramDataPoint, Metric,
+    NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum,
+};
+use opentelemetry_proto::tonic::resource::v1::Resource as Source;
+
+use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
+
+/// A source of OTLP messages with everything that a [`Registry`] has counted: the counters of each resource, the requests in flight,
+/// and the response times as exponential histograms, whose buckets are the bins of the resource's histogram, without loss.
+///
+/// The message is the body of a request to the path `/v1/metrics` of a collector, as `prost` encodes it, or the request of its
+/// gRPC service. How it is sent is up to the service.
+///
+/// ```
+/// use leaparray::Registry;
+/// use leaparray_opentelemetry::OtlpSource;
+/// use prost::Message;
+/// use std::sync::Arc;
+///
+/// let registry = Arc::new(Registry::new());
+/// let source = OtlpSource::new(Arc::clone(&registry)).attribute("service.name", "shop");
+/// registry.resource("GET /orders")?.enter().success();
+/// let body = source.request().encode_to_vec();
+/// assert!(!body.is_empty());
+/// # Ok::<_, leaparray::RegistryError>(())
+/// ```
+pub struct OtlpSource<C = MonotonicClock> {
+    registry: Arc<Registry<C>>,
+    /// Those of the service.
+    attributes: Vec<KeyValue>,
+    /// The time of the last message, or at first that of the source, in nanoseconds since the epoch.
+    last: Mutex<u64>,
+}
+
+/// A time before the first record of a node, in nanoseconds since the epoch. It lives with the node: a resource that is listed again
+/// has another one, by which a collector knows that its counters begin again.
+struct Start(u64);
+
+/// The points of all metrics, by their metric.
+#[derive(Default)]
+struct Points {
+    counters: [Vec<NumberDataPoint>; COUNTERS.len()],
+    in_flight: [Vec<NumberDataPoint>; Kind::ALL.len()],
+    response_times: [Vec<ExponentialHistogramDataPoint>; Kind::ALL.len()],
+}
+
+/// The time of a message, and that of the one before, in nanoseconds since the epoch.
+#[derive(Clone, Copy)]
+struct Times {
+    last: u64,
+    now: u64,
+}
+
+impl<C: Clock + Clone> OtlpSource<C> {
+    /// Creates a source of all resources of `registry`, and of their contexts.
+    #[must_use]
+    pub fn new(registry: Arc<Registry<C>>) -> Self {
+        Self::new_at(SystemTime::now(), registry)
+    }
+
+    /// Like [`new`](Self::new), at `now`.
+    #[must_use]
+    pub fn new_at(now: SystemTime, registry: Arc<Registry<C>>) -> Self {
+        Self { registry, attributes: Vec::new(), last: Mutex::new(nanos(now)) }
+    }
+
+    /// Adds an attribute of the service, such as `service.name`.
+    #[must_use]
+    pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.attributes.push(attribute(name, value));
+        self
+    }
+
+    /// Returns a message with what was counted until now. All its sums are cumulative.
+    #[must_use]
+    pub fn request(&self) -> ExportMetricsServiceRequest {
+        self.request_at(SystemTime::now())
+    }
+
+    /// Like [`request`](Self::request), at `now`.
+    #[must_use]
+    pub fn request_at(&self, now: SystemTime) -> ExportMetricsServiceRequest {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = Times { last: *last, now: nanos(now).max(*last) };
+        let mut points = Points::default();
+        for resource in &*self.registry {
+            for context in resource.contexts() {
+                points.add(&context, times);
+            }
+            points.add(&resource, times);
+        }
+        *last = times.now;
+        let scope = InstrumentationScope {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Default::default()
+        };
+        let metrics = ScopeMetrics {
+            scope: Some(scope),
+            metrics: points.into_metrics(),
+            ..Default::default()
+        };
+        let source = Source { attributes: self.attributes.clone(), ..Default::default() };
+        let of_source = ResourceMetrics {
+            resource: Some(source),
+            scope_metrics: vec![metrics],
+            ..Default::default()
+        };
+        ExportMetricsServiceRequest { resource_metrics: vec![of_source] }
+    }
+}
+
+impl Points {
+    fn add<C: Clock + Clone>(&mut self, resource: &Resource<C>, times: Times) {
+        // The node was not listed at the last message, so it has recorded nothing before.
+        let start = resource.data_or_insert_with(|| Start(times.last)).0;
+        let mut attributes = Vec::new();
+        convention::attributes(resource, |name, value| attributes.push(attribute(name, value)));
+        let totals = resource.lifetime();
+        let number = |value| NumberDataPoint {
+            attributes: attributes.clone(),
+            start_time_unix_nano: start,
+            time_unix_nano: times.now,
+            value: Some(Number::AsInt(i64::try_from(value).unwrap_or(i64::MAX))),
+            ..Default::default()
+        };
+        for (points, (event, ..)) in self.counters.iter_mut().zip(COUNTERS) {
+            points.push(number(totals.sum(event)));
+        }
+        let kind = Kind::of(resource) as usize;
+        self.in_flight[kind].push(number(resource.concurrency()));
+        if let Some(histogram) = resource.lifetime_histogram() {
+            let point = exponential(&histogram, attributes, start, times.now);
+            self.response_times[kind].push(point);
+        }
+    }
+
+    fn into_metrics(self) -> Vec<Metric> {
+        let cumulative = AggregationTemporality::Cumulative.into();
+        let sum = |data_points, is_monotonic| {
+            Data::Sum(Sum { data_points, aggregation_temporality: cumulative, is_monotonic })
+        };
+        let counters = self.counters.into_iter().zip(COUNTERS);
+        let counters = counters.map(|(points, (_, name, description))| {
+            metric(name, description, PERMITS, sum(points, true))
+        });
+        let in_flight = self.in_flight.into_iter().zip(Kind::ALL);
+        let in_flight = in_flight.map(|(points, kind)| {
+            metric(kind.in_flight(), "Requests in flight", REQUESTS, sum(points, false))
+        });
+        let response_times = self.response_times.into_iter().zip(Kind::ALL);
+        let response_times = response_times.map(|(data_points, kind)| {
+            let histogram =
+                ExponentialHistogram { data_points, aggregation_temporality: cumulative };
+            let data = Data::ExponentialHistogram(histogram);
+            metric(kind.response_time(), "Response times", "s", data)
+        });
+        counters.chain(in_flight).chain(response_times).filter(has_points).collect()
+    }
+}
+
+fn metric(name: &str, description: &str, unit: &str, data: Data) -> Metric {
+    Metric {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        unit: unit.to_owned(),
+        data: Some(data),
+        ..Default::default()
+    }
+}
+
+fn has_points(metric: &Metric) -> bool {
+    match &metric.data {
+        Some(Data::Sum(sum)) => !sum.data_points.is_empty(),
+        Some(Data::ExponentialHistogram(histogram)) => !histogram.data_points.is_empty(),
+        _ => false,
+    }
+}
+
+/// Converts a histogram. Its bins have the indices of OpenTelemetry's buckets.
+fn exponential(
+    histogram: &LatencyHistogram,
+    attributes: Vec<KeyValue>,
+    start: u64,
+    now: u64,
+) -> ExponentialHistogramDataPoint {
+    let mut positive = Buckets::default();
+    for bin in histogram.buckets() {
+        if positive.bucket_counts.is_empty() {
+            positive.offset = bin.index;
+        }
+        let place = usize::try_from(bin.index - positive.offset).expect("the indices ascend");
+        positive.bucket_counts.resize(place, 0);
+        positive.bucket_counts.push(bin.count);
+    }
+    ExponentialHistogramDataPoint {
+        attributes,
+        start_time_unix_nano: start,
+        time_unix_nano: now,
+        count: histogram.count(),
+        sum: Some(histogram.sum().as_secs_f64()),
+        scale: histogram.scale().into(),
+        positive: Some(positive),
+        min: histogram.min().map(|min| min.as_secs_f64()),
+        max: histogram.max().map(|max| max.as_secs_f64()),
+        ..Default::default()
+    }
+}
+
+fn attribute(name: impl Into<String>, value: impl Into<String>) -> KeyValue {
+    let value = AnyValue { value: Some(Value::StringValue(value.into())) };
+    KeyValue { key: name.into(), value: Some(value), ..Default::default() }
+}
+
+/// Returns the nanoseconds since the epoch; 0 before it, and the most that there are after the year 2554.
+fn nanos(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl<C> fmt::Debug for OtlpSource<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OtlpSource")
+            .field("registry", &self.registry)
+            .field("attributes", &self.attributes)
+            .finish_non_exhaustive()
+    }
+}

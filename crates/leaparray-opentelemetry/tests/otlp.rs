@@ -1,0 +1,185 @@
+//! Messages of OTLP, encoded and decoded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use leaparray::{
+    HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
+};
+use leaparray_opentelemetry::OtlpSource;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
+use opentelemetry_proto::tonic::metrics::v1::{
+    AggregationTemporality, ExponentialHistogramDataPoint, Metric, NumberDataPoint,
+};
+use prost::Message;
+
+const ROUTE: &str = "GET /orders/{id}";
+
+type Manual = Registry<ManualClock>;
+
+fn registry() -> Arc<Manual> {
+    let node = NodeConfig::default().with_histogram(HistogramConfig::default());
+    let config = RegistryConfig::default().node(node);
+    Arc::new(Registry::with_clock(config, ManualClock::new(Timestamp::from_secs(3_600))))
+}
+
+fn succeed(registry: &Manual, name: &str, millis: u64) {
+    let entry = registry.resource(name).unwrap().enter_owned();
+    registry.clock().advance(Duration::from_millis(millis));
+    entry.success();
+}
+
+/// A time so many seconds after the epoch.
+fn time(secs: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(secs)
+}
+
+/// Returns the metrics of a message that was encoded and decoded, by their names.
+fn metrics(source: &OtlpSource<ManualClock>, secs: u64) -> BTreeMap<String, Metric> {
+    let bytes = source.request_at(time(secs)).encode_to_vec();
+    let request = ExportMetricsServiceRequest::decode(&bytes[..]).unwrap();
+    let metrics = request.resource_metrics[0].scope_metrics[0].metrics.iter();
+    metrics.map(|metric| (metric.name.clone(), metric.clone())).collect()
+}
+
+fn texts(attributes: &[KeyValue]) -> Vec<(&str, &str)> {
+    let pairs = attributes.iter().map(|attribute| {
+        let value = attribute.value.as_ref().unwrap().value.as_ref().unwrap();
+        let Value::StringValue(text) = value else { panic!("{value:?}") };
+        (attribute.key.as_str(), text.as_str())
+    });
+    pairs.collect()
+}
+
+/// Returns the points of a sum, which is cumulative.
+fn points(metric: &Metric, is_monotonic: bool) -> &[NumberDataPoint] {
+    let Some(Data::Sum(sum)) = &metric.data else { panic!("{metric:?}") };
+    assert_eq!(sum.is_monotonic, is_monotonic);
+    assert_eq!(sum.aggregation_temporality(), AggregationTemporality::Cumulative);
+    &sum.data_points
+}
+
+fn number(point: &NumberDataPoint) -> i64 {
+    let Some(Number::AsInt(number)) = point.value else { panic!("{point:?}") };
+    number
+}
+
+fn histogram<'a>(
+    metrics: &'a BTreeMap<String, Metric>,
+    name: &str,
+) -> &'a ExponentialHistogramDataPoint {
+    let Some(Data::ExponentialHistogram(histogram)) = &metrics[name].data else { panic!("{name}") };
+    assert_eq!(histogram.aggregation_temporality(), AggregationTemporality::Cumulative);
+    &histogram.data_points[0]
+}
+
+#[test]
+fn counters_are_lifetime_totals() {
+    let registry = registry();
+    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
+    for _ in 0..3 {
+        succeed(&registry, ROUTE, 10);
+    }
+    let route = registry.resource(ROUTE).unwrap();
+    route.enter().exception();
+    let in_flight = route.enter();
+    registry.clock().advance(Duration::from_secs(3_600));
+    let metrics = metrics(&source, 20);
+    for (name, expected) in [("pass", 5), ("success", 3), ("exception", 1), ("cancelled", 0)] {
+        let metric = &metrics[&format!("leaparray.{name}")];
+        let [point] = points(metric, true) else { panic!("{metric:?}") };
+        assert_eq!(number(point), expected, "{name}");
+        assert_eq!(
+            (point.start_time_unix_nano, point.time_unix_nano),
+            (10_000_000_000, 20_000_000_000)
+        );
+        assert_eq!(metric.unit, "{permit}");
+        let expected = [
+            ("http.request.method", "GET"),
+            ("http.route", "/orders/{id}"),
+            ("leaparray.kind", "inbound"),
+        ];
+        assert_eq!(texts(&point.attributes), expected);
+    }
+    let [point] = points(&metrics["http.server.active_requests"], false) else { panic!() };
+    assert_eq!(number(point), 1);
+    in_flight.success();
+}
+
+#[test]
+fn exponential_histograms_lose_nothing() {
+    let registry = registry();
+    for millis in [1, 1, 2, 3, 50, 51, 52, 1_000, 60_000] {
+        succeed(&registry, ROUTE, millis);
+    }
+    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
+    let metrics = metrics(&source, 20);
+    assert_eq!(metrics["http.server.request.duration"].unit, "s");
+    let point = histogram(&metrics, "http.server.request.duration");
+    let expected = registry.get(ROUTE).unwrap().lifetime_histogram().unwrap();
+    assert_eq!((point.scale, point.count), (expected.scale().into(), expected.count()));
+    assert_eq!((point.min, point.max), (Some(0.001), Some(60.0)));
+    assert_eq!(point.sum, Some(expected.sum().as_secs_f64()));
+    assert_eq!((point.zero_count, &point.negative), (0, &None));
+    let positive = point.positive.as_ref().unwrap();
+    let buckets = (positive.offset..).zip(&positive.bucket_counts);
+    let buckets: Vec<_> = buckets.filter(|&(_, &count)| count > 0).collect();
+    let bins: Vec<_> = expected.buckets().map(|bin| (bin.index, bin.count)).collect();
+    assert_eq!(buckets, bins.iter().map(|(index, count)| (*index, count)).collect::<Vec<_>>());
+    assert!(positive.bucket_counts.first() > Some(&0) && positive.bucket_counts.last() > Some(&0));
+}
+
+#[test]
+fn resource_that_is_listed_again_has_a_new_start() {
+    let registry = registry();
+    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
+    let point = |secs| {
+        let metrics = metrics(&source, secs);
+        let metric = metrics.get("leaparray.success")?;
+        let [point] = points(metric, true) else { panic!("{metric:?}") };
+        Some((number(point), point.start_time_unix_nano / 1_000_000_000))
+    };
+    succeed(&registry, ROUTE, 10);
+    assert_eq!(point(20), Some((1, 10)));
+    succeed(&registry, ROUTE, 10);
+    assert_eq!(point(30), Some((2, 10)));
+    registry.clock().advance(Duration::from_secs(3_600));
+    registry.evict_idle(Duration::from_secs(60));
+    assert_eq!(point(40), None);
+    succeed(&registry, ROUTE, 10);
+    assert_eq!(point(50), Some((1, 40)));
+    assert_eq!(point(45), Some((1, 40)), "the clock was set back");
+}
+
+#[test]
+fn names_follow_the_kind_of_the_resource() {
+    let registry = registry();
+    registry.resource_with("POST /pay", TrafficType::Outbound).unwrap().enter().success();
+    let jobs = registry.resource("jobs").unwrap().in_context("night").unwrap();
+    jobs.enter().success();
+    let source =
+        OtlpSource::new_at(time(10), Arc::clone(&registry)).attribute("service.name", "shop");
+    let request = source.request_at(time(20));
+    let service = request.resource_metrics[0].resource.as_ref().unwrap();
+    assert_eq!(texts(&service.attributes), [("service.name", "shop")]);
+
+    let metrics = metrics(&source, 20);
+    assert!(metrics.contains_key("http.client.request.duration"));
+    assert!(metrics.contains_key("http.client.active_requests"));
+    assert!(!metrics.contains_key("http.server.active_requests"));
+    let of_jobs = points(&metrics["leaparray.in_flight"], false);
+    let [context, resource] = of_jobs else { panic!("{of_jobs:?}") };
+    let expected = [
+        ("leaparray.resource", "jobs"),
+        ("leaparray.context", "night"),
+        ("leaparray.kind", "inbound"),
+    ];
+    assert_eq!(texts(&context.attributes), expected);
+    assert_eq!(texts(&resource.attributes), [expected[0], expected[2]]);
+    assert_eq!(histogram(&metrics, "leaparray.response_time").count, 1);
+}
