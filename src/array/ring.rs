@@ -172,10 +172,10 @@ impl<B: Bucket> Ring<B> {
         for _ in 0..len {
             // Acquire: pairs with the Release in `swap`.
             let index = self.slots[slot].load(Ordering::Acquire);
-            if index != EMPTY {
-                if let Some(found) = self.wrap(index).read(start..=start, &look) {
-                    folded = add(folded, found);
-                }
+            if index != EMPTY
+                && let Some(found) = self.wrap(index).read(start..=start, &look)
+            {
+                folded = add(folded, found);
             }
             // Incremented: a division for each slot would take as long as the read. After the last bucket of all time,
             // the start wraps around and is no longer used.

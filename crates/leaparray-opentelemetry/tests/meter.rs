@@ -31,7 +31,10 @@ impl Pipeline {
         self.provider.force_flush().unwrap();
         let mut values = BTreeMap::new();
         for collected in self.exporter.get_finished_metrics().unwrap() {
-            for metric in collected.scope_metrics().flat_map(|scope| scope.metrics()) {
+            for metric in collected
+                .scope_metrics()
+                .flat_map(opentelemetry_sdk::metrics::data::ScopeMetrics::metrics)
+            {
                 let mut add = |attributes: Vec<String>, value| {
                     let mut attributes = attributes;
                     attributes.sort();

@@ -49,10 +49,10 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
             // A server need not poll a body that has said that it has ended.
-            if let (Rest::UntilTrailers(request), Some(inner)) = (this.rest, this.inner.as_pin_mut()) {
-                if inner.is_end_stream() {
-                    request.end_with_trailers(None);
-                }
+            if let (Rest::UntilTrailers(request), Some(inner)) = (this.rest, this.inner.as_pin_mut())
+                && inner.is_end_stream()
+            {
+                request.end_with_trailers(None);
             }
         }
     }

@@ -448,10 +448,10 @@ impl History {
             let _ = slot.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
         }
         stall::at(Point::SlotChanged);
-        if let Some(CellStep { place, from, to }) = steps.cell {
-            if let Some(cell) = cells.cell(place) {
-                cell.unbind(from, to);
-            }
+        if let Some(CellStep { place, from, to }) = steps.cell
+            && let Some(cell) = cells.cell(place)
+        {
+            cell.unbind(from, to);
         }
         stall::at(Point::CellSealed);
         let completed = head.completed();

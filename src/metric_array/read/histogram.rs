@@ -119,10 +119,10 @@ impl Collection<'_> {
         let state = cell.state();
         let nanos = if state.is_bound() { cell.rt_nanos() } else { 0 };
         // The bins of a retired cell are in the row of retired cells.
-        if !state.is_retired() {
-            if let Some(recorder) = found_recorder(cell, self.config) {
-                recorder.for_each_lifetime_group(|index, counts| self.bins.add(index, counts));
-            }
+        if !state.is_retired()
+            && let Some(recorder) = found_recorder(cell, self.config)
+        {
+            recorder.for_each_lifetime_group(|index, counts| self.bins.add(index, counts));
         }
         // Loaded again: the bins may have response times of a cell that was bound after the first look.
         if cell.state().is_bound() {
