@@ -1,0 +1,191 @@
+//! A scrape of many resources, beside the same series in other crates: time, allocations and memory.
+//!
+//! Each resource has six counters, a gauge, and a histogram of 16 buckets. The sides take turns, and the time is the median. The
+//! allocations are those of a later scrape, which finds the memory of the first ones.
+//!
+//! ```console
+//! $ cargo bench -p leaparray-prometheus --all-features --bench scrape
+//! ```
+//!
+//! With other arguments, as from `cargo test`, there are few resources, and each side is scraped twice.
+
+use std::env;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dhat::{Alloc, HeapStats, Profiler};
+use leaparray::{Clock, HistogramConfig, MetricEvent, NodeConfig, Registry, RegistryConfig};
+use leaparray_prometheus::RegistryCollector;
+use metrics::{Key, Label, Level, Metadata, Recorder};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, TextEncoder};
+use prometheus_client::encoding::text::encode;
+
+#[global_allocator]
+static ALLOC: Alloc = Alloc;
+
+const LABELS: [&str; 3] = ["resource", "context", "kind"];
+const EVENTS: [MetricEvent; 6] = [
+    MetricEvent::Pass,
+    MetricEvent::Block,
+    MetricEvent::Success,
+    MetricEvent::Exception,
+    MetricEvent::Cancelled,
+    MetricEvent::ReservedPass,
+];
+
+/// A side: its name, and a function that returns the exposition.
+type Side = (&'static str, Box<dyn FnMut() -> String>);
+
+/// Returns the response times of a resource: a hundred, from 1 ms to 100 ms.
+fn response_times() -> impl Iterator<Item = Duration> {
+    (1..=100).map(Duration::from_millis)
+}
+
+fn names(resources: usize) -> impl Iterator<Item = String> {
+    (0..resources).map(|number| format!("GET /shop/{number}/orders"))
+}
+
+/// The bounds of the histograms, in seconds, which are the default ones of the collector.
+fn bounds() -> Vec<f64> {
+    (-10..=4).map(|exponent| f64::from(exponent).exp2()).collect()
+}
+
+fn registry(resources: usize) -> Arc<Registry> {
+    let node = NodeConfig::default().with_histogram(HistogramConfig::default());
+    let config = RegistryConfig::default().node(node).max_resources(resources);
+    let registry = Arc::new(Registry::with_config(config));
+    for name in names(resources) {
+        let resource = registry.resource(&name).expect("there is room");
+        for rt in response_times() {
+            let end = resource.clock().now();
+            resource.enter_at(end.saturating_sub(rt)).success_at(end);
+        }
+    }
+    registry
+}
+
+fn with_prometheus_client(registry: &Arc<Registry>) -> Side {
+    let mut exposed = prometheus_client::registry::Registry::default();
+    exposed.register_collector(Box::new(RegistryCollector::new(Arc::clone(registry))));
+    let scrape = move || {
+        let mut text = String::new();
+        encode(&mut text, &exposed).expect("a string takes all text");
+        text
+    };
+    ("leaparray-prometheus, prometheus-client", Box::new(scrape))
+}
+
+fn with_prometheus(registry: &Arc<Registry>) -> Side {
+    let exposed = prometheus::Registry::new();
+    let collector = RegistryCollector::new(Arc::clone(registry));
+    exposed.register(Box::new(collector)).expect("the first collector");
+    ("leaparray-prometheus, prometheus", Box::new(move || gather(&exposed)))
+}
+
+fn gather(exposed: &prometheus::Registry) -> String {
+    TextEncoder::new().encode_to_string(&exposed.gather()).expect("a valid exposition")
+}
+
+/// The crate `prometheus` with series of its own.
+fn prometheus(resources: usize) -> Side {
+    let exposed = prometheus::Registry::new();
+    let counters = EVENTS.map(|event| {
+        let opts = Opts::new(format!("{}_total", event.name()), "Permits by event");
+        let counter = IntCounterVec::new(opts, &LABELS).expect("valid names");
+        exposed.register(Box::new(counter.clone())).expect("a new name");
+        counter
+    });
+    let gauge = IntGaugeVec::new(Opts::new("in_flight", "Requests in flight"), &LABELS);
+    let gauge = gauge.expect("valid names");
+    let opts = HistogramOpts::new("response_time_seconds", "Response times").buckets(bounds());
+    let histogram = HistogramVec::new(opts, &LABELS).expect("valid names");
+    exposed.register(Box::new(gauge.clone())).expect("a new name");
+    exposed.register(Box::new(histogram.clone())).expect("a new name");
+    for name in names(resources) {
+        let labels = [&name, "", "inbound"];
+        for counter in &counters {
+            counter.with_label_values(&labels).inc_by(100);
+        }
+        gauge.with_label_values(&labels).set(0);
+        for rt in response_times() {
+            histogram.with_label_values(&labels).observe(rt.as_secs_f64());
+        }
+    }
+    ("prometheus", Box::new(move || gather(&exposed)))
+}
+
+/// The exporter of the `metrics` facade.
+fn metrics_exporter(resources: usize) -> Side {
+    let builder = PrometheusBuilder::new().set_buckets(&bounds()).expect("there are bounds");
+    let recorder: PrometheusRecorder = builder.build_recorder();
+    let metadata = Metadata::new("scrape", Level::INFO, None);
+    for name in names(resources) {
+        let labels = vec![
+            Label::new("resource", name),
+            Label::new("context", ""),
+            Label::new("kind", "inbound"),
+        ];
+        let key = |name: &'static str| Key::from_parts(name, labels.clone());
+        for event in EVENTS {
+            recorder.register_counter(&key(event.name()), &metadata).increment(100);
+        }
+        recorder.register_gauge(&key("in_flight"), &metadata).set(0.0);
+        for rt in response_times() {
+            let histogram = recorder.register_histogram(&key("response_time_seconds"), &metadata);
+            histogram.record(rt.as_secs_f64());
+        }
+    }
+    let handle: PrometheusHandle = recorder.handle();
+    ("metrics-exporter-prometheus", Box::new(move || handle.render()))
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// Returns the allocations and the bytes allocated in a scrape, and the bytes that it leaves allocated.
+fn allocations(scrape: &mut dyn FnMut() -> String) -> (u64, u64, i64) {
+    let _profiler = Profiler::builder().testing().build();
+    let before = HeapStats::get();
+    drop(black_box(scrape()));
+    let after = HeapStats::get();
+    let current = |stats: &HeapStats| i64::try_from(stats.curr_bytes).unwrap_or(i64::MAX);
+    let left = current(&after) - current(&before);
+    (after.total_blocks - before.total_blocks, after.total_bytes - before.total_bytes, left)
+}
+
+fn main() {
+    let is_bench = env::args().any(|arg| arg == "--bench");
+    let (resources, rounds) = if is_bench { (10_000, 21) } else { (10, 1) };
+    let registry = registry(resources);
+    let mut sides = [
+        with_prometheus_client(&registry),
+        with_prometheus(&registry),
+        prometheus(resources),
+        metrics_exporter(resources),
+    ];
+    let mut times = [const { Vec::new() }; 4];
+    let mut lengths = [0; 4];
+    for _ in 0..rounds {
+        for (number, (_, scrape)) in sides.iter_mut().enumerate() {
+            let start = Instant::now();
+            let text = black_box(scrape());
+            times[number].push(start.elapsed());
+            lengths[number] = text.len();
+        }
+    }
+    println!("{resources} resources, median of {rounds} scrapes\n");
+    println!("| side | ms | × prometheus | allocations | bytes allocated | left | text |");
+    println!("|---|---:|---:|---:|---:|---:|---:|");
+    let times = times.map(median);
+    for (number, (name, scrape)) in sides.iter_mut().enumerate() {
+        let (blocks, bytes, left) = allocations(scrape);
+        let millis = times[number].as_secs_f64() * 1e3;
+        let ratio = times[number].as_secs_f64() / times[2].as_secs_f64();
+        let length = lengths[number];
+        println!("| {name} | {millis:.1} | {ratio:.2} | {blocks} | {bytes} | {left} | {length} |");
+    }
+}
