@@ -20,7 +20,8 @@ impl Bounds {
     /// Appends a pair for each bucket: its upper bound, and how many response times it has.
     ///
     /// A bin of the histogram is in the bucket of its middle, the geometric mean of its bounds. So each response time stays
-    /// in one bucket, and the counts only grow. A bound acts as if it were the nearest bound of a bin.
+    /// in one bucket, and the counts only grow, as long as the scale stays the same. A bound acts as if it were the nearest
+    /// bound of a bin.
     pub(crate) fn append(&self, histogram: &LatencyHistogram, buckets: &mut Vec<(f64, u64)>) {
         let mut bins = histogram.buckets().peekable();
         for &bound in self.0.iter().chain([&f64::INFINITY]) {

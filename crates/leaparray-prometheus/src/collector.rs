@@ -16,8 +16,9 @@ type Read<T> = Box<dyn Fn() -> T + Send + Sync>;
 /// A collector that exposes a [`Registry`] to Prometheus: a `Collector` of the crate `prometheus-client`, of the crate `prometheus`,
 /// or of both, by the feature.
 ///
-/// A scrape reads each resource once, so the samples of a resource agree in all families. It keeps its memory for the next scrape.
-/// Scrapes at the same time take turns; no scrape keeps a thread from recording.
+/// A scrape reads the counters, the response times and the requests in flight of a resource one after the other, so they may differ by
+/// concurrent requests. It keeps its memory for the next scrape. Scrapes at the same time take turns; no scrape keeps a thread
+/// from recording.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -47,6 +48,8 @@ pub struct RegistryCollector<C = MonotonicClock> {
     limiters: BTreeMap<String, Read<Option<Quota>>>,
     breakers: BTreeMap<String, Read<f64>>,
     reading: Mutex<Reading<C>>,
+    #[cfg(feature = "prometheus")]
+    pub(crate) description: prometheus::core::Desc,
 }
 
 impl<C: Clock + Clone> RegistryCollector<C> {
@@ -60,6 +63,8 @@ impl<C: Clock + Clone> RegistryCollector<C> {
             limiters: BTreeMap::new(),
             breakers: BTreeMap::new(),
             reading: Mutex::default(),
+            #[cfg(feature = "prometheus")]
+            description: crate::protobuf::description(),
         }
     }
 

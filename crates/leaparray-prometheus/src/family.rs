@@ -204,7 +204,8 @@ fn each<'a, C>(
     reading.rows.iter().try_for_each(|row| take(&labels_of(row), value(row)))
 }
 
-/// Calls `take` with the refusals of each row by reason, for those that have some.
+/// Calls `take` with the refusals of each row by reason. Those that are 0 are samples too: a rate begins with the second sample
+/// of a series.
 fn refusals<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
     for row in &reading.rows {
         let refusals = &row.refusals;
@@ -216,7 +217,7 @@ fn refusals<C>(reading: &Reading<C>, take: &mut Take<'_>) -> fmt::Result {
             ("queue_full", refusals.queue_full),
             ("custom", refusals.custom),
         ];
-        for (reason, count) in reasons.into_iter().filter(|&(_, count)| count > 0) {
+        for (reason, count) in reasons {
             take(&labels_of(row).with("reason", reason), Value::Counter(count))?;
         }
     }
@@ -229,7 +230,9 @@ fn windows<C>(
     mut take: impl FnMut(Labels<'_>, &WindowSnapshot) -> fmt::Result,
 ) -> fmt::Result {
     for (row, snapshot) in reading.windows() {
-        for window in [&snapshot.short, &snapshot.long] {
+        // The windows may have the same length, and then have the same samples.
+        let long = Some(&snapshot.long).filter(|long| long.interval != snapshot.short.interval);
+        for window in [&snapshot.short].into_iter().chain(long) {
             let length = format!("{:?}", window.interval);
             take(labels_of(row).with("window", &length), window)?;
         }

@@ -1,5 +1,8 @@
 //! The collector for `prometheus`.
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use leaparray::Clock;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
@@ -12,9 +15,9 @@ impl<C> Collector for RegistryCollector<C>
 where
     C: Clock + Clone + Send + Sync + 'static,
 {
-    /// Returns no descriptions: which labels a family has depends on the resources.
+    /// Returns one description, by which the registry tells collectors apart. The families have no others.
     fn desc(&self) -> Vec<&Desc> {
-        Vec::new()
+        vec![&self.description]
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
@@ -24,6 +27,17 @@ where
         reading.clear();
         families
     }
+}
+
+/// Returns a description that no other collector has.
+pub(crate) fn description() -> Desc {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: the numbers only have to be distinct.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed).to_string();
+    let label = HashMap::from([("collector".to_owned(), number)]);
+    let help = "Identifies a collector of a registry";
+    Desc::new("leaparray_collector".to_owned(), help.to_owned(), Vec::new(), label)
+        .expect("a valid name")
 }
 
 fn collect<C>(family: Family, reading: &Reading<C>) -> MetricFamily {

@@ -58,13 +58,13 @@ pin_project! {
     }
 }
 
-/// What is left of a request when its response has begun.
+/// The state of a request after the head of its response.
 pub(crate) enum Rest<K, C: Clock + Clone, P: Permit> {
     /// The request has ended.
     Nothing,
     /// The request has ended, and its body is an open stream.
     Stream { _open: OpenStream<C> },
-    /// The request ends with the body, which has so many bytes left, if that is known.
+    /// The request ends with the body. `bytes` is the number that is still expected, if it is known.
     UntilEnd { request: InFlight<K, C, P>, outcome: Outcome, bytes: Option<u64> },
     /// The request ends with the trailers.
     UntilTrailers(InFlight<K, C, P>),
@@ -173,7 +173,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     }
 }
 
-/// What a request's method says about the body of its response.
+/// The method of a request, as far as it decides whether the response has a body.
 #[derive(Clone, Copy)]
 pub(crate) enum RequestKind {
     Head,

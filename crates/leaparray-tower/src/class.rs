@@ -29,8 +29,8 @@ pub trait Classify<E>: Clone {
     /// Returns when the request ends, and how, by the head of the response.
     fn head(&self, head: &Parts) -> End;
 
-    /// Returns the outcome of a request that [ends with its trailers](End::AtTrailers). `None` if the body has ended
-    /// without trailers.
+    /// Returns the outcome of a request that [ends with its trailers](End::AtTrailers), and is called for no other. `None` if the
+    /// body has ended without trailers.
     fn trailers(&self, trailers: Option<&HeaderMap>) -> Outcome;
 
     /// Returns the outcome of a request for which the service has returned an error instead of a response.
@@ -40,8 +40,8 @@ pub trait Classify<E>: Clone {
 /// The default classification: a status of 500 or above is an exception, and so is an error of the service. Everything
 /// else is a success.
 ///
-/// If the content type of the response is that of gRPC, the status of gRPC decides, in the headers or in the trailers. The
-/// codes `UNKNOWN`, `DEADLINE_EXCEEDED`, `UNIMPLEMENTED`, `INTERNAL`, `UNAVAILABLE` and `DATA_LOSS` are exceptions, and so is
+/// If the content type is `application/grpc`, with or without a suffix such as `+proto`, and the HTTP status is 2xx, the status of
+/// gRPC decides, in the headers or in the trailers. The codes `UNKNOWN`, `DEADLINE_EXCEEDED`, `UNIMPLEMENTED`, `INTERNAL`, `UNAVAILABLE` and `DATA_LOSS` are exceptions, and so is
 /// a missing status. `CANCELLED` is a cancellation.
 ///
 /// A request whose response is a stream of server-sent events, or a change of protocols such as to a WebSocket, ends
@@ -53,7 +53,7 @@ impl<E> Classify<E> for ByStatus {
     fn head(&self, head: &Parts) -> End {
         let outcome = outcome_of(head.status);
         let content_type = head.headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
-        if content_type.starts_with(grpc::CONTENT_TYPE) && head.status.is_success() {
+        if grpc::is_content_type(content_type) && head.status.is_success() {
             match grpc::code(&head.headers) {
                 Some(code) => End::AtBody(code.outcome()),
                 None => End::AtTrailers,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use leaparray::flow::Refusal;
 use leaparray::{Resource, Timestamp};
 
-/// The time without a refusal after which a resource no longer refuses requests. So a resource has at most two events in
-/// this time.
+/// How long a resource must have refused no request before an admitted one emits the event that it no longer refuses them. So a
+/// resource has at most two events in this time.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// The refusals of a resource since it began to refuse requests. It lives with the resource.

@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use leaparray::{Clock, MonotonicClock, Resource, SlidingWindow, Timestamp};
 
-/// The times from the entry of a request to the head of its response. They live with the resource, beside its response
-/// times, which last until the end of the body.
+/// The times from the entry of a request to the head of its response, often called time to first byte. They live with the
+/// resource, beside its response times, which last until the end of the body.
 ///
 /// It is a [`SlidingWindow`] with the geometry of the long window, and with a histogram if the resource has one. Each head
 /// counts as a success with its time. See [`ResourceLayer::first_byte`](crate::ResourceLayer::first_byte).

@@ -31,6 +31,10 @@ type PermitOf<A, L, C> = <<L as Limits<A, C>>::Limiter as Limiter>::Permit;
 pin_project! {
     /// The future of a [`ResourceService`](crate::ResourceService): of the response to an admitted request, perhaps after a
     /// wait, or of the answer to a refused one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is polled after it has completed.
     pub struct ResponseFuture<S, A, B, N, K, L, R, C>
     where
         S: Service<Request<A>>,
@@ -73,7 +77,7 @@ pin_project! {
     }
 }
 
-/// A request that waits. If it is dropped, it is cancelled, and its permits are given back.
+/// A request that waits. If it is dropped, it is cancelled, and a refund is attempted.
 pub(crate) struct Waiting<S, A, N, K, L: Limits<A, C>, R, C: Clock + Clone> {
     pub(crate) service: S,
     pub(crate) request: Request<A>,
@@ -88,7 +92,7 @@ struct Running<N, K, L, R, C: Clock + Clone, P: Permit> {
     answering: Answering<N, K, L, R, C>,
 }
 
-/// The permits of a request that waits. They are given back when this is dropped.
+/// The refund of a request that waits, which is attempted when this is dropped.
 pub(crate) struct Refund<L: Limiter> {
     limiter: L,
     now: Timestamp,
@@ -111,7 +115,7 @@ impl<L: Limiter> Drop for Refund<L> {
     }
 }
 
-/// What has to be known of a request when its response begins.
+/// The parts of a request that its response needs.
 pub(crate) struct Answering<N, K, L, R, C> {
     pub(crate) kind: RequestKind,
     /// Set if the request is the first with its name.

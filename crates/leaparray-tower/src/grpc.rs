@@ -1,4 +1,4 @@
-//! What HTTP says of gRPC: the content type and the status.
+//! The content type and the status of gRPC in the headers of HTTP.
 
 use http::{HeaderMap, header};
 use leaparray::Outcome;
@@ -38,12 +38,16 @@ impl Code {
     }
 }
 
-/// The beginning of the content type of requests and responses of gRPC.
-pub(crate) const CONTENT_TYPE: &[u8] = b"application/grpc";
+/// Returns whether a content type is that of gRPC, with or without a suffix such as `+proto`. That of gRPC-Web is not: its trailers
+/// are part of the body.
+pub(crate) fn is_content_type(value: &[u8]) -> bool {
+    let suffix = value.strip_prefix(b"application/grpc");
+    suffix.is_some_and(|suffix| matches!(suffix.first(), None | Some(b'+' | b';')))
+}
 
 /// Returns whether these are the headers of a request or a response of gRPC.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
-    headers.get(header::CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(CONTENT_TYPE))
+    headers.get(header::CONTENT_TYPE).is_some_and(|it| is_content_type(it.as_bytes()))
 }
 
 /// Returns the status in headers or in trailers; `None` if it is missing or no number.

@@ -13,8 +13,8 @@ pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
     /// `None` once the request has ended.
     entry: Option<Admitted<C, P>>,
     pub(crate) classify: K,
-    /// Whether a poll has begun and not returned. A caller that catches the panic of a poll drops the future only after
-    /// it, so the entry cannot see the panic.
+    /// Whether a poll has begun and not returned. If a caller catches the panic of a poll, the entry is dropped after the
+    /// unwinding has ended, and cannot detect the panic.
     is_polled: bool,
 }
 

@@ -31,12 +31,16 @@ use crate::service::ResourceService;
 ///
 /// # Back-pressure
 ///
-/// The service is ready if the inner service is. A limiter decides when the service is called, so a refusal is an answer and
-/// not back-pressure. A request that has to wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its
+/// The service is ready if the inner service is. The limiter is asked in `call`, not in `poll_ready`: a refusal is a response
+/// or an error, and not back-pressure. A request that has to wait, as for a [`LeakyBucket`](leaparray::flow::LeakyBucket), waits in its
 /// future, for which the service is cloned, and does not block a thread. It is in flight while it waits, and its wait is part of its
 /// response time.
-/// If its future is dropped, the request is cancelled, its permits are [given back](leaparray::flow::Limiter::refund_at), and it
-/// never reaches the service.
+/// If its future is dropped while it waits, the request is cancelled and never reaches the service. The layer calls
+/// [`refund_at`](leaparray::flow::Limiter::refund_at) once, and the limiter decides whether the permits can be given back.
+///
+/// # Panics
+///
+/// The service panics in `call` if a request has to wait outside a tokio runtime, or in one without a timer.
 pub struct ResourceLayer<N, K = ByStatus, L = Unlimited, R = Answer, C = MonotonicClock> {
     pub(crate) shared: Shared<N, K, L, R, C>,
 }
@@ -58,8 +62,8 @@ pub(crate) struct Shared<N, K, L, R, C> {
 impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     /// Creates a layer for a service: it records requests in the inbound resources of `registry`, by their names.
     ///
-    /// A request without a name, or for whose name the registry has no room, is recorded in the resource [`OTHER`]. The
-    /// registry [counts](Registry::refused) the names for which it had no room.
+    /// A request without a name, or whose name the registry refuses because it is full or the name is invalid, is recorded in
+    /// the resource [`OTHER`]. [`Registry::refused`] counts the refused names.
     ///
     /// # Errors
     ///
@@ -132,13 +136,14 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
         }
     }
 
-    /// Lets one limiter decide on all requests. A limiter that is no reference belongs in an [`Arc`].
+    /// Uses one limiter for all requests. A limiter that is not `Clone` belongs in an [`Arc`].
     #[must_use]
     pub fn limit<M>(self, limiter: M) -> ResourceLayer<N, K, SharedLimiter<M>, R, C> {
         self.limits(SharedLimiter(limiter))
     }
 
-    /// Lets each resource have a limiter of its own, which `make` makes for its first request. `None` is no limiter.
+    /// Uses a limiter for each resource, which `make` makes for its first request. `None` is no limiter. Layers over one registry
+    /// whose closures have the same type, such as two function pointers, share the limiters that the first one makes.
     ///
     /// ```
     /// use http::Request;
@@ -165,7 +170,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
         self.limits(PerResource(make))
     }
 
-    /// Lets `choose` choose the limiter of each request. `None` is no limiter.
+    /// Uses the limiter that `choose` chooses for each request. `None` is no limiter.
     ///
     /// ```
     /// use http::Request;

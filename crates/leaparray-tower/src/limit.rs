@@ -73,12 +73,13 @@ impl<A, C, L: Limiter + Clone> Limits<A, C> for Shared<L> {
 
 /// A limiter for each resource, which a closure makes when the resource is first used. `None` is no limiter.
 ///
-/// The limiter lives with the [data](Resource::data_or_insert_with) of the resource, and is dropped with it.
+/// The limiter lives with the [data](Resource::data_or_insert_with) of the resource, and is dropped with it. Layers over one
+/// registry whose closures have the same type, such as two function pointers, share the limiters that the first one makes.
 #[derive(Clone, Copy)]
 pub struct PerResource<F>(pub F);
 
 /// The limiter that the closure `F` has made for a resource. The closure is part of the type, so that two layers over one
-/// registry have different limiters.
+/// registry with different closures have different limiters.
 struct Made<F, L>(Option<L>, PhantomData<fn() -> F>);
 
 impl<A, C, F, L> Limits<A, C> for PerResource<F>

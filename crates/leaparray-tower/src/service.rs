@@ -25,7 +25,8 @@ use crate::refusal::{Refuse, Refused};
 use crate::{ByStatus, ResponseBody, Unlimited};
 
 thread_local! {
-    /// The memory of names. A name that is taken leaves an empty string, so a [`Name`] may call a service.
+    /// The thread's buffer for names. `Cell::take` leaves an empty string, so a [`Name`] that calls the service of another
+    /// layer has a buffer too.
     static NAME: Cell<String> = const { Cell::new(String::new()) };
 }
 
@@ -125,7 +126,7 @@ where
             }
             Decision::Wait(delayed) => {
                 let (entry, wait) = delayed.into_parts();
-                // The clone is ready, and this service is not: it takes the place of the clone.
+                // `poll_ready` was called on `self.inner`, so the future takes it. A clone, which is not ready, stays here.
                 let clone = self.inner.clone();
                 let service = std::mem::replace(&mut self.inner, clone);
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));

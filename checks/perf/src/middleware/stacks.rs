@@ -94,7 +94,7 @@ pub(super) const PROMETHEUS_AND_GOVERNOR: Stack = Stack {
 /// Measured after all others, because the subscriber remains until the process ends.
 pub(super) const TRACE_WITH_SUBSCRIBER: Stack = Stack {
     name: "TraceLayer, subscriber",
-    description: "the same, with the `Registry` of tracing-subscriber, which stores spans and prints \
+    description: "`TraceLayer` with the `Registry` of tracing-subscriber, which stores spans and prints \
                   nothing",
     make: || {
         tracing_subscriber::util::SubscriberInitExt::init(tracing_subscriber::registry());

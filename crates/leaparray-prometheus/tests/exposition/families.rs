@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leaparray::flow::{AdaptiveBreaker, BreakerConfig, FixedWindowLimiter, Limiter, Reason};
-use leaparray::{RegistryConfig, TrafficType};
+use leaparray::{NodeConfig, RegistryConfig, TrafficType, WindowConfig};
 use leaparray_prometheus::RegistryCollector;
 
 use crate::{Read, Samples, registry, registry_with, succeed};
@@ -109,6 +109,26 @@ fn windows_are_exposed_by_choice() {
         let p99 = window.quantiles.unwrap().p99.as_secs_f64();
         let family = "leaparray_window_response_time_seconds";
         assert_eq!(samples.number(family, &of_window(("quantile", "0.99"))), p99);
+    }
+}
+
+#[test]
+fn windows_of_the_same_length_are_exposed_once() {
+    let second = WindowConfig::new(10, Duration::from_secs(1)).unwrap();
+    let node = NodeConfig::new(second, second).unwrap();
+    let registry = registry_with(RegistryConfig::default().node(node));
+    succeed(&registry, "orders", 10);
+    // The parser refuses two samples with the same labels.
+    let samples = Samples::scrape(RegistryCollector::new(registry).windows(true));
+    let rates = samples.0.keys().filter(|(family, _)| family == "leaparray_window_rate");
+    assert_eq!(rates.count(), 6);
+}
+
+#[test]
+fn two_collectors_have_a_place_in_one_registry() {
+    let exposed = prometheus::Registry::new();
+    for _ in 0..2 {
+        exposed.register(Box::new(RegistryCollector::new(registry()))).unwrap();
     }
 }
 

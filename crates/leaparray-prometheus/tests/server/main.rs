@@ -94,7 +94,8 @@ fn totals_and_rates_are_those_of_the_service() {
     server.wait_for("leaparray_response_time_seconds_bucket{le='0.25'}", quarter);
     assert_eq!(server.label("leaparray_success_total", "resource"), NAME);
     for query in queries_of_the_dashboard() {
-        assert!(server.query(&query).is_some(), "{query}");
+        // A comparison with NaN has no result.
+        assert!(server.query(&format!("count(({query}) < Inf)")).is_some(), "{query}");
     }
 }
 

@@ -8,8 +8,8 @@ use crate::grpc::{self, Code};
 
 /// Names a request by its service and method of gRPC, such as `shop.Orders/Place`.
 ///
-/// A server learns from the response whether it has a method: a response with the status `UNIMPLEMENTED` to the first
-/// request with a name removes the resource again; see [`Name::is_unknown`]. A request whose path is not that of a method
+/// A response with the status `UNIMPLEMENTED` shows that the server does not have the method. If its request was the first with its
+/// name, the layer removes the resource again; see [`Name::is_unknown`]. A request whose path is not that of a method
 /// is recorded in the resource [`OTHER`](super::OTHER).
 ///
 /// ```

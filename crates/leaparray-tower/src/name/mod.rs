@@ -15,8 +15,8 @@ pub use method::method_name;
 #[cfg(feature = "axum")]
 pub use route::MatchedRoute;
 
-/// The name of the resource that is shared by the requests without a name of their own: those for which [`Name::write`]
-/// writes nothing, and those whose name the registry has no room for.
+/// The name of the resource of requests for which [`Name::write`] writes nothing, or whose name the registry refuses because it
+/// is full or the name is invalid.
 pub const OTHER: &str = "(other)";
 
 /// Like [`OTHER`], for the requests of [clients](crate::ResourceLayer::outbound).
@@ -47,11 +47,10 @@ pub trait Name<A> {
     /// recorded in the resource [`OTHER`].
     fn write(&self, request: &Request<A>, name: &mut String);
 
-    /// Returns whether a response says that its request was for nothing that exists, and that was not known from the
-    /// request. If the request is the first with its name, its resource is then removed again, so that a scanner does not
-    /// fill the registry. If it is cancelled before its response, the resource stays listed until it is removed or
-    /// [evicted](leaparray::Registry::evict_idle). The counts of removed resources are in the lifetime totals of the
-    /// registry.
+    /// Returns whether the response shows that the target of the request does not exist. If the request was the first with its
+    /// name, the layer then removes its resource, so that a scanner does not fill the registry. The lifetime totals of the
+    /// registry keep its counts. If the first request is cancelled before its response, the resource stays listed until it is
+    /// removed or [evicted](leaparray::Registry::evict_idle).
     fn is_unknown(&self, _response: &Parts) -> bool {
         false
     }

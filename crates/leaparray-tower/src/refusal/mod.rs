@@ -1,4 +1,4 @@
-//! What becomes of a request that is refused.
+//! The responses and the errors for refused requests.
 
 mod answer;
 mod error;

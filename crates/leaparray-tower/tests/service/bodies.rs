@@ -198,3 +198,17 @@ fn body_passes_frames_and_hints_on() {
     assert!(frame.is_trailers());
     assert!(matches!(poll_body(&mut body), Poll::Ready(None)));
 }
+
+#[test]
+fn trailers_of_grpc_web_are_part_of_its_body() {
+    let web = |content_type| {
+        let body = Steps::of([DATA]);
+        Response::builder().header(CONTENT_TYPE, content_type).body(body).unwrap()
+    };
+    let web_ends = [IN_FLIGHT, IN_FLIGHT, SUCCESS, SUCCESS];
+    assert_eq!(follow(web("application/grpc-web+proto"), get("/"), 2), web_ends);
+    for content_type in ["application/grpc", "application/grpc+proto", "application/grpc; x=y"] {
+        let ends = [IN_FLIGHT, IN_FLIGHT, EXCEPTION, EXCEPTION];
+        assert_eq!(follow(web(content_type), get("/"), 2), ends, "{content_type}");
+    }
+}
