@@ -19,7 +19,7 @@ use crate::body::{RequestKind, ResponseBody, Rest, announced_bytes};
 use crate::class::{Classify, End};
 use crate::first_byte::FirstByte;
 use crate::in_flight::InFlight;
-use crate::layer::Shared;
+use crate::layer::LayerState;
 use crate::limit::Limits;
 use crate::name::Name;
 use crate::refusal::Refuse;
@@ -82,14 +82,14 @@ pub(crate) struct Waiting<S, A, N, K, L: Limits<A, C>, R, C: Clock + Clone> {
     pub(crate) service: S,
     pub(crate) request: Request<A>,
     pub(crate) in_flight: InFlight<K, C, PermitOf<A, L, C>>,
-    pub(crate) answering: Answering<N, K, L, R, C>,
+    pub(crate) context: ResponseContext<N, K, L, R, C>,
     pub(crate) refund: Option<Refund<L::Limiter>>,
 }
 
 /// A request that has reached the service.
 struct Running<N, K, L, R, C: Clock + Clone, P: Permit> {
     in_flight: InFlight<K, C, P>,
-    answering: Answering<N, K, L, R, C>,
+    context: ResponseContext<N, K, L, R, C>,
 }
 
 /// The refund of a request that waits, which is attempted when this is dropped.
@@ -116,15 +116,15 @@ impl<L: Limiter> Drop for Refund<L> {
 }
 
 /// The parts of a request that its response needs.
-pub(crate) struct Answering<N, K, L, R, C> {
+pub(crate) struct ResponseContext<N, K, L, R, C> {
     pub(crate) kind: RequestKind,
-    /// Set if the request is the first with its name.
+    /// The layer that has listed the resource for this request; `None` if the resource was listed before.
     #[expect(clippy::type_complexity, reason = "the parts of the layer")]
-    pub(crate) is_first_in: Option<Arc<Shared<N, K, L, R, C>>>,
+    pub(crate) new_in: Option<Arc<LayerState<N, K, L, R, C>>>,
     pub(crate) first_byte: bool,
 }
 
-impl<N, K, L, R, C: Clock + Clone + Send + Sync + 'static> Answering<N, K, L, R, C> {
+impl<N, K, L, R, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, K, L, R, C> {
     /// Returns the response to the caller, with the body that ends the request; or ends it here, if it ends with its head.
     fn answer<A, B, E, P>(
         self,
@@ -140,7 +140,7 @@ impl<N, K, L, R, C: Clock + Clone + Send + Sync + 'static> Answering<N, K, L, R,
         let (head, body) = response.into_parts();
         if let Some(entry) = request.entry() {
             let resource = entry.node();
-            if let Some(shared) = self.is_first_in.filter(|shared| shared.name.is_unknown(&head)) {
+            if let Some(shared) = self.new_in.filter(|shared| shared.name.is_unknown(&head)) {
                 shared.registry.remove(resource.name());
             }
             if self.first_byte {
@@ -192,9 +192,9 @@ where
     pub(crate) const fn running(
         future: S::Future,
         in_flight: InFlight<K, C, PermitOf<A, L, C>>,
-        answering: Answering<N, K, L, R, C>,
+        context: ResponseContext<N, K, L, R, C>,
     ) -> Self {
-        Self { state: State::Runs { future, request: Some(Running { in_flight, answering }) } }
+        Self { state: State::Runs { future, request: Some(Running { in_flight, context }) } }
     }
 }
 
@@ -230,9 +230,9 @@ where
                 StateProjection::Runs { future, request } => {
                     let in_flight = &mut request.as_mut().expect(COMPLETED).in_flight;
                     let result = ready!(in_flight.watch(|| future.poll(cx)));
-                    let Running { mut in_flight, answering } = request.take().expect(COMPLETED);
+                    let Running { mut in_flight, context } = request.take().expect(COMPLETED);
                     return Poll::Ready(match result {
-                        Ok(response) => Ok(answering.answer(response, in_flight)),
+                        Ok(response) => Ok(context.answer(response, in_flight)),
                         Err(error) => {
                             let outcome = in_flight.classify.error(&error);
                             in_flight.end(outcome);
@@ -257,8 +257,8 @@ where
         if let Some(refund) = &mut self.refund {
             refund.is_due = false;
         }
-        let Self { mut service, request, in_flight, answering, refund: _ } = self;
-        (service.call(request), Running { in_flight, answering })
+        let Self { mut service, request, in_flight, context, refund: _ } = self;
+        (service.call(request), Running { in_flight, context })
     }
 }
 

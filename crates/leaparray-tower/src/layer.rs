@@ -8,7 +8,7 @@ use leaparray::{Clock, MonotonicClock, Registry, RegistryError, Resource, Traffi
 use tower_layer::Layer;
 
 use crate::class::ByStatus;
-use crate::limit::Shared as SharedLimiter;
+use crate::limit::SharedLimiter;
 use crate::limit::{Chosen, PerResource, Unlimited};
 use crate::name::{OTHER, OTHER_OUTBOUND};
 use crate::refusal::Answer;
@@ -42,11 +42,11 @@ use crate::service::ResourceService;
 ///
 /// The service panics in `call` if a request has to wait outside a tokio runtime, or in one without a timer.
 pub struct ResourceLayer<N, K = ByStatus, L = Unlimited, R = Answer, C = MonotonicClock> {
-    pub(crate) shared: Shared<N, K, L, R, C>,
+    pub(crate) shared: LayerState<N, K, L, R, C>,
 }
 
 /// The state that the services of a layer share.
-pub(crate) struct Shared<N, K, L, R, C> {
+pub(crate) struct LayerState<N, K, L, R, C> {
     pub(crate) registry: Arc<Registry<C>>,
     /// The direction with which resources are listed.
     pub(crate) traffic: TrafficType,
@@ -120,7 +120,16 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
         let (classify, limits, refuse) = (ByStatus, Unlimited, Answer);
         let first_byte = false;
         Ok(Self {
-            shared: Shared { registry, traffic, other, name, classify, limits, refuse, first_byte },
+            shared: LayerState {
+                registry,
+                traffic,
+                other,
+                name,
+                classify,
+                limits,
+                refuse,
+                first_byte,
+            },
         })
     }
 }
@@ -130,9 +139,19 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// [`Classify`](crate::Classify) of your own.
     #[must_use]
     pub fn classify<J>(self, classify: J) -> ResourceLayer<N, J, L, R, C> {
-        let Shared { registry, traffic, other, name, limits, refuse, first_byte, .. } = self.shared;
+        let LayerState { registry, traffic, other, name, limits, refuse, first_byte, .. } =
+            self.shared;
         ResourceLayer {
-            shared: Shared { registry, traffic, other, name, classify, limits, refuse, first_byte },
+            shared: LayerState {
+                registry,
+                traffic,
+                other,
+                name,
+                classify,
+                limits,
+                refuse,
+                first_byte,
+            },
         }
     }
 
@@ -200,10 +219,19 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// Chooses the limiters by a [`Limits`](crate::Limits).
     #[must_use]
     pub fn limits<M>(self, limits: M) -> ResourceLayer<N, K, M, R, C> {
-        let Shared { registry, traffic, other, name, classify, refuse, first_byte, .. } =
+        let LayerState { registry, traffic, other, name, classify, refuse, first_byte, .. } =
             self.shared;
         ResourceLayer {
-            shared: Shared { registry, traffic, other, name, classify, limits, refuse, first_byte },
+            shared: LayerState {
+                registry,
+                traffic,
+                other,
+                name,
+                classify,
+                limits,
+                refuse,
+                first_byte,
+            },
         }
     }
 
@@ -211,10 +239,19 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// own.
     #[must_use]
     pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
-        let Shared { registry, traffic, other, name, classify, limits, first_byte, .. } =
+        let LayerState { registry, traffic, other, name, classify, limits, first_byte, .. } =
             self.shared;
         ResourceLayer {
-            shared: Shared { registry, traffic, other, name, classify, limits, refuse, first_byte },
+            shared: LayerState {
+                registry,
+                traffic,
+                other,
+                name,
+                classify,
+                limits,
+                refuse,
+                first_byte,
+            },
         }
     }
 
@@ -240,7 +277,7 @@ where
     }
 }
 
-impl<N: Clone, K: Clone, L: Clone, R: Clone, C> Clone for Shared<N, K, L, R, C> {
+impl<N: Clone, K: Clone, L: Clone, R: Clone, C> Clone for LayerState<N, K, L, R, C> {
     fn clone(&self) -> Self {
         Self {
             registry: Arc::clone(&self.registry),

@@ -23,7 +23,7 @@ pub use class::{ByHead, ByStatus, Classify, End};
 pub use first_byte::FirstByte;
 pub use future::ResponseFuture;
 pub use layer::ResourceLayer;
-pub use limit::{Chosen, Limits, PerResource, Shared, Unlimited};
+pub use limit::{Chosen, Limits, PerResource, SharedLimiter, Unlimited};
 #[cfg(feature = "tonic")]
 pub use name::GrpcMethod;
 #[cfg(feature = "axum")]

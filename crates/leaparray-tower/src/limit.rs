@@ -10,7 +10,7 @@ use leaparray::{MonotonicClock, Resource, Timestamp};
 
 /// A choice of the limiter that decides on a request.
 ///
-/// [`Shared`] is one limiter for all requests, [`PerResource`] one for each resource, and [`Chosen`] the choice of a
+/// [`SharedLimiter`] is one limiter for all requests, [`PerResource`] one for each resource, and [`Chosen`] the choice of a
 /// closure.
 pub trait Limits<A, C = MonotonicClock> {
     /// The limiter. Its clones share their state, as those of an [`Arc`](std::sync::Arc) do.
@@ -56,9 +56,9 @@ impl<A, C> Limits<A, C> for Unlimited {
 
 /// One limiter for all requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shared<L>(pub L);
+pub struct SharedLimiter<L>(pub L);
 
-impl<A, C, L: Limiter + Clone> Limits<A, C> for Shared<L> {
+impl<A, C, L: Limiter + Clone> Limits<A, C> for SharedLimiter<L> {
     type Limiter = L;
 
     fn with<T>(

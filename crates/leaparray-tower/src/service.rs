@@ -15,10 +15,10 @@ use crate::body::RequestKind;
 use crate::class::Classify;
 #[cfg(feature = "tracing")]
 use crate::events;
-use crate::future::{Answering, Refund, ResponseFuture, Waiting};
+use crate::future::{Refund, ResponseContext, ResponseFuture, Waiting};
 use crate::grpc;
 use crate::in_flight::InFlight;
-use crate::layer::Shared;
+use crate::layer::LayerState;
 use crate::limit::Limits;
 use crate::name::Name;
 use crate::refusal::{Refuse, Refused};
@@ -34,7 +34,7 @@ thread_local! {
 pub struct ResourceService<S, N, K = ByStatus, L = Unlimited, R = crate::Answer, C = MonotonicClock>
 {
     inner: S,
-    shared: Arc<Shared<N, K, L, R, C>>,
+    shared: Arc<LayerState<N, K, L, R, C>>,
 }
 
 /// The resource of a request.
@@ -45,12 +45,12 @@ struct Found<C> {
 }
 
 impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
-    pub(crate) const fn new(inner: S, shared: Arc<Shared<N, K, L, R, C>>) -> Self {
+    pub(crate) const fn new(inner: S, shared: Arc<LayerState<N, K, L, R, C>>) -> Self {
         Self { inner, shared }
     }
 }
 
-impl<N, K, L, R, C: Clock + Clone> Shared<N, K, L, R, C> {
+impl<N, K, L, R, C: Clock + Clone> LayerState<N, K, L, R, C> {
     /// Returns the resource of a request, and lists it if it is new.
     fn resource_of<A>(&self, request: &Request<A>) -> Found<C>
     where
@@ -108,9 +108,9 @@ where
             decision
         });
         let in_flight = |entry| InFlight::new(entry, shared.classify.clone());
-        let answering = Answering {
+        let context = ResponseContext {
             kind: RequestKind::of(request.method()),
-            is_first_in: is_new.then(|| Arc::clone(shared)),
+            new_in: is_new.then(|| Arc::clone(shared)),
             first_byte: shared.first_byte,
         };
         #[cfg(feature = "tracing")]
@@ -122,7 +122,7 @@ where
             Decision::Admitted(entry) => {
                 // Created first: if the call panics, its drop is an exception.
                 let in_flight = in_flight(entry);
-                ResponseFuture::running(self.inner.call(request), in_flight, answering)
+                ResponseFuture::running(self.inner.call(request), in_flight, context)
             }
             Decision::Wait(delayed) => {
                 let (entry, wait) = delayed.into_parts();
@@ -133,7 +133,7 @@ where
                 let in_flight = in_flight(entry);
                 ResponseFuture::waiting(
                     wait,
-                    Waiting { service, request, in_flight, answering, refund },
+                    Waiting { service, request, in_flight, context, refund },
                 )
             }
             Decision::Refused(refusal) => {

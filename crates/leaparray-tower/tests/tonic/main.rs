@@ -10,7 +10,7 @@ use std::time::Duration;
 use leaparray::flow::{AdaptiveBreaker, BreakerConfig, FixedWindowLimiter};
 use leaparray::{MetricEvent, MonotonicClock, Registry};
 use leaparray_tower::{
-    Answer, ByStatus, CallError, Fail, GrpcMethod, ResourceLayer, ResourceService, Shared,
+    Answer, ByStatus, CallError, Fail, GrpcMethod, ResourceLayer, ResourceService, SharedLimiter,
     Unlimited,
 };
 use tokio::net::TcpListener;
@@ -30,7 +30,7 @@ fn layer(registry: &Arc<Registry>) -> Layered<Unlimited, Answer> {
     ResourceLayer::new(Arc::clone(registry), GrpcMethod).unwrap()
 }
 
-type Breaker = Shared<Arc<AdaptiveBreaker>>;
+type Breaker = SharedLimiter<Arc<AdaptiveBreaker>>;
 type Client = Grpc<ResourceService<Channel, GrpcMethod, ByStatus, Breaker, Fail>>;
 
 /// A server and a client, each with a registry.
