@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use leaparray::{Clock, HistogramConfig, MetricEvent, MonotonicClock, SlidingWindow, WindowConfig};
@@ -18,8 +18,9 @@ use metrics_util::registry::{Registry, Storage};
 /// `metrics_util::layers::Fanout`, beside that of an exporter, or the only one.
 ///
 /// A *counter* is a window whose [`Pass`](MetricEvent::Pass) is the count. A *histogram* is a window with a histogram, whose response
-/// times are its values: a value of 1 is a second, and values are kept to 10⁻⁹. A negative value, or one that is not a number,
-/// is not recorded, and [counted](Self::invalid). A *gauge* is its last value.
+/// times are its values: a value of 1 is a second, and values are kept to 10⁻⁹. A value above 4.6 · 10⁹ (2⁶² ns) counts as
+/// that. A negative value, or one that is not a number, is not recorded, and [counted](Self::invalid). A *gauge* is its last
+/// value.
 ///
 /// Like other recorders, it keeps each key until it is [dropped](Self::drop_idle).
 ///
@@ -62,8 +63,10 @@ struct Windows<C> {
 #[derive(Debug)]
 struct Counted<C: Clock> {
     window: SlidingWindow<C>,
-    /// The greatest value that was [set](CounterFn::absolute).
-    absolute: AtomicU64,
+    /// The value of the counter, which it was incremented or [set](CounterFn::absolute) to.
+    total: AtomicU64,
+    /// Whether it was ever set: then its next value makes sense only beside the total.
+    is_set: AtomicBool,
 }
 
 /// A histogram.
@@ -85,12 +88,16 @@ impl<C: Clock + Clone> WindowRecorder<C> {
     }
 
     /// Returns the window of a counter, which shares its counts; `None` if nothing has registered it.
+    ///
+    /// The window does not keep the counter: once that is [dropped](Self::drop_idle), a new one has a new window.
     #[must_use]
     pub fn counter(&self, key: &Key) -> Option<SlidingWindow<C>> {
         self.shared.get_counter(key).map(|counter| counter.window.clone())
     }
 
     /// Returns the window of a histogram, which shares its values; `None` if nothing has registered it.
+    ///
+    /// The window does not keep the histogram: once that is [dropped](Self::drop_idle), a new one has a new window.
     #[must_use]
     pub fn histogram(&self, key: &Key) -> Option<SlidingWindow<C>> {
         self.shared.get_histogram(key).map(|histogram| histogram.window.clone())
@@ -139,7 +146,8 @@ impl<C: Clock + Clone> WindowRecorder<C> {
     }
 
     /// Drops the counters and the histograms for which nothing was recorded in their windows, unless a handle to them is kept. Gauges
-    /// stay. Returns how many were dropped.
+    /// stay, and so do counters that were ever set by `absolute`: their next value counts from the last one. Returns how many were
+    /// dropped.
     #[expect(clippy::must_use_candidate, reason = "it is called for its effect")]
     pub fn drop_idle(&self) -> usize {
         let mut dropped = 0;
@@ -147,16 +155,26 @@ impl<C: Clock + Clone> WindowRecorder<C> {
             dropped += usize::from(!is_kept);
             is_kept
         };
-        // The count of a handle grows under the lock of the shard only, which `retain` holds.
         self.shared.retain_counters(|_, counter| {
-            retain(Arc::strong_count(counter) > 1 || counter.window.sum(MetricEvent::Pass) > 0)
+            let is_kept = is_shared(counter)
+                || counter.is_set.load(Ordering::Relaxed)
+                || counter.window.sum(MetricEvent::Pass) > 0;
+            retain(is_kept)
         });
         self.shared.retain_histograms(|_, histogram| {
-            let is_active = histogram.window.max_rt().is_some();
-            retain(Arc::strong_count(histogram) > 1 || is_active)
+            retain(is_shared(histogram) || histogram.window.max_rt().is_some())
         });
         dropped
     }
+}
+
+/// Returns whether there are handles beside the one of the registry, under the lock of its shard: without that, no handle is
+/// made.
+fn is_shared<T>(metric: &Arc<T>) -> bool {
+    let is_shared = Arc::strong_count(metric) > 1;
+    // Acquire: synchronizes with the release of the drop of each handle, so that the caller sees all that it has recorded.
+    fence(Ordering::Acquire);
+    is_shared
 }
 
 impl Default for WindowRecorder {
@@ -179,7 +197,7 @@ impl<C: Clock + Clone> Storage<Key> for Windows<C> {
 
     fn counter(&self, _: &Key) -> Self::Counter {
         let window = SlidingWindow::with_clock(self.window, self.clock.clone());
-        Arc::new(Counted { window, absolute: AtomicU64::new(0) })
+        Arc::new(Counted { window, total: AtomicU64::new(0), is_set: AtomicBool::new(false) })
     }
 
     fn gauge(&self, _: &Key) -> Self::Gauge {
@@ -195,12 +213,15 @@ impl<C: Clock + Clone> Storage<Key> for Windows<C> {
 
 impl<C: Clock + Clone> CounterFn for Counted<C> {
     fn increment(&self, value: u64) {
+        self.total.fetch_add(value, Ordering::Relaxed);
         self.window.add(MetricEvent::Pass, value);
     }
 
     fn absolute(&self, value: u64) {
-        // Relaxed: each thread adds what it has raised the value by, so the sum is the greatest value.
-        let before = self.absolute.fetch_max(value, Ordering::Relaxed);
+        self.is_set.store(true, Ordering::Relaxed);
+        // Relaxed: the operations on `total` have one order, and each thread adds to the window what it has added to the total. So
+        // both have the same sum.
+        let before = self.total.fetch_max(value, Ordering::Relaxed);
         if value > before {
             self.window.add(MetricEvent::Pass, value - before);
         }
@@ -213,7 +234,7 @@ impl<C: Clock + Clone> HistogramFn for Distributed<C> {
             self.invalid.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        // A value that is too large for a duration is the largest.
+        // A value that is too large for a duration becomes the largest, which the window cuts at 2⁶² ns.
         self.window.record_rt(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX));
     }
 }

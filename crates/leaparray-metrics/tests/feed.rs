@@ -2,14 +2,16 @@
 #![expect(clippy::float_cmp, reason = "the numbers are counts")]
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use leaparray::{
     HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, TrafficType,
 };
 use leaparray_metrics::RegistryFeed;
-use metrics::with_local_recorder;
+use metrics::{Key, KeyName, Metadata, Recorder, SharedString, Unit, with_local_recorder};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
 type Manual = Registry<ManualClock>;
@@ -69,7 +71,8 @@ fn publication_feeds_what_is_new() {
     assert_eq!((number("pass"), number("success"), number("exception")), (4.0, 3.0, 0.0));
     assert_eq!(number("in_flight"), 1.0);
 
-    assert!(publish(&feed).numbers.is_empty(), "nothing is new");
+    let second = publish(&feed).numbers;
+    assert_eq!(second, HashMap::from([("leaparray_in_flight orders  inbound".to_owned(), 1.0)]));
 
     in_flight.exception();
     let third = publish(&feed).numbers;
@@ -114,6 +117,76 @@ fn resource_that_is_listed_again_goes_on() {
     with_local_recorder(&exporter, || feed.publish());
     enter_and_publish(1);
     assert!(handle.render().contains(&sample.replace(" 7", " 8")), "{}", handle.render());
+}
+
+#[test]
+fn removed_resource_has_no_requests_in_flight() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let in_flight = "leaparray_in_flight orders  inbound";
+    let orders = registry.resource("orders").unwrap();
+    let entries = [orders.enter(), orders.enter()];
+    assert_eq!(publish(&feed).numbers[in_flight], 2.0);
+    // It is fed again, so that an exporter with an idle time-out keeps it.
+    assert_eq!(publish(&feed).numbers[in_flight], 2.0);
+    registry.remove("orders");
+    assert_eq!(publish(&feed).numbers[in_flight], 0.0);
+    assert!(publish(&feed).numbers.is_empty());
+    drop(entries);
+
+    // A resource with the same name has the series now.
+    let orders = registry.resource("orders").unwrap();
+    let first = orders.enter();
+    publish(&feed);
+    registry.remove("orders");
+    let again = registry.resource("orders").unwrap();
+    let second = again.enter();
+    assert_eq!(publish(&feed).numbers[in_flight], 1.0);
+    drop((first, second));
+}
+
+/// A recorder that panics once, when a counter is registered for the third time.
+struct Panicking {
+    inner: DebuggingRecorder,
+    counters: AtomicU32,
+}
+
+impl Recorder for Panicking {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> metrics::Counter {
+        assert_ne!(self.counters.fetch_add(1, Ordering::Relaxed), 2, "the recorder fails");
+        self.inner.register_counter(key, metadata)
+    }
+
+    fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> metrics::Gauge {
+        self.inner.register_gauge(key, metadata)
+    }
+
+    fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> metrics::Histogram {
+        self.inner.register_histogram(key, metadata)
+    }
+}
+
+#[test]
+fn no_count_is_fed_twice_if_a_recorder_panics() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let orders = registry.resource("orders").unwrap();
+    for _ in 0..3 {
+        orders.enter().success();
+    }
+    let inner = DebuggingRecorder::new();
+    let snapshotter = inner.snapshotter();
+    let recorder = Panicking { inner, counters: AtomicU32::new(0) };
+    let publication = || with_local_recorder(&recorder, || feed.publish());
+    catch_unwind(AssertUnwindSafe(publication)).unwrap_err();
+    publication();
+    let snapshot = snapshotter.snapshot().into_vec();
+    let pass = snapshot.iter().find(|(key, ..)| key.key().name() == "leaparray_pass").unwrap();
+    assert_eq!(pass.3, DebugValue::Counter(3));
 }
 
 #[test]

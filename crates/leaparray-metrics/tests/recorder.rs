@@ -50,6 +50,29 @@ fn counter_that_is_set_counts_what_it_grows_by() {
 }
 
 #[test]
+fn counter_that_is_incremented_and_set_has_one_value() {
+    let (windows, _) = recorder();
+    with_local_recorder(&windows, || {
+        counter!("bytes").increment(10);
+        counter!("bytes").absolute(12);
+        counter!("bytes").increment(1);
+        counter!("bytes").absolute(13);
+    });
+    assert_eq!(windows.counter(&key("bytes")).unwrap().sum(MetricEvent::Pass), 13);
+}
+
+#[test]
+fn counter_that_was_set_is_not_dropped() {
+    let (windows, clock) = recorder();
+    let set = |value| with_local_recorder(&windows, || counter!("bytes").absolute(value));
+    set(100);
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(windows.drop_idle(), 0);
+    set(130);
+    assert_eq!(windows.counter(&key("bytes")).unwrap().sum(MetricEvent::Pass), 30);
+}
+
+#[test]
 fn threads_that_set_a_counter_count_the_greatest_value() {
     let (windows, _) = recorder();
     thread::scope(|scope| {
@@ -88,13 +111,14 @@ fn histograms_have_quantiles() {
 fn values_that_no_histogram_can_have_are_counted() {
     let (windows, _) = recorder();
     with_local_recorder(&windows, || {
-        for value in [-1.0, f64::NAN, f64::NEG_INFINITY, 0.0, f64::INFINITY] {
+        for value in [-1.0, f64::NAN, f64::NEG_INFINITY, 0.0, f64::INFINITY, 1e10] {
             histogram!("latency").record(value);
         }
     });
     assert_eq!(windows.invalid(), 3);
     let latency = windows.histogram(&key("latency")).unwrap();
-    assert_eq!(latency.histogram().unwrap().count(), 2);
+    assert_eq!(latency.histogram().unwrap().count(), 3);
+    assert_eq!(latency.max_rt(), Some(Duration::from_nanos(1 << 62)));
 }
 
 #[test]

@@ -24,9 +24,12 @@ use series::Series;
 /// | `leaparray_response_time_seconds` | histogram | the same | by choice: the response times |
 ///
 /// The kind is `inbound` or `outbound`. A resource that was evicted and is listed again goes on with its counters: the feed
-/// increments them, and does not set them, because a recorder ignores a value that is less than the last one. Counters of a
-/// resource that is idle are not touched, so an exporter with an idle time-out drops them. What a resource has counted after its
-/// last publication, and before it was removed, is not fed.
+/// increments them, and does not set them, because a recorder ignores a value that is less than the last one. The series of a
+/// resource that is idle are not touched, so an exporter with an idle time-out drops them. If a resource was removed, its requests
+/// in flight are set to 0, and what it has counted after its last publication is not fed.
+///
+/// Install the recorder before the first publication: without one, a publication feeds nothing, and the next one does not repeat
+/// it.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -49,14 +52,8 @@ use series::Series;
 pub struct RegistryFeed<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
     response_times: bool,
-    fed: Mutex<Fed>,
-}
-
-#[derive(Default)]
-struct Fed {
-    is_described: bool,
     /// The series of each node, by its identity.
-    series: HashMap<u64, Series>,
+    series: Mutex<HashMap<u64, Series>>,
 }
 
 /// The identity of a node, which lives with it: a resource that is listed again has another one.
@@ -74,7 +71,7 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     /// Creates a feed of all resources of `registry`, and of their contexts.
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>) -> Self {
-        Self { registry, response_times: false, fed: Mutex::default() }
+        Self { registry, response_times: false, series: Mutex::default() }
     }
 
     /// Chooses whether the response times of resources with a [histogram](leaparray::NodeConfig::with_histogram) are fed, each as
@@ -86,8 +83,8 @@ impl<C: Clock + Clone> RegistryFeed<C> {
         self
     }
 
-    /// Feeds what was counted since the last publication to the recorder of this thread, or to the global one. The first
-    /// publication also describes the metrics.
+    /// Feeds what was counted since the last publication to the recorder of this thread, or to the global one, and describes the
+    /// metrics to it.
     ///
     /// Publications at the same time take turns.
     pub fn publish(&self) {
@@ -95,26 +92,31 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     }
 
     fn publish_to(&self, recorder: &dyn Recorder) {
-        // A recorder that panicked has left series of which each is whole.
-        let mut fed = self.fed.lock().unwrap_or_else(PoisonError::into_inner);
-        if !fed.is_described {
-            series::describe(recorder);
-            fed.is_described = true;
-        }
-        for resource in &*self.registry {
-            for context in resource.contexts() {
-                self.feed(&mut fed, &context, recorder);
+        // If a recorder has panicked, no series feeds twice what it had fed before.
+        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        series::describe(recorder);
+        let nodes: HashMap<_, _> = self.nodes().map(|node| (Identity::of(&node), node)).collect();
+        // Before the others are fed: one of them may have the labels of a node that was removed.
+        series.retain(|identity, series| {
+            let is_listed = nodes.contains_key(identity);
+            if !is_listed {
+                series.feed_in_flight(0, recorder);
             }
-            self.feed(&mut fed, &resource, recorder);
+            is_listed
+        });
+        for (identity, node) in nodes {
+            let series = series.entry(identity).or_insert_with(|| Series::new(&node));
+            series.feed(&node, self.response_times, recorder);
         }
-        // Those of resources that are no longer listed go.
-        fed.series.retain(|_, series| series.is_seen.replace(false));
     }
 
-    fn feed(&self, fed: &mut Fed, resource: &Resource<C>, recorder: &dyn Recorder) {
-        let new = || Series::new(resource);
-        let series = fed.series.entry(Identity::of(resource)).or_insert_with(new);
-        series.feed(resource, self.response_times, recorder);
+    /// Returns the resources and their contexts.
+    fn nodes(&self) -> impl Iterator<Item = Resource<C>> {
+        (&*self.registry).into_iter().flat_map(|resource| {
+            let mut nodes: Vec<_> = resource.contexts().collect();
+            nodes.push(resource);
+            nodes
+        })
     }
 }
 

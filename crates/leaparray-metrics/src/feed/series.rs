@@ -1,8 +1,6 @@
 //! The series of one node.
 
-use std::cell::Cell;
-
-use leaparray::{Clock, LatencyHistogram, MetricEvent, MetricTotals, Resource, TrafficType};
+use leaparray::{Clock, LatencyHistogram, MetricEvent, Resource, TrafficType};
 use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
 
 const METADATA: Metadata<'_> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
@@ -27,15 +25,14 @@ pub(super) fn describe(recorder: &dyn Recorder) {
     recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
 }
 
-/// What was fed of a node.
+/// What was fed of a node. Each value is kept before the recorder takes it: if the recorder panics, a count may be lost, and
+/// none is fed twice.
 pub(super) struct Series {
     labels: Vec<Label>,
-    /// `None` before the first publication, which creates all counters.
-    totals: Option<MetricTotals>,
+    /// The sums of the counters, in their order. `None` before the first publication, which creates all counters.
+    sums: [Option<u64>; COUNTERS.len()],
     in_flight: Option<u64>,
-    response_times: LatencyHistogram,
-    /// Whether the node was listed in this publication.
-    pub(super) is_seen: Cell<bool>,
+    response_times: Option<LatencyHistogram>,
 }
 
 impl Series {
@@ -49,8 +46,7 @@ impl Series {
             Label::new("context", resource.context().unwrap_or_default().to_owned()),
             Label::from_static_parts("kind", kind),
         ];
-        let response_times = LatencyHistogram::default();
-        Self { labels, totals: None, in_flight: None, response_times, is_seen: Cell::new(false) }
+        Self { labels, sums: Default::default(), in_flight: None, response_times: None }
     }
 
     pub(super) fn feed<C: Clock + Clone>(
@@ -59,40 +55,44 @@ impl Series {
         response_times: bool,
         recorder: &dyn Recorder,
     ) {
-        self.is_seen.set(true);
         let totals = resource.lifetime();
-        for (event, name, _) in COUNTERS {
-            let before = self.totals.as_ref().map(|totals| totals.sum(event));
-            let increment = totals.sum(event).saturating_sub(before.unwrap_or(0));
+        for (number, (event, name, _)) in COUNTERS.into_iter().enumerate() {
+            let sum = totals.sum(event);
+            let before = self.sums[number].replace(sum);
+            let increment = sum.saturating_sub(before.unwrap_or(0));
             if increment > 0 || before.is_none() {
                 recorder.register_counter(&self.key(name), &METADATA).increment(increment);
             }
         }
-        self.totals = Some(totals);
-        let in_flight = resource.concurrency();
-        if self.in_flight != Some(in_flight) {
-            let gauge = recorder.register_gauge(&self.key(IN_FLIGHT), &METADATA);
-            gauge.set(float(in_flight));
-            self.in_flight = Some(in_flight);
-        }
+        self.feed_in_flight(resource.concurrency(), recorder);
         let histogram = response_times.then(|| resource.lifetime_histogram()).flatten();
         if let Some(histogram) = histogram {
-            self.feed_response_times(histogram, recorder);
+            self.feed_response_times(&histogram, recorder);
         }
     }
 
-    fn feed_response_times(&mut self, histogram: LatencyHistogram, recorder: &dyn Recorder) {
-        if histogram.count() == self.response_times.count() {
+    pub(super) fn feed_in_flight(&mut self, in_flight: u64, recorder: &dyn Recorder) {
+        // A gauge that is not 0 is set again, so that an exporter with an idle time-out keeps it.
+        if self.in_flight.replace(in_flight) != Some(in_flight) || in_flight > 0 {
+            recorder.register_gauge(&self.key(IN_FLIGHT), &METADATA).set(float(in_flight));
+        }
+    }
+
+    fn feed_response_times(&mut self, histogram: &LatencyHistogram, recorder: &dyn Recorder) {
+        let before = self.response_times.replace(histogram.clone()).unwrap_or_default();
+        if histogram.count() == before.count() {
             return;
         }
         let key = self.key(RESPONSE_TIME);
         let target = recorder.register_histogram(&key, &METADATA);
-        // A node that was reconfigured may have bins of another width: those that are coarser decide.
-        let scale = histogram.scale().min(self.response_times.scale());
+        // A node that was reconfigured may have bins of another width: those that are coarser decide. An empty histogram has none.
+        let scales = [&before, histogram].into_iter().filter(|it| !it.is_empty());
+        let scale = scales.map(LatencyHistogram::scale).min().unwrap_or(histogram.scale());
         let at_scale = |histogram: &LatencyHistogram| {
             histogram.downscaled(scale).expect("the scale is not finer than that of the histogram")
         };
-        let (before, now) = (at_scale(&self.response_times), at_scale(&histogram));
+        let before = if before.is_empty() { before } else { at_scale(&before) };
+        let now = at_scale(histogram);
         let mut before = before.buckets().peekable();
         for bin in now.buckets() {
             while before.next_if(|it| it.index < bin.index).is_some() {}
@@ -103,7 +103,6 @@ impl Series {
                 target.record_many(bin.lower.sqrt() * bin.upper.sqrt(), count);
             }
         }
-        self.response_times = histogram;
     }
 
     fn key(&self, name: &'static str) -> Key {
