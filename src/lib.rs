@@ -109,7 +109,7 @@ pub use node::{
     Reservation, ResourceNode, SecondsCursor, WindowSnapshot,
 };
 pub use registry::{
-    Registry, RegistryConfig, RegistryCursor, RegistryError, RegistrySnapshot, Resource,
+    Inventory, Registry, RegistryConfig, RegistryCursor, RegistryError, RegistrySnapshot, Resource,
     ResourceConfig, ResourceSecond, ResourceSnapshot, Resources, TrafficType,
 };
 #[cfg(loom)]

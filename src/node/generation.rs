@@ -80,6 +80,18 @@ impl<C: Clock> Generation<C> {
         (totals.unwrap_or_default(), true)
     }
 
+    /// Returns everything that was ever recorded, without reserved permits, and whether there is a histogram. If so, replaces the
+    /// contents of `into` by the histogram of the same moment.
+    pub(crate) fn lifetime_and_histogram(
+        &self,
+        into: &mut LatencyHistogram,
+    ) -> (MetricTotals, bool) {
+        match self.array().lifetime_histogram_into(into) {
+            Some(totals) => (totals, true),
+            None => (self.long.lifetime(), false),
+        }
+    }
+
     /// Returns the end of the newest bucket in which a thread has recorded, or for which a thread has asked for a
     /// reservation; `None` if there is no such bucket.
     pub(crate) fn newest_end(&self) -> Option<Timestamp> {

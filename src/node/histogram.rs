@@ -134,6 +134,43 @@ impl<C: Clock + Clone> ResourceNode<C> {
         })
     }
 
+    /// Returns the [lifetime totals](Self::lifetime), and whether `into` has the lifetime histogram, as
+    /// [`lifetime_histogram_into`](Self::lifetime_histogram_into) returns it. One pass over the node reads both, which takes little
+    /// longer than to read one of them.
+    ///
+    /// No response time in the histogram is missing in the totals. The totals may have more: those that were recorded
+    /// under a [geometry](Self::reconfigure) without a histogram.
+    ///
+    /// ```
+    /// use leaparray::{HistogramConfig, LatencyHistogram, NodeConfig, ResourceNode};
+    ///
+    /// let with_histogram = NodeConfig::default().with_histogram(HistogramConfig::default());
+    /// let node = ResourceNode::new(NodeConfig::default());
+    /// node.enter().success();
+    /// let mut histogram = LatencyHistogram::default();
+    /// let (totals, has_histogram) = node.lifetime_with_histogram_into(&mut histogram);
+    /// assert_eq!((totals.rt_count(), has_histogram), (1, false));
+    ///
+    /// node.reconfigure(with_histogram);
+    /// node.enter().success();
+    /// let (totals, has_histogram) = node.lifetime_with_histogram_into(&mut histogram);
+    /// assert_eq!((totals.rt_count(), has_histogram), (2, true));
+    /// assert_eq!(histogram.count(), 1);
+    /// ```
+    pub fn lifetime_with_histogram_into(
+        &self,
+        into: &mut LatencyHistogram,
+    ) -> (MetricTotals, bool) {
+        let mut totals = MetricTotals::default();
+        let has_histogram = self.merge_generations(into, |generation, into| {
+            add_reserved(&mut totals, generation.ever_reserved());
+            let (of_generation, has_histogram) = generation.lifetime_and_histogram(into);
+            totals += &of_generation;
+            has_histogram
+        });
+        (totals, has_histogram)
+    }
+
     fn quantiles_of<const N: usize>(
         &self,
         window: &SlidingWindow<C>,

@@ -10,6 +10,7 @@ mod evict;
 mod geometry;
 mod histogram;
 mod holders;
+mod inventory;
 mod iter;
 mod listed;
 mod name;
@@ -21,6 +22,7 @@ mod undelivered;
 
 pub use config::{RegistryConfig, ResourceConfig, TrafficType};
 pub use error::RegistryError;
+pub use inventory::Inventory;
 pub use iter::Resources;
 pub use resource::Resource;
 pub use seconds::{RegistryCursor, ResourceSecond};

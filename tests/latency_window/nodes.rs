@@ -109,6 +109,38 @@ fn response_times_of_a_geometry_without_a_histogram_are_missing() {
 }
 
 #[test]
+fn totals_and_histogram_of_one_pass_are_those_of_two() {
+    let node = node(None);
+    let mut histogram = LatencyHistogram::default();
+    let mut assert_same = |has_histogram| {
+        assert_eq!(
+            node.lifetime_with_histogram_into(&mut histogram),
+            (node.lifetime(), has_histogram)
+        );
+        let alone = node.lifetime_histogram();
+        assert_eq!(has_histogram.then(|| histogram.clone()), alone);
+    };
+    assert_same(false);
+    end_all(&node, 1..100);
+    assert_same(false);
+    node.reconfigure(config(Some(scale(4))));
+    assert_same(true);
+    for _ in 0..10 {
+        end_all(&node, 100..200);
+        let _ = node.reserve_next(3, 100).unwrap();
+        node.block();
+        node.clock().advance(Duration::from_secs(1));
+    }
+    // Late: older than the window.
+    let late = Timestamp::from_secs(60);
+    node.enter_at(late).exception_at(late);
+    assert_same(true);
+    node.reconfigure(config(Some(scale(3))));
+    end_all(&node, 200..300);
+    assert_same(true);
+}
+
+#[test]
 fn cancelled_request_has_no_response_time() {
     let node = node(Some(scale(4)));
     node.enter().cancel();

@@ -1,6 +1,6 @@
 //! A scrape of many resources, beside the same series in other crates: time, allocations and memory.
 //!
-//! Each resource has six counters, a gauge, and a histogram of 16 buckets. The sides take turns, and the time is the median. The
+//! Each resource has six counters by event, six by the reason of a refusal, a gauge, and a histogram of 16 buckets. The sides take turns, and the time is the median. The
 //! allocations are those of a later scrape, which finds the memory of the first ones.
 //!
 //! ```console
@@ -34,6 +34,9 @@ const EVENTS: [MetricEvent; 6] = [
     MetricEvent::Cancelled,
     MetricEvent::ReservedPass,
 ];
+
+const REASONS: [&str; 6] =
+    ["limit_reached", "wait_too_long", "more_than_limit", "failing", "queue_full", "custom"];
 
 /// A side: its name, and a function that returns the exposition.
 type Side = (&'static str, Box<dyn FnMut() -> String>);
@@ -97,6 +100,10 @@ fn prometheus(resources: usize) -> Side {
         exposed.register(Box::new(counter.clone())).expect("a new name");
         counter
     });
+    let refusals = Opts::new("refusals_total", "Refused permits by reason");
+    let refusals = IntCounterVec::new(refusals, &["resource", "context", "kind", "reason"]);
+    let refusals = refusals.expect("valid names");
+    exposed.register(Box::new(refusals.clone())).expect("a new name");
     let gauge = IntGaugeVec::new(Opts::new("in_flight", "Requests in flight"), &LABELS);
     let gauge = gauge.expect("valid names");
     let opts = HistogramOpts::new("response_time_seconds", "Response times").buckets(bounds());
@@ -107,6 +114,9 @@ fn prometheus(resources: usize) -> Side {
         let labels = [&name, "", "inbound"];
         for counter in &counters {
             counter.with_label_values(&labels).inc_by(100);
+        }
+        for reason in REASONS {
+            refusals.with_label_values(&[&name, "", "inbound", reason]).inc_by(0);
         }
         gauge.with_label_values(&labels).set(0);
         for rt in response_times() {
@@ -130,6 +140,11 @@ fn metrics_exporter(resources: usize) -> Side {
         let key = |name: &'static str| Key::from_parts(name, labels.clone());
         for event in EVENTS {
             recorder.register_counter(&key(event.name()), &metadata).increment(100);
+        }
+        for reason in REASONS {
+            let mut labels = labels.clone();
+            labels.push(Label::new("reason", reason));
+            recorder.register_counter(&Key::from_parts("refusals", labels), &metadata).increment(0);
         }
         recorder.register_gauge(&key("in_flight"), &metadata).set(0.0);
         for rt in response_times() {

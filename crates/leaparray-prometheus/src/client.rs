@@ -21,11 +21,9 @@ where
     C: Clock + Clone + Send + Sync + 'static,
 {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut reading = self.read();
-        let result = Family::with_samples(&reading)
-            .try_for_each(|family| encode_family(family, &reading, &mut encoder));
-        reading.clear();
-        result
+        let reading = self.read();
+        Family::with_samples(&reading)
+            .try_for_each(|family| encode_family(family, &reading, &mut encoder))
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use leaparray::flow::{AdaptiveBreaker, Limiter, Quota, RandomSource};
 use leaparray::{Clock, MonotonicClock, Registry};
 
 use crate::bounds::Bounds;
-use crate::reading::Reading;
+use crate::reading::{Reading, Scrape};
 
 type Read<T> = Box<dyn Fn() -> T + Send + Sync>;
 
@@ -116,19 +116,20 @@ impl<C: Clock + Clone> RegistryCollector<C> {
         self
     }
 
-    /// Reads everything that is exposed. The reading is [cleared](Reading::clear) by the caller.
-    pub(crate) fn read(&self) -> MutexGuard<'_, Reading<C>> {
-        // A scrape that panicked has left no more than a reading that is replaced now.
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        reading.clear();
-        reading.read(&self.registry, &self.bounds, self.windows);
-        for (name, quota) in &self.limiters {
-            reading.limits.extend(quota().map(|quota| (name.clone(), quota)));
-        }
-        for (name, drop_probability) in &self.breakers {
-            reading.breakers.push((name.clone(), drop_probability()));
-        }
-        reading
+    /// Reads everything that is exposed.
+    pub(crate) fn read(&self) -> Scrape<'_, C> {
+        // Before the lock: this is code of the user's, which may panic.
+        let limits = self.limiters.iter().filter_map(|(name, quota)| Some((name, quota()?)));
+        let limits: Vec<_> = limits.map(|(name, quota)| (name.clone(), quota)).collect();
+        let breakers =
+            self.breakers.iter().map(|(name, probability)| (name.clone(), probability()));
+        let breakers = breakers.collect();
+        // The reading of a scrape that has panicked was cleared.
+        let mut scrape = Scrape(self.reading.lock().unwrap_or_else(PoisonError::into_inner));
+        scrape.limits = limits;
+        scrape.breakers = breakers;
+        scrape.read(&self.registry, &self.bounds, self.windows);
+        scrape
     }
 }
 

@@ -21,11 +21,8 @@ where
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let mut reading = self.read();
-        let families = Family::with_samples(&reading);
-        let families = families.map(|family| collect(family, &reading)).collect();
-        reading.clear();
-        families
+        let reading = self.read();
+        Family::with_samples(&reading).map(|family| collect(family, &reading)).collect()
     }
 }
 

@@ -1,6 +1,7 @@
-//! What a scrape reads of a registry.
+//! The data that a scrape reads.
 
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::MutexGuard;
 
 use leaparray::flow::Quota;
 use leaparray::{
@@ -10,7 +11,7 @@ use leaparray::{
 use crate::bounds::Bounds;
 use crate::native::{Native, NativeBuckets};
 
-/// What a scrape reads. Its memory is used again by the next scrape.
+/// The data that a scrape reads. Its memory is used again by the next scrape.
 #[derive(Debug)]
 pub(crate) struct Reading<C> {
     pub(crate) rows: Vec<Row<C>>,
@@ -44,8 +45,31 @@ pub(crate) struct ResponseTime {
     pub(crate) sum: f64,
     pub(crate) count: u64,
     buckets: Range<usize>,
-    /// `None` if the node has no histogram.
+    /// `None` if the node has no histogram of all of them.
     pub(crate) native: Option<Native>,
+}
+
+/// A reading under its lock, for one scrape. It is cleared when this is dropped.
+pub(crate) struct Scrape<'a, C>(pub(crate) MutexGuard<'a, Reading<C>>);
+
+impl<C> Deref for Scrape<'_, C> {
+    type Target = Reading<C>;
+
+    fn deref(&self) -> &Reading<C> {
+        &self.0
+    }
+}
+
+impl<C> DerefMut for Scrape<'_, C> {
+    fn deref_mut(&mut self) -> &mut Reading<C> {
+        &mut self.0
+    }
+}
+
+impl<C> Drop for Scrape<'_, C> {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
 }
 
 impl<C> Default for Reading<C> {
@@ -79,8 +103,8 @@ impl<C> Reading<C> {
         self.rows.iter().zip(&self.snapshots)
     }
 
-    /// Lets go of the resources, so that they can be evicted, and keeps the memory.
-    pub(crate) fn clear(&mut self) {
+    /// Drops the handles to the resources, so that they can be evicted, and keeps the memory.
+    fn clear(&mut self) {
         self.rows.clear();
         self.buckets.clear();
         self.native.clear();
@@ -95,18 +119,24 @@ impl<C: Clock + Clone> Reading<C> {
     pub(crate) fn read(&mut self, registry: &Registry<C>, bounds: &Bounds, windows: bool) {
         let now = registry.clock().now();
         let mut histogram = LatencyHistogram::default();
-        for resource in registry {
+        let inventory = registry.inventory();
+        let mut lifetimes = [inventory.delisted_inbound, inventory.delisted_outbound];
+        for resource in inventory.resources {
+            let of_traffic = match resource.traffic_type() {
+                TrafficType::Outbound => &mut lifetimes[1],
+                _ => &mut lifetimes[0],
+            };
             for context in resource.contexts() {
-                self.read_row(context, bounds, &mut histogram);
+                *of_traffic += &self.read_row(context, bounds, &mut histogram).totals;
             }
-            self.read_row(resource, bounds, &mut histogram);
+            *of_traffic += &self.read_row(resource, bounds, &mut histogram).totals;
+        }
+        for ((_, lifetime), read) in self.lifetime.iter_mut().zip(lifetimes) {
+            *lifetime = read;
         }
         if windows {
             let snapshots = self.rows.iter().map(|row| row.resource.snapshot_at(now));
             self.snapshots.extend(snapshots);
-        }
-        for (traffic, totals) in &mut self.lifetime {
-            *totals = registry.lifetime_of(*traffic);
         }
         self.resources = registry.len();
         self.refused = registry.refused();
@@ -117,19 +147,27 @@ impl<C: Clock + Clone> Reading<C> {
         resource: Resource<C>,
         bounds: &Bounds,
         histogram: &mut LatencyHistogram,
-    ) {
-        let totals = resource.lifetime();
+    ) -> &Row<C> {
+        let (totals, has_histogram) = resource.lifetime_with_histogram_into(histogram);
         let first = self.buckets.len();
-        let (sum, count, native) = if resource.lifetime_histogram_into(histogram) {
+        if has_histogram {
             bounds.append(histogram, &mut self.buckets);
-            (histogram.sum(), histogram.count(), Some(self.native.append(histogram)))
         } else {
-            self.buckets.push((f64::INFINITY, totals.rt_count()));
-            (totals.rt_sum(), totals.rt_count(), None)
-        };
-        let buckets = first..self.buckets.len();
-        let response_time = ResponseTime { sum: sum.as_secs_f64(), count, buckets, native };
+            histogram.clear();
+            self.buckets.push((f64::INFINITY, 0));
+        }
+        // Response times that were recorded without a histogram could be of any length.
+        let unknown = totals.rt_count().saturating_sub(histogram.count());
+        if let Some((_, count)) = self.buckets.last_mut() {
+            *count = count.saturating_add(unknown);
+        }
+        // A native histogram has each response time in a bucket.
+        let is_complete = has_histogram && unknown == 0;
+        let native = is_complete.then(|| self.native.append(histogram));
+        let (sum, count) = (totals.rt_sum().as_secs_f64(), totals.rt_count());
+        let response_time = ResponseTime { sum, count, buckets: first..self.buckets.len(), native };
         let (refusals, in_flight) = (resource.refusals(), resource.concurrency());
         self.rows.push(Row { resource, totals, refusals, in_flight, response_time });
+        &self.rows[self.rows.len() - 1]
     }
 }

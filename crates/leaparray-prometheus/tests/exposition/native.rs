@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leaparray::NodeConfig;
 use leaparray_prometheus::RegistryCollector;
 use prometheus_client::encoding::prometheus_protobuf;
 
@@ -36,4 +37,20 @@ fn native_buckets_are_the_bins() {
     assert_eq!(deltas.next(), None);
     let bins: Vec<_> = expected.buckets().map(|bin| (bin.index + 1, bin.count)).collect();
     assert_eq!(buckets, bins);
+}
+
+#[test]
+fn resource_with_response_times_in_no_bin_has_no_native_histogram() {
+    let registry = registry();
+    succeed(&registry, "orders", 1);
+    registry.reconfigure(NodeConfig::default());
+    succeed(&registry, "orders", 1);
+    let mut client = prometheus_client::registry::Registry::default();
+    client.register_collector(Box::new(RegistryCollector::new(Arc::clone(&registry))));
+    let families = prometheus_protobuf::encode(&client).unwrap();
+    let family = families.iter().find(|it| it.name == "leaparray_response_time_seconds");
+    let histogram = family.unwrap().metric[0].histogram.as_ref().unwrap();
+    // A server refuses a native histogram whose buckets are not as many as its count.
+    assert_eq!((histogram.sample_count, histogram.positive_span.len()), (2, 0));
+    assert_eq!(histogram.bucket.last().unwrap().cumulative_count, 2);
 }
