@@ -111,7 +111,8 @@ impl<C: Clock + Clone> Listed<C> {
         name: &str,
         config: NodeConfig,
     ) -> Result<&KeptContext<C>, RegistryError> {
-        self.common().check_name(name)?;
+        let invalid = |_| RegistryError::InvalidName { name: name.into() };
+        self.common().check_name(name).map_err(invalid)?;
         let max = self.common().max_contexts;
         let make = || {
             let node = ResourceNode::with_clock(config, self.node().clock().clone());

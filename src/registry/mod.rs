@@ -96,18 +96,21 @@ enum Cleared<C> {
     Nothing,
 }
 
+/// Why a resource was not listed. Unlike [`RegistryError`], it has no copy of the name.
+enum NotListed {
+    InvalidName,
+    Full,
+}
+
 impl Common {
     /// Checks the name of a resource or a context that is about to be listed, and counts an invalid one as refused. A
     /// look-up of a name that is listed does not need this.
-    fn check_name(&self, name: &str) -> Result<(), RegistryError> {
-        if name::is_valid(name) {
-            return Ok(());
-        }
-        Err(self.refuse(RegistryError::InvalidName { name: name.into() }))
+    fn check_name(&self, name: &str) -> Result<(), NotListed> {
+        if name::is_valid(name) { Ok(()) } else { Err(self.refuse(NotListed::InvalidName)) }
     }
 
     /// Counts a refusal, and returns its error.
-    fn refuse(&self, error: RegistryError) -> RegistryError {
+    fn refuse<E>(&self, error: E) -> E {
         // Relaxed: a count that orders nothing.
         self.refused.fetch_add(1, Ordering::Relaxed);
         error
@@ -184,7 +187,7 @@ impl<C: Clock + Clone> Registry<C> {
     pub fn resource(&self, name: &str) -> Result<Resource<C>, RegistryError> {
         match self.get(name) {
             Some(resource) => Ok(resource),
-            None => self.list(name, ResourceConfig::default()),
+            None => self.list_or_error(name, ResourceConfig::default()),
         }
     }
 
@@ -218,8 +221,28 @@ impl<C: Clock + Clone> Registry<C> {
     ) -> Result<Resource<C>, RegistryError> {
         match self.get(name) {
             Some(resource) => Ok(resource),
-            None => self.list(name, config.into()),
+            None => self.list_or_error(name, config.into()),
         }
+    }
+
+    /// Like [`resource_with`](Self::resource_with), but returns `None` instead of an error. A refusal is
+    /// [counted](Self::refused), and allocates nothing, unlike an error, which has a copy of the name. So a middleware that asks
+    /// for the names of its clients can put those that are refused in one resource.
+    ///
+    /// ```
+    /// use leaparray::{Registry, RegistryConfig, TrafficType};
+    ///
+    /// let registry = Registry::with_config(RegistryConfig::default().max_resources(1));
+    /// assert!(registry.find_or_list("GET /orders", TrafficType::Inbound).is_some());
+    /// assert!(registry.find_or_list("GET /users", TrafficType::Inbound).is_none());
+    /// assert_eq!(registry.refused(), 1);
+    /// ```
+    pub fn find_or_list(
+        &self,
+        name: &str,
+        config: impl Into<ResourceConfig>,
+    ) -> Option<Resource<C>> {
+        self.get(name).or_else(|| self.list(name, config.into()).ok())
     }
 
     /// Returns the resource with that name; `None` if it is not listed.
@@ -257,9 +280,21 @@ impl<C: Clock + Clone> Registry<C> {
         }
     }
 
+    /// Like [`list`](Self::list), with an error that has the name.
+    fn list_or_error(
+        &self,
+        name: &str,
+        config: ResourceConfig,
+    ) -> Result<Resource<C>, RegistryError> {
+        self.list(name, config).map_err(|error| match error {
+            NotListed::InvalidName => RegistryError::InvalidName { name: name.into() },
+            NotListed::Full => RegistryError::Full { max: self.capacity.max(), name: name.into() },
+        })
+    }
+
     /// Lists a resource. If another thread lists the name first, returns the resource of that thread.
     #[cold]
-    fn list(&self, name: &str, config: ResourceConfig) -> Result<Resource<C>, RegistryError> {
+    fn list(&self, name: &str, config: ResourceConfig) -> Result<Resource<C>, NotListed> {
         self.common.check_name(name)?;
         loop {
             let Some(claim) = self.capacity.claim() else {
@@ -269,8 +304,7 @@ impl<C: Clock + Clone> Registry<C> {
                     Cleared::Gone => continue,
                     Cleared::Nothing => {}
                 }
-                let full = RegistryError::Full { max: self.capacity.max(), name: name.into() };
-                return Err(self.common.refuse(full));
+                return Err(self.common.refuse(NotListed::Full));
             };
             let as_of = self.common.geometry.as_of();
             let node = config.node.unwrap_or_else(|| self.common.geometry.get());

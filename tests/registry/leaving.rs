@@ -144,7 +144,7 @@ fn inventory_has_each_resource_listed_or_delisted() {
     assert_eq!(registry.evict_idle(SECOND), 1);
     held.block();
     let inventory = registry.inventory();
-    let names: Vec<_> = inventory.resources.iter().map(|it| it.name()).collect();
+    let names: Vec<_> = inventory.resources.iter().map(Resource::name).collect();
     assert_eq!(names, ["listed"]);
     let of = |totals: &MetricTotals| [Pass, Success, Block].map(|event| totals.sum(event));
     assert_eq!(of(&inventory.delisted_inbound), [4, 4, 1]);

@@ -48,11 +48,12 @@ pin_project! {
     {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
-            // A server need not poll a body that has said that it has ended.
-            if let (Rest::UntilTrailers(request), Some(inner)) = (this.rest, this.inner.as_pin_mut())
+            // A server need not poll a body that has said that it has ended. A body that has panicked is not asked.
+            if let (rest, Some(inner)) = (this.rest, this.inner.as_pin_mut())
+                && rest.request().is_some_and(|request| !request.has_panicked())
                 && inner.is_end_stream()
             {
-                request.end_with_trailers(None);
+                rest.finish::<E>();
             }
         }
     }
@@ -99,11 +100,7 @@ where
         let this = self.project();
         let Some(mut inner) = this.inner.as_pin_mut() else { return Poll::Ready(None) };
         let mut poll = || inner.as_mut().poll_frame(cx);
-        let request = match this.rest {
-            Rest::Nothing | Rest::Stream { .. } => None,
-            Rest::UntilEnd { request, .. } | Rest::UntilTrailers(request) => Some(request),
-        };
-        let frame = ready!(match request {
+        let frame = ready!(match this.rest.request() {
             Some(request) => request.watch(poll),
             None => poll(),
         });
@@ -125,6 +122,13 @@ where
 }
 
 impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
+    fn request(&mut self) -> Option<&mut InFlight<K, C, P>> {
+        match self {
+            Self::Nothing | Self::Stream { .. } => None,
+            Self::UntilEnd { request, .. } | Self::UntilTrailers(request) => Some(request),
+        }
+    }
+
     /// Ends the request or the stream.
     fn end(&mut self, end: impl FnOnce(&mut InFlight<K, C, P>)) {
         match std::mem::replace(self, Self::Nothing) {
@@ -135,7 +139,8 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         }
     }
 
-    /// Ends the request: its body has ended, without trailers.
+    /// Ends the request: its body has ended, without trailers that say the outcome. If there are fewer bytes than announced, the
+    /// server breaks the connection or the stream off, and a client reports an error.
     #[inline]
     fn finish<E>(&mut self)
     where
@@ -143,6 +148,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     {
         match self {
             // In place, unlike `end`, which would move the request. A request that has ended ignores a further end.
+            Self::UntilEnd { request, bytes: Some(1..), .. } => request.end(Outcome::Exception),
             Self::UntilEnd { request, outcome, .. } => request.end(*outcome),
             _ => self.end(|request| request.end_with_trailers(None)),
         }
@@ -195,13 +201,19 @@ impl RequestKind {
 /// otherwise the length that the head of the response announces. hyper's HTTP/1.1 chooses in this order.
 #[inline]
 pub(crate) fn announced_bytes(of: RequestKind, head: &Parts, body: &impl Body) -> Option<u64> {
-    if is_without_body(of, head.status) || body.is_end_stream() {
+    if has_ended(of, head, body) {
         return Some(0);
     }
     body.size_hint().exact().or_else(|| {
         let announced = head.headers.get(CONTENT_LENGTH)?;
         announced.to_str().ok()?.parse().ok()
     })
+}
+
+/// Returns whether a response has no body, or one that has ended.
+#[inline]
+pub(crate) fn has_ended(of: RequestKind, head: &Parts, body: &impl Body) -> bool {
+    is_without_body(of, head.status) || body.is_end_stream()
 }
 
 /// Returns whether a response has no body, whatever its type says (RFC 9110, section 6.4.1).

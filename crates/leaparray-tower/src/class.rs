@@ -5,14 +5,17 @@ use http::response::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use leaparray::Outcome;
 
-use crate::grpc;
+use crate::grpc::{self, Protocol};
+use crate::media_type::is_type;
 
 /// When a request ends, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// With the head of the response. Its body, if it has one, is counted as an [open stream](crate::open_streams).
+    /// With the head of the response, whatever its body is.
     AtHead(Outcome),
+    /// With the head of the response. Its body, if it has one, is counted as an [open stream](crate::open_streams).
+    AtHeadOfStream(Outcome),
     /// With the last frame of the body, if the body ends without an error.
     AtBody(Outcome),
     /// With the trailers, which say the outcome: see [`Classify::trailers`].
@@ -22,7 +25,7 @@ pub enum End {
 /// A function from responses to the outcomes of their requests. It is cloned for each request.
 ///
 /// `E` is the error of the service. The other endings are always the same: a request whose future or body is dropped is
-/// cancelled, a panic or an error of the body is an exception.
+/// cancelled, a panic or an error of the body is an exception, and so is a body that is shorter than its announced length.
 ///
 /// [`ByStatus`] is the default. [`ByHead`] makes a classification of a closure.
 pub trait Classify<E>: Clone {
@@ -41,8 +44,12 @@ pub trait Classify<E>: Clone {
 /// else is a success.
 ///
 /// If the content type is `application/grpc`, with or without a suffix such as `+proto`, and the HTTP status is 2xx, the status of
-/// gRPC decides, in the headers or in the trailers. The codes `UNKNOWN`, `DEADLINE_EXCEEDED`, `UNIMPLEMENTED`, `INTERNAL`, `UNAVAILABLE` and `DATA_LOSS` are exceptions, and so is
-/// a missing status. `CANCELLED` is a cancellation.
+/// gRPC decides, in the headers or in the trailers. The codes `UNKNOWN`, `DEADLINE_EXCEEDED`, `UNIMPLEMENTED`, `INTERNAL`,
+/// `UNAVAILABLE` and `DATA_LOSS` are exceptions, and so are codes that gRPC does not define and a missing status. `CANCELLED`
+/// is a cancellation.
+///
+/// gRPC-Web has its trailers in the body, which the layer does not read. If the head has no status, the response is a success. So
+/// the layer belongs inside the service that translates gRPC-Web, such as tonic's `GrpcWebLayer`.
 ///
 /// A request whose response is a stream of server-sent events, or a change of protocols such as to a WebSocket, ends
 /// with the head of the response.
@@ -53,15 +60,13 @@ impl<E> Classify<E> for ByStatus {
     fn head(&self, head: &Parts) -> End {
         let outcome = outcome_of(head.status);
         let content_type = head.headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
-        if grpc::is_content_type(content_type) && head.status.is_success() {
-            match grpc::code(&head.headers) {
-                Some(code) => End::AtBody(code.outcome()),
-                None => End::AtTrailers,
-            }
-        } else if content_type.starts_with(b"text/event-stream") {
-            End::AtHead(outcome)
-        } else {
-            End::AtBody(outcome)
+        let protocol = Protocol::of(content_type).filter(|_| head.status.is_success());
+        match (protocol, protocol.and_then(|_| grpc::code(&head.headers))) {
+            // There are no messages: a client need not read the end of the body.
+            (_, Some(code)) => End::AtHead(code.outcome()),
+            (Some(Protocol::Grpc), None) => End::AtTrailers,
+            _ if is_type(content_type, b"text/event-stream") => End::AtHeadOfStream(outcome),
+            _ => End::AtBody(outcome),
         }
     }
 

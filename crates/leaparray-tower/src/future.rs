@@ -10,12 +10,12 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body::Body;
 use leaparray::flow::Limiter;
-use leaparray::{Clock, Permit, Timestamp};
+use leaparray::{Clock, MetricEvent, Permit, Timestamp};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-use crate::body::{RequestKind, ResponseBody, Rest, announced_bytes};
+use crate::body::{RequestKind, ResponseBody, Rest, announced_bytes, has_ended};
 use crate::class::{Classify, End};
 use crate::first_byte::FirstByte;
 use crate::in_flight::InFlight;
@@ -141,7 +141,10 @@ impl<N, K, L, R, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, K,
         if let Some(entry) = request.entry() {
             let resource = entry.node();
             if let Some(shared) = self.new_in.filter(|shared| shared.name.is_unknown(&head)) {
-                shared.registry.remove(resource.name());
+                // A success of a later request shows that its target exists.
+                if resource.lifetime().sum(MetricEvent::Success) == 0 {
+                    shared.registry.remove(resource.name());
+                }
             }
             if self.first_byte {
                 FirstByte::record(resource, entry.started());
@@ -149,6 +152,10 @@ impl<N, K, L, R, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, K,
         }
         let rest = match request.classify.head(&head) {
             End::AtHead(outcome) => {
+                request.end(outcome);
+                Rest::Nothing
+            }
+            End::AtHeadOfStream(outcome) => {
                 let stream = request.entry().map(|entry| entry.node().clone());
                 let stream = stream.filter(|_| announced_bytes(self.kind, &head, &body) != Some(0));
                 request.end(outcome);
@@ -163,7 +170,7 @@ impl<N, K, L, R, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, K,
                 }
                 bytes => Rest::UntilEnd { request, outcome, bytes },
             },
-            End::AtTrailers if body.is_end_stream() => {
+            End::AtTrailers if has_ended(self.kind, &head, &body) => {
                 request.end_with_trailers(None);
                 Rest::Nothing
             }

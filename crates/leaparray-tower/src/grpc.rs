@@ -3,6 +3,8 @@
 use http::{HeaderMap, header};
 use leaparray::Outcome;
 
+use crate::media_type::{is_parameters, strip_prefix};
+
 /// A status code of gRPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(u32);
@@ -23,7 +25,8 @@ impl Code {
 
     /// Returns the outcome of a request that was answered with this code.
     ///
-    /// An exception is a failure of the server, by the list of OpenTelemetry's semantic conventions for servers.
+    /// An exception is a failure of the server, by the list of OpenTelemetry's semantic conventions for servers. A code that
+    /// gRPC does not define is `UNKNOWN`.
     pub(crate) const fn outcome(self) -> Outcome {
         match self {
             Self::CANCELLED => Outcome::Cancelled,
@@ -32,22 +35,41 @@ impl Code {
             | Self::UNIMPLEMENTED
             | Self::INTERNAL
             | Self::UNAVAILABLE
-            | Self::DATA_LOSS => Outcome::Exception,
+            | Self::DATA_LOSS
+            | Self(17..) => Outcome::Exception,
             _ => Outcome::Success,
         }
     }
 }
 
-/// Returns whether a content type is that of gRPC, with or without a suffix such as `+proto`. That of gRPC-Web is not: its trailers
-/// are part of the body.
-pub(crate) fn is_content_type(value: &[u8]) -> bool {
-    let suffix = value.strip_prefix(b"application/grpc");
-    suffix.is_some_and(|suffix| matches!(suffix.first(), None | Some(b'+' | b';')))
+/// A protocol of gRPC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Grpc,
+    /// Its trailers are part of the body.
+    Web,
+}
+
+impl Protocol {
+    /// Returns the protocol by a content type, with or without a suffix such as `+proto`; `None` if it is of neither.
+    pub(crate) fn of(content_type: &[u8]) -> Option<Self> {
+        if let Some(suffix) = strip_prefix(content_type, b"application/grpc-web") {
+            is_suffix(suffix).then_some(Self::Web)
+        } else {
+            let suffix = strip_prefix(content_type, b"application/grpc")?;
+            is_suffix(suffix).then_some(Self::Grpc)
+        }
+    }
+}
+
+fn is_suffix(rest: &[u8]) -> bool {
+    rest.starts_with(b"+") || is_parameters(rest)
 }
 
 /// Returns whether these are the headers of a request or a response of gRPC.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
-    headers.get(header::CONTENT_TYPE).is_some_and(|it| is_content_type(it.as_bytes()))
+    let content_type = headers.get(header::CONTENT_TYPE);
+    content_type.is_some_and(|it| Protocol::of(it.as_bytes()) == Some(Protocol::Grpc))
 }
 
 /// Returns the status in headers or in trailers; `None` if it is missing or no number.

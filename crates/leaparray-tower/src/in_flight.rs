@@ -31,6 +31,11 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
         result
     }
 
+    /// Returns whether a poll has panicked.
+    pub(crate) const fn has_panicked(&self) -> bool {
+        self.is_polled
+    }
+
     /// Returns the entry; `None` if the request has ended.
     pub(crate) const fn entry(&self) -> Option<&Admitted<C, P>> {
         self.entry.as_ref()

@@ -40,6 +40,8 @@ use crate::service::ResourceService;
 ///
 /// # Panics
 ///
+/// A panic of the name or of the choice of a limiter is counted nowhere: the request has not entered its resource yet.
+///
 /// The service panics in `call` if a request has to wait outside a tokio runtime, or in one without a timer.
 pub struct ResourceLayer<N, K = ByStatus, L = Unlimited, R = Answer, C = MonotonicClock> {
     pub(crate) shared: LayerState<N, K, L, R, C>,
@@ -162,7 +164,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     }
 
     /// Uses a limiter for each resource, which `make` makes for its first request. `None` is no limiter. Layers over one registry
-    /// whose closures have the same type, such as two function pointers, share the limiters that the first one makes.
+    /// whose closures have the same type, such as two function pointers, share the limiters that the first one makes. A resource that
+    /// is removed because it is [unknown](Name::is_unknown) begins with a new limiter.
     ///
     /// ```
     /// use http::Request;

@@ -13,6 +13,7 @@ mod grpc;
 mod in_flight;
 mod layer;
 mod limit;
+mod media_type;
 mod name;
 mod refusal;
 mod service;

@@ -65,8 +65,8 @@ impl<N, K, L, R, C: Clock + Clone> LayerState<N, K, L, R, C> {
         } else if let Some(resource) = self.registry.get(&name) {
             Found { resource, is_new: false }
         } else {
-            let listed = self.registry.resource_with(&name, self.traffic);
-            listed.map_or_else(|_| other(), |resource| Found { resource, is_new: true })
+            let listed = self.registry.find_or_list(&name, self.traffic);
+            listed.map_or_else(other, |resource| Found { resource, is_new: true })
         };
         NAME.set(name);
         found

@@ -69,6 +69,11 @@ fn admitted_request_allocates_nothing() {
     assert_eq!(allocations(layer().limit(Arc::new(bucket)).layer(inner)), 0);
     let each = |_: &_| Some(Arc::new(ConcurrencyLimiter::new(1)));
     assert_eq!(allocations(layer().limit_each(each).layer(inner)), 0);
+    // There is room for the resource of the names without room only.
+    let full = Arc::new(Registry::with_config(RegistryConfig::default().max_resources(1)));
+    let without_room = ResourceLayer::new(Arc::clone(&full), name).unwrap();
+    assert_eq!(allocations(without_room.layer(inner)), 0);
+    assert_eq!(full.refused(), 1_010);
     let resource = registry.get("GET /orders/{id}").unwrap();
     assert_eq!(resource.lifetime().sum(MetricEvent::Success), 4 * 1_010);
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::Empty;
-use leaparray::flow::{FixedWindowLimiter, Rate, TokenBucket};
+use leaparray::flow::{
+    Decision, FixedWindowLimiter, Limiter, Rate, Reason, Refusal, Retry, TokenBucket,
+};
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_tower::ResourceLayer;
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -73,6 +75,58 @@ async fn resource_that_refuses_has_an_event_when_it_begins_and_when_it_ends() {
     assert_eq!(events.len(), 1, "{events:?}");
     let ends = "the resource no longer refuses requests resource=\"orders\" refused=3";
     assert!(events[0].contains("INFO") && events[0].ends_with(ends), "{events:?}");
+}
+
+/// Refuses for the reason that it has.
+#[derive(Clone)]
+struct Closed(Arc<Mutex<Option<Reason>>>);
+
+impl Limiter for Closed {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+        let reason = *self.0.lock().unwrap();
+        let refused = |reason| Decision::Refused(Refusal::new(reason, Retry::Unknown));
+        reason.map_or(Decision::Admitted(()), refused)
+    }
+}
+
+#[tokio::test]
+async fn breaker_has_events_of_its_own() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().without_time().with_ansi(false);
+    let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+    let _default = tracing::subscriber::set_default(subscriber);
+
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
+    let closed = Closed(Arc::default());
+    let layer = ResourceLayer::new(registry, orders).unwrap().limit(closed.clone());
+    let mut service = layer.layer(service_fn(async |_| {
+        Ok::<_, Infallible>(Response::new(Empty::<&'static [u8]>::new()))
+    }));
+    for reason in [Some(Reason::LimitReached), Some(Reason::Failing), Some(Reason::Failing), None] {
+        *closed.0.lock().unwrap() = reason;
+        service.ready().await.unwrap().call(Request::default()).await.unwrap();
+    }
+    clock.advance(Duration::from_secs(10));
+    service.ready().await.unwrap().call(Request::default()).await.unwrap();
+    let events = log.take();
+    let ends = [
+        "the resource begins to refuse requests resource=\"orders\" reason=the limit is reached",
+        "the breaker begins to refuse requests resource=\"orders\" reason=the backend fails",
+        "the breaker no longer refuses requests resource=\"orders\" refused=2",
+        "the resource no longer refuses requests resource=\"orders\" refused=1",
+    ];
+    assert_eq!(events.len(), ends.len(), "{events:?}");
+    for (event, end) in events.iter().zip(ends) {
+        assert!(event.ends_with(end), "{event}");
+    }
 }
 
 #[tokio::test]

@@ -48,9 +48,9 @@ pub trait Name<A> {
     fn write(&self, request: &Request<A>, name: &mut String);
 
     /// Returns whether the response shows that the target of the request does not exist. If the request was the first with its
-    /// name, the layer then removes its resource, so that a scanner does not fill the registry. The lifetime totals of the
-    /// registry keep its counts. If the first request is cancelled before its response, the resource stays listed until it is
-    /// removed or [evicted](leaparray::Registry::evict_idle).
+    /// name, and none with this name has succeeded yet, the layer then removes its resource, so that a scanner does not fill
+    /// the registry. The lifetime totals of the registry keep the counts of all its requests. If the first request is cancelled
+    /// before its response, the resource stays listed until it is removed or [evicted](leaparray::Registry::evict_idle).
     fn is_unknown(&self, _response: &Parts) -> bool {
         false
     }

@@ -3,8 +3,8 @@
 use std::fmt::{Arguments, Write};
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderName, HeaderValue, Response, StatusCode};
-use leaparray::flow::{Quota, Reason};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use leaparray::flow::Reason;
 
 use super::{Refuse, Refused};
 use crate::grpc::Code;
@@ -16,7 +16,7 @@ use crate::grpc::Code;
 /// [quota](leaparray::flow::Limiter::quota_at), the response has the headers `RateLimit` and `RateLimit-Policy` of the IETF's
 /// [draft][ietf]: the limit `q`, the remaining permits `r`, and the seconds `t` until all of them remain again.
 ///
-/// A request of gRPC gets the status `UNAVAILABLE` instead of 503, and `RESOURCE_EXHAUSTED` instead of 429, and the time in
+/// A request of gRPC gets the status `UNAVAILABLE` instead of 503, and `RESOURCE_EXHAUSTED` instead of 429, and also the time in
 /// milliseconds in `grpc-retry-pushback-ms`.
 ///
 /// [ietf]: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
@@ -69,6 +69,9 @@ impl<B, E> Refuse<B, E> for Answer {
     }
 }
 
+/// The greatest integer of a structured field (RFC 9651, section 3.3.1).
+const GREATEST: u64 = 999_999_999_999_999;
+
 const fn is_unavailable(refused: &Refused) -> bool {
     matches!(refused.refusal.reason, Reason::Failing | Reason::QueueFull)
 }
@@ -80,12 +83,17 @@ fn http<B>(refused: &Refused) -> Response<Option<B>> {
     } else {
         StatusCode::TOO_MANY_REQUESTS
     };
-    let headers = response.headers_mut();
+    insert_advice(response.headers_mut(), refused);
+    response
+}
+
+/// Inserts the time of the next attempt, and the quota.
+fn insert_advice(headers: &mut HeaderMap, refused: &Refused) {
     if let Some(after) = refused.refusal.retry_after(refused.at) {
         headers.insert(RETRY_AFTER, after.as_secs().into());
     }
     if let Some(quota) = refused.quota {
-        let Quota { limit, remaining, .. } = quota;
+        let [limit, remaining] = [quota.limit, quota.remaining].map(|it| it.min(GREATEST));
         headers.insert(RATE_LIMIT_POLICY, value(format_args!("\"{POLICY}\";q={limit}")));
         let remaining = match quota.reset_after(refused.at).map(|reset| reset.as_secs()) {
             Some(reset) => value(format_args!("\"{POLICY}\";r={remaining};t={reset}")),
@@ -93,7 +101,6 @@ fn http<B>(refused: &Refused) -> Response<Option<B>> {
         };
         headers.insert(RATE_LIMIT, remaining);
     }
-    response
 }
 
 fn grpc<B>(refused: &Refused) -> Response<Option<B>> {
@@ -108,6 +115,7 @@ fn grpc<B>(refused: &Refused) -> Response<Option<B>> {
         let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         headers.insert("grpc-retry-pushback-ms", millis.into());
     }
+    insert_advice(headers, refused);
     response
 }
 

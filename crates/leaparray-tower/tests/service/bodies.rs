@@ -1,10 +1,18 @@
 //! The last frame of a body ends its request, however it is recognized.
 
-use std::task::Poll;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::response::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
-use leaparray_tower::{ResourceLayer, open_streams};
+use http_body::{Body, Frame};
+use leaparray::Outcome;
+use leaparray_tower::{Classify, End, ResourceLayer, open_streams};
 use tower::{Layer, Service};
 
 use crate::{
@@ -110,7 +118,7 @@ fn body_that_panics_is_an_exception_also_if_the_panic_is_caught() {
     let registry = registry();
     let mut service = layer(&registry).layer(answering(response(Steps::of([Step::Panic]))));
     let mut body = poll_now(service.call(get("/"))).unwrap().into_body();
-    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_body(&mut body)));
+    let caught = catch_unwind(AssertUnwindSafe(|| poll_body(&mut body)));
     assert!(caught.is_err());
     drop(body);
     assert_eq!(endings_of(&registry, "/"), EXCEPTION);
@@ -191,7 +199,7 @@ fn body_passes_frames_and_hints_on() {
     let layer = ResourceLayer::new(registry, by_path).unwrap();
     let mut service = layer.layer(answering(response(body)));
     let mut body = poll_now(service.call(get("/"))).unwrap().into_body();
-    assert_eq!(http_body::Body::size_hint(&body).exact(), Some(4));
+    assert_eq!(body.size_hint().exact(), Some(4));
     let Poll::Ready(Some(Ok(frame))) = poll_body(&mut body) else { panic!("a frame") };
     assert_eq!(frame.into_data().ok(), Some(&b"data"[..]));
     let Poll::Ready(Some(Ok(frame))) = poll_body(&mut body) else { panic!("a frame") };
@@ -210,5 +218,92 @@ fn trailers_of_grpc_web_are_part_of_its_body() {
     for content_type in ["application/grpc", "application/grpc+proto", "application/grpc; x=y"] {
         let ends = [IN_FLIGHT, IN_FLIGHT, EXCEPTION, EXCEPTION];
         assert_eq!(follow(web(content_type), get("/"), 2), ends, "{content_type}");
+    }
+}
+
+#[test]
+fn body_shorter_than_its_length_is_an_exception() {
+    let announced = |body| Response::builder().header(CONTENT_LENGTH, 5).body(body).unwrap();
+    let says_end = announced(Steps::of([DATA]).that_says_its_end());
+    assert_eq!(follow(says_end, get("/"), 1), [IN_FLIGHT, EXCEPTION, EXCEPTION]);
+    let ends_with_a_poll = announced(Steps::of([DATA]));
+    let ends = [IN_FLIGHT, IN_FLIGHT, EXCEPTION, EXCEPTION];
+    assert_eq!(follow(ends_with_a_poll, get("/"), 2), ends);
+    let trailers = announced(Steps::of([DATA, Step::Trailers(HeaderMap::new())]));
+    assert_eq!(follow(trailers, get("/"), 2), ends);
+}
+
+/// A body that learns between two polls that it has ended.
+#[derive(Clone)]
+struct Late(Arc<AtomicBool>);
+
+impl Body for Late {
+    type Data = &'static [u8];
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<&'static [u8]>, Infallible>>> {
+        Poll::Pending
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn body_that_has_ended_before_its_drop_has_ended() {
+    for content_type in ["text/plain", "application/grpc"] {
+        let registry = registry();
+        let ended = Arc::new(AtomicBool::new(false));
+        let late = Late(Arc::clone(&ended));
+        let response = Response::builder().header(CONTENT_TYPE, content_type).body(late).unwrap();
+        let mut service = layer(&registry).layer(answering(response));
+        let mut body = poll_now(service.call(get("/"))).unwrap().into_body();
+        assert!(poll_body(&mut body).is_pending());
+        ended.store(true, Ordering::Relaxed);
+        assert_eq!(endings_of(&registry, "/"), IN_FLIGHT);
+        drop(body);
+        // A response of gRPC without a status has failed.
+        let expected = if content_type == "text/plain" { SUCCESS } else { EXCEPTION };
+        assert_eq!(endings_of(&registry, "/"), expected);
+    }
+}
+
+/// Each request ends with its trailers, as a success.
+#[derive(Clone)]
+struct ByTrailers;
+
+impl<E> Classify<E> for ByTrailers {
+    fn head(&self, _: &Parts) -> End {
+        End::AtTrailers
+    }
+
+    fn trailers(&self, _: Option<&HeaderMap>) -> Outcome {
+        Outcome::Success
+    }
+
+    fn error(&self, _: &E) -> Outcome {
+        Outcome::Exception
+    }
+}
+
+#[test]
+fn body_that_panics_is_an_exception_by_every_classification() {
+    let panics = || response(Steps::of([Step::Panic]).that_says_its_end());
+    for is_caught_first in [true, false] {
+        let registry = registry();
+        let mut service = layer(&registry).classify(ByTrailers).layer(answering(panics()));
+        let mut body = poll_now(service.call(get("/"))).unwrap().into_body();
+        if is_caught_first {
+            catch_unwind(AssertUnwindSafe(|| drop(poll_body(&mut body)))).unwrap_err();
+            drop(body);
+        } else {
+            let poll_and_drop = move || drop(poll_body(&mut body));
+            catch_unwind(AssertUnwindSafe(poll_and_drop)).unwrap_err();
+        }
+        assert_eq!(endings_of(&registry, "/"), EXCEPTION);
     }
 }

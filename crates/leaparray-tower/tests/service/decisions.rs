@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use leaparray::flow::{
     AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket,
-    Limiter, Rate, Reason, Refusal, Retry, TokenBucket,
+    Limiter, Quota, Rate, Reason, Refusal, Retry, TokenBucket,
 };
 use leaparray::{Clock, ManualClock, Resource, Timestamp};
 use leaparray_tower::{CallError, Fail};
@@ -60,7 +60,8 @@ fn refused_request_of_grpc_gets_a_status_of_grpc() {
     let header = |name: &str| response.headers()[name].to_str().unwrap();
     assert_eq!((response.status().as_u16(), header("content-type")), (200, "application/grpc"));
     assert_eq!((header("grpc-status"), header("grpc-message")), ("8", "the limit is reached"));
-    assert_eq!(header("grpc-retry-pushback-ms"), "60000");
+    assert_eq!((header("grpc-retry-pushback-ms"), header("retry-after")), ("60000", "60"));
+    assert_eq!(header("ratelimit-policy"), "\"default\";q=5");
 }
 
 /// Refuses each request for one reason.
@@ -253,4 +254,33 @@ async fn waiting_request_that_is_dropped_gives_its_permits_back() {
     assert_eq!(endings_of(&registry, "/"), [0, 0, 10, 0, 0]);
     let next = bucket.peek_at(registry.clock().now(), 1).unwrap();
     assert_eq!(next.wait(), Duration::from_secs(1), "as before all of them");
+}
+
+/// A limiter that refuses every request, and has the greatest limit.
+#[derive(Clone)]
+struct Full;
+
+impl Limiter for Full {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+        Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
+    }
+
+    fn quota_at(&self, _: Timestamp) -> Option<Quota> {
+        Some(Quota::new(u64::MAX, u64::MAX - 1, None))
+    }
+}
+
+#[test]
+fn limit_is_cut_at_the_greatest_integer_of_a_header() {
+    let mut service = layer(&registry()).limit(Full).layer(answering(empty()));
+    let response = poll_now(service.call(get("/"))).unwrap();
+    let headers = response.headers();
+    assert_eq!(headers["ratelimit-policy"], "\"default\";q=999999999999999");
+    assert_eq!(headers["ratelimit"], "\"default\";r=999999999999999");
 }

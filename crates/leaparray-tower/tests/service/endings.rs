@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use http::header::CONTENT_TYPE;
 use http::{Request, Response, StatusCode};
 use leaparray::{HistogramConfig, MetricEvent, NodeConfig, Outcome, RegistryConfig};
 use leaparray_tower::{ByHead, FirstByte};
@@ -126,4 +127,59 @@ fn response_time_lasts_until_the_end_of_the_body_and_the_first_byte_is_beside_it
     assert_eq!(first_byte.max_rt(), Some(to_head));
     assert_eq!(first_byte.sum(MetricEvent::Success), 1);
     assert_eq!(first_byte.histogram().unwrap().count(), 1);
+}
+
+/// Returns the endings after the head of a response with this content type and headers, whose body has not ended.
+fn after_the_head(content_type: &str, headers: &[(&'static str, &str)]) -> [u64; 5] {
+    let mut response = Response::builder().header(CONTENT_TYPE, content_type);
+    for &(name, value) in headers {
+        response = response.header(name, value);
+    }
+    let registry = registry();
+    let body = Steps::of([Step::Pending]);
+    let mut service = layer(&registry).layer(answering(response.body(body).unwrap()));
+    let response = poll_now(service.call(get("/"))).unwrap();
+    let endings = endings_of(&registry, "/");
+    drop(response);
+    endings
+}
+
+#[test]
+fn response_with_a_status_of_grpc_in_its_head_ends_with_the_head() {
+    for content_type in ["application/grpc", "application/grpc-web+proto"] {
+        let after = |code| after_the_head(content_type, &[("grpc-status", code)]);
+        assert_eq!(after("0"), SUCCESS);
+        assert_eq!(after("1"), CANCELLED);
+        assert_eq!(after("5"), SUCCESS);
+        // The last two are undefined, and count as `UNKNOWN`.
+        for failure in ["2", "14", "17", "99"] {
+            assert_eq!(after(failure), EXCEPTION, "{failure}");
+        }
+    }
+    assert_eq!(after_the_head("application/grpcx", &[("grpc-status", "14")]), IN_FLIGHT);
+}
+
+#[test]
+fn content_types_are_recognized_without_case_and_with_parameters() {
+    for content_type in ["text/event-stream", "Text/Event-Stream ; charset=utf-8"] {
+        assert_eq!(after_the_head(content_type, &[]), SUCCESS, "{content_type}");
+    }
+    for content_type in ["text/event-stream-index", "text/event-stream+x", "text/event-strea"] {
+        assert_eq!(after_the_head(content_type, &[]), IN_FLIGHT, "{content_type}");
+    }
+    let code = [("grpc-status", "14")];
+    for content_type in ["Application/GRPC", "application/grpc ;x", "application/grpc-web"] {
+        assert_eq!(after_the_head(content_type, &code), EXCEPTION, "{content_type}");
+    }
+}
+
+#[test]
+fn answer_of_grpc_to_a_head_request_ends_with_the_head() {
+    let registry = registry();
+    let body = Steps::of([Step::Pending]);
+    let response = Response::builder().header(CONTENT_TYPE, "application/grpc").body(body).unwrap();
+    let mut service = layer(&registry).layer(answering(response));
+    let request = Request::head("/").body(()).unwrap();
+    let _response = poll_now(service.call(request)).unwrap();
+    assert_eq!(endings_of(&registry, "/"), EXCEPTION);
 }

@@ -106,3 +106,38 @@ fn resource_of_an_unknown_request_is_removed_again() {
     poll_now(scans.call(get("/known"))).unwrap();
     assert_eq!(endings_of(&registry, "/known"), [2, 0, 0, 0, 0]);
 }
+
+#[test]
+fn resource_with_a_success_is_not_unknown() {
+    let registry = registry();
+    let layer = ResourceLayer::new(Arc::clone(&registry), Knows).unwrap();
+    let unknown = Response::builder().header("unknown", "").body(empty().into_body()).unwrap();
+    let [mut knows, mut scans] =
+        [empty(), unknown].map(|response| layer.layer(answering(response)));
+    let first = scans.call(get("/known"));
+    poll_now(knows.call(get("/known"))).unwrap();
+    poll_now(first).unwrap();
+    assert_eq!(endings_of(&registry, "/known"), [2, 0, 0, 0, 0]);
+}
+
+/// Calls a service while it writes the name of a request.
+#[derive(Clone)]
+struct Calls<S>(S);
+
+impl<S: Service<Request<()>, Future: Future> + Clone> Name<()> for Calls<S> {
+    fn write(&self, request: &Request<()>, name: &mut String) {
+        name.push_str("outer ");
+        drop(poll_now(self.0.clone().call(request.clone())));
+        name.push_str(request.uri().path());
+    }
+}
+
+#[test]
+fn name_can_call_the_service_of_another_layer() {
+    let registry = registry();
+    let inner = layer(&registry).layer(answering(empty()));
+    let outer = ResourceLayer::new(Arc::clone(&registry), Calls(inner)).unwrap();
+    poll_now(outer.layer(answering(empty())).call(get("/a"))).unwrap();
+    assert_eq!(endings_of(&registry, "/a"), SUCCESS);
+    assert_eq!(endings_of(&registry, "outer /a"), SUCCESS);
+}
