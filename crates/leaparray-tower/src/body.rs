@@ -50,10 +50,10 @@ pin_project! {
             let this = this.project();
             // A server need not poll a body that has said that it has ended. A body that has panicked is not asked.
             if let (rest, Some(inner)) = (this.rest, this.inner.as_pin_mut())
-                && rest.request().is_some_and(|request| !request.has_panicked())
+                && rest.request().is_some_and(|request| request.is_open())
                 && inner.is_end_stream()
             {
-                rest.finish::<E>();
+                rest.finish_on_drop::<E>();
             }
         }
     }
@@ -104,10 +104,16 @@ where
             Some(request) => request.watch(poll),
             None => poll(),
         });
-        match &frame {
-            Some(Ok(frame)) => this.rest.after::<E, B>(frame, &inner),
-            Some(Err(_)) => this.rest.end(|request| request.end(Outcome::Exception)),
-            None => this.rest.finish::<E>(),
+        let has_ended = match &frame {
+            Some(Ok(frame)) => this.rest.has_ended_with::<E, B>(frame, &inner),
+            Some(Err(_)) => {
+                this.rest.end(|request| request.end(Outcome::Exception));
+                false
+            }
+            None => true,
+        };
+        if has_ended {
+            this.rest.finish::<E>();
         }
         Poll::Ready(frame)
     }
@@ -148,15 +154,29 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     {
         match self {
             // In place, unlike `end`, which would move the request. A request that has ended ignores a further end.
-            Self::UntilEnd { request, bytes: Some(1..), .. } => request.end(Outcome::Exception),
-            Self::UntilEnd { request, outcome, .. } => request.end(*outcome),
+            Self::UntilEnd { request, outcome, bytes } => request.end(at_end(*outcome, *bytes)),
             _ => self.end(|request| request.end_with_trailers(None)),
         }
     }
 
-    /// Notes a frame, and ends the request if it was the last one.
+    /// Like [`finish`](Self::finish), for a body that has ended without a poll. Out of line and without a call of `finish`, so
+    /// that the compiler inlines that into the poll.
+    #[cold]
+    fn finish_on_drop<E>(&mut self)
+    where
+        K: Classify<E>,
+    {
+        let outcome = match self {
+            Self::Nothing | Self::Stream { .. } => return,
+            Self::UntilEnd { outcome, bytes, .. } => at_end(*outcome, *bytes),
+            Self::UntilTrailers(request) => request.classify.trailers(None),
+        };
+        self.end(|request| request.end(outcome));
+    }
+
+    /// Notes a frame, ends the request if it ends with these trailers, and returns whether it ends with this frame otherwise.
     #[inline]
-    fn after<E, B: Body>(&mut self, frame: &Frame<B::Data>, body: &B)
+    fn has_ended_with<E, B: Body>(&mut self, frame: &Frame<B::Data>, body: &B) -> bool
     where
         K: Classify<E>,
     {
@@ -165,18 +185,22 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
                 if let Some(trailers) = frame.trailers_ref() {
                     self.end(|request| request.end_with_trailers(Some(trailers)));
                 }
+                false
             }
             Self::UntilEnd { bytes, .. } => {
                 if let (Some(bytes), Some(data)) = (bytes.as_mut(), frame.data_ref()) {
                     *bytes = bytes.saturating_sub(data.remaining() as u64);
                 }
-                if *bytes == Some(0) || frame.is_trailers() || body.is_end_stream() {
-                    self.finish();
-                }
+                *bytes == Some(0) || frame.is_trailers() || body.is_end_stream()
             }
-            Self::Nothing | Self::Stream { .. } => {}
+            Self::Nothing | Self::Stream { .. } => false,
         }
     }
+}
+
+/// Returns the outcome of a request whose body has ended while `bytes` were still expected.
+const fn at_end(outcome: Outcome, bytes: Option<u64>) -> Outcome {
+    if matches!(bytes, Some(1..)) { Outcome::Exception } else { outcome }
 }
 
 /// The method of a request, as far as it decides whether the response has a body.

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use leaparray::Outcome;
 
 use crate::grpc::{self, Protocol};
-use crate::media_type::is_type;
+use crate::media_type::is_event_stream;
 
 /// When a request ends, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl<E> Classify<E> for ByStatus {
             // There are no messages: a client need not read the end of the body.
             (_, Some(code)) => End::AtHead(code.outcome()),
             (Some(Protocol::Grpc), None) => End::AtTrailers,
-            _ if is_type(content_type, b"text/event-stream") => End::AtHeadOfStream(outcome),
+            _ if is_event_stream(content_type) => End::AtHeadOfStream(outcome),
             _ => End::AtBody(outcome),
         }
     }

@@ -52,18 +52,15 @@ pub(crate) enum Protocol {
 
 impl Protocol {
     /// Returns the protocol by a content type, with or without a suffix such as `+proto`; `None` if it is of neither.
+    #[inline]
     pub(crate) fn of(content_type: &[u8]) -> Option<Self> {
-        if let Some(suffix) = strip_prefix(content_type, b"application/grpc-web") {
-            is_suffix(suffix).then_some(Self::Web)
-        } else {
-            let suffix = strip_prefix(content_type, b"application/grpc")?;
-            is_suffix(suffix).then_some(Self::Grpc)
-        }
+        let rest = strip_prefix(content_type, b"application/grpc", "application/".len())?;
+        let (protocol, rest) = match rest.split_at_checked("-web".len()) {
+            Some((web, rest)) if web.eq_ignore_ascii_case(b"-web") => (Self::Web, rest),
+            _ => (Self::Grpc, rest),
+        };
+        (rest.starts_with(b"+") || is_parameters(rest)).then_some(protocol)
     }
-}
-
-fn is_suffix(rest: &[u8]) -> bool {
-    rest.starts_with(b"+") || is_parameters(rest)
 }
 
 /// Returns whether these are the headers of a request or a response of gRPC.

@@ -31,9 +31,9 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
         result
     }
 
-    /// Returns whether a poll has panicked.
-    pub(crate) const fn has_panicked(&self) -> bool {
-        self.is_polled
+    /// Returns whether the request has not ended, and no poll has panicked.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.entry.is_some() && !self.is_polled
     }
 
     /// Returns the entry; `None` if the request has ended.
