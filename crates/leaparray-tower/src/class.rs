@@ -60,11 +60,8 @@ impl<E> Classify<E> for ByStatus {
     fn head(&self, head: &Parts) -> End {
         let outcome = outcome_of(head.status);
         let content_type = head.headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
-        let protocol = Protocol::of(content_type).filter(|_| head.status.is_success());
-        match (protocol, protocol.and_then(|_| grpc::code(&head.headers))) {
-            // There are no messages: a client need not read the end of the body.
-            (_, Some(code)) => End::AtHead(code.outcome()),
-            (Some(Protocol::Grpc), None) => End::AtTrailers,
+        match Protocol::of(content_type) {
+            Some(protocol) if head.status.is_success() => end_of_grpc(protocol, head, outcome),
             _ if is_event_stream(content_type) => End::AtHeadOfStream(outcome),
             _ => End::AtBody(outcome),
         }
@@ -110,6 +107,16 @@ impl<E, F: Fn(&Parts) -> Outcome + Clone> Classify<E> for ByHead<F> {
 
     fn error(&self, _error: &E) -> Outcome {
         Outcome::Exception
+    }
+}
+
+/// Returns the end of a call, with the outcome of its HTTP status.
+fn end_of_grpc(protocol: Protocol, head: &Parts, outcome: Outcome) -> End {
+    match (grpc::code(&head.headers), protocol) {
+        // There are no messages: a client need not read the end of the body.
+        (Some(code), _) => End::AtHead(code.outcome()),
+        (None, Protocol::Grpc) => End::AtTrailers,
+        (None, Protocol::Web) => End::AtBody(outcome),
     }
 }
 
