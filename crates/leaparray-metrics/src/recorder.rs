@@ -14,12 +14,12 @@ use metrics_util::registry::{Registry, Storage};
 /// A recorder of the `metrics` facade that keeps what a process records in sliding windows: exact rates of counters, and quantiles of
 /// histograms, of the last second or any other interval, while an exporter takes the same metrics.
 ///
-/// Clones share their metrics: one becomes the recorder, and another one is read. It is one of several recorders of a
-/// `metrics_util::layers::Fanout`, beside that of an exporter, or the only one.
+/// Clones share their metrics: install one clone, and read another. Install it alone, or beside an exporter in a
+/// `metrics_util::layers::Fanout`.
 ///
 /// A *counter* is a window whose [`Pass`](MetricEvent::Pass) is the count. A *histogram* is a window with a histogram, whose response
 /// times are its values: a value of 1 is a second, and values are kept to 10⁻⁹. A value above 4.6 · 10⁹ (2⁶² ns) counts as
-/// that. A negative value, or one that is not a number, is not recorded, and [counted](Self::invalid). A *gauge* is its last
+/// that. A negative value, or NaN, is not recorded, and [counted](Self::invalid). A *gauge* is its last
 /// value.
 ///
 /// Like other recorders, it keeps each key until it is [dropped](Self::drop_idle).
@@ -138,14 +138,14 @@ impl<C: Clock + Clone> WindowRecorder<C> {
         gauges
     }
 
-    /// Returns how many values of histograms were not recorded, because they were negative or no numbers.
+    /// Returns how many values of histograms were not recorded, because they were negative or NaN.
     #[must_use]
     pub fn invalid(&self) -> u64 {
         // Relaxed, as all accesses: a count that orders nothing.
         self.shared.storage().invalid.load(Ordering::Relaxed)
     }
 
-    /// Drops the counters and the histograms for which nothing was recorded in their windows, unless a handle to them is kept. Gauges
+    /// Drops the counters and the histograms for which nothing was recorded in their windows, that have no handle left. Gauges
     /// stay, and so do counters that were ever set by `absolute`: their next value counts from the last one. Returns how many were
     /// dropped.
     #[expect(clippy::must_use_candidate, reason = "it is called for its effect")]

@@ -22,20 +22,20 @@ fn registry() -> Arc<Manual> {
     Arc::new(Registry::with_clock(config, ManualClock::new(Timestamp::from_secs(3_600))))
 }
 
-/// What a recorder has taken. Its snapshot empties counters and histograms.
+/// The metrics of one snapshot, which resets counters and histograms.
 #[derive(Debug, Default)]
-struct Taken {
+struct Recorded {
     /// By name and labels.
     numbers: HashMap<String, f64>,
     values: HashMap<String, Vec<f64>>,
 }
 
 /// Publishes once to a new recorder, so that it takes only what this publication feeds.
-fn publish(feed: &RegistryFeed<ManualClock>) -> Taken {
+fn publish(feed: &RegistryFeed<ManualClock>) -> Recorded {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     with_local_recorder(&recorder, || feed.publish());
-    let mut taken = Taken::default();
+    let mut taken = Recorded::default();
     for (key, _, _, value) in snapshotter.snapshot().into_vec() {
         let (_, key) = key.into_parts();
         let labels: Vec<_> = key.labels().map(metrics::Label::value).collect();

@@ -2,7 +2,7 @@
 
 use leaparray::{MetricEvent, Resource, TrafficType};
 
-/// The events with the names and the descriptions of their counters. `Rt` is a sum of times, and no count.
+/// The events with the names and the descriptions of their counters. `Rt` is left out: it is a sum of times.
 pub(crate) const COUNTERS: [(MetricEvent, &str, &str); 6] = [
     (MetricEvent::Pass, "leaparray.pass", "Permits of admitted requests"),
     (MetricEvent::Block, "leaparray.block", "Permits of refused requests"),
@@ -14,7 +14,7 @@ pub(crate) const COUNTERS: [(MetricEvent, &str, &str); 6] = [
 pub(crate) const PERMITS: &str = "{permit}";
 pub(crate) const REQUESTS: &str = "{request}";
 
-/// The kind of a resource, which decides the names of its metrics: by the semantic conventions for HTTP, or by our own.
+/// The kind of a resource, which decides the names of its metrics: those of the semantic conventions for HTTP, or those of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     HttpServer,
@@ -33,12 +33,30 @@ impl Kind {
         }
     }
 
-    /// Returns the name of the requests in flight.
+    /// Returns the name of the metric of requests in flight.
     pub(crate) const fn in_flight(self) -> &'static str {
         match self {
             Self::HttpServer => "http.server.active_requests",
             Self::HttpClient => "http.client.active_requests",
             Self::Other => "leaparray.in_flight",
+        }
+    }
+
+    /// Returns the description of the metric of requests in flight.
+    pub(crate) const fn in_flight_description(self) -> &'static str {
+        match self {
+            Self::HttpServer => "Number of active HTTP server requests.",
+            Self::HttpClient => "Number of active HTTP requests.",
+            Self::Other => "Requests in flight",
+        }
+    }
+
+    /// Returns the description of the histogram of response times.
+    pub(crate) const fn response_time_description(self) -> &'static str {
+        match self {
+            Self::HttpServer => "Duration of HTTP server requests.",
+            Self::HttpClient => "Duration of HTTP client requests.",
+            Self::Other => "Response times",
         }
     }
 
@@ -57,7 +75,8 @@ pub(crate) fn attributes<C>(resource: &Resource<C>, mut add: impl FnMut(&'static
     match method_and_route(resource.name()) {
         Some((method, route)) => {
             add("http.request.method", method);
-            add("http.route", route);
+            let is_outbound = resource.traffic_type() == TrafficType::Outbound;
+            add(if is_outbound { "url.template" } else { "http.route" }, route);
         }
         None => add("leaparray.resource", resource.name()),
     }
@@ -71,8 +90,8 @@ pub(crate) fn attributes<C>(resource: &Resource<C>, mut add: impl FnMut(&'static
     add("leaparray.kind", kind);
 }
 
-/// Splits a name such as `GET /orders/{id}`; `None` if it is not a method and a path. `_OTHER` is the convention's name for all
-/// methods that no RFC defines.
+/// Splits a name such as `GET /orders/{id}`; `None` if it is not a method and a path. `_OTHER` is the convention's name for every
+/// method outside its list.
 fn method_and_route(name: &str) -> Option<(&str, &str)> {
     const METHODS: [&str; 10] =
         ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE", "_OTHER"];
@@ -85,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn route_is_a_method_and_a_path() {
+    fn name_splits_into_method_and_path() {
         for (name, expected) in [
             ("GET /orders/{id}", Some(("GET", "/orders/{id}"))),
             ("_OTHER /a b", Some(("_OTHER", "/a b"))),

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 // On docs.rs, which compiles with a nightly toolchain: each item says which feature it needs.
 #![cfg_attr(docsrs, feature(doc_cfg), doc(auto_cfg(hide(doc, doctest))))]
-// Without a feature, nothing names a metric.
+// Without a feature, the names of metrics are unused.
 #![cfg_attr(not(any(feature = "meter", feature = "otlp")), allow(dead_code))]
 
 mod convention;

@@ -1,7 +1,7 @@
 //! The messages of OTLP.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use leaparray::{Clock, LatencyHistogram, MonotonicClock, Registry, Resource};
@@ -19,11 +19,15 @@ use opentelemetry_proto::tonic::resource::v1::Resource as Source;
 
 use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
 
-/// A source of OTLP messages with everything that a [`Registry`] has counted: the counters of each resource, the requests in flight,
-/// and the response times as exponential histograms, whose buckets are the bins of the resource's histogram, without loss.
+/// A source of OTLP messages with what the resources of a [`Registry`] have counted: the counters of each resource and each context,
+/// the requests in flight, and the response times of those with a histogram, as exponential histograms. Their buckets are the bins of the
+/// resource's histogram, so no resolution is lost.
 ///
 /// The message is the body of a request to the path `/v1/metrics` of a collector, as `prost` encodes it, or the request of its
-/// gRPC service. How it is sent is up to the service.
+/// gRPC service. The service sends it.
+///
+/// Create the source before the first request: its creation is the start time of what the resources have counted until the first
+/// message. The source keeps the registry.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -40,17 +44,18 @@ use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
 /// ```
 pub struct OtlpSource<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
-    /// Those of the service.
+    /// The attributes of the service.
     attributes: Vec<KeyValue>,
-    /// The time of the last message, or at first that of the source, in nanoseconds since the epoch.
+    /// The time of the last message, in nanoseconds since the epoch; before the first message, the creation time of the source.
     last: Mutex<u64>,
 }
 
-/// A time before the first record of a node, in nanoseconds since the epoch. It lives with the node: a resource that is listed again
-/// has another one, by which a collector knows that its counters begin again.
+/// The start time of a node's points, in nanoseconds since the epoch: the time of the last message before the one with its first points.
+/// It lives with the node. A resource that is listed again has another one, which tells the collector that the counters were
+/// reset.
 struct Start(u64);
 
-/// The points of all metrics, by their metric.
+/// The data points, grouped by metric.
 #[derive(Default)]
 struct Points {
     counters: [Vec<NumberDataPoint>; COUNTERS.len()],
@@ -58,7 +63,7 @@ struct Points {
     response_times: [Vec<ExponentialHistogramDataPoint>; Kind::ALL.len()],
 }
 
-/// The time of a message, and that of the one before, in nanoseconds since the epoch.
+/// The time of a message, and the time of the previous message, in nanoseconds since the epoch.
 #[derive(Clone, Copy)]
 struct Times {
     last: u64,
@@ -72,7 +77,7 @@ impl<C: Clock + Clone> OtlpSource<C> {
         Self::new_at(SystemTime::now(), registry)
     }
 
-    /// Like [`new`](Self::new), at `now`.
+    /// Like [`new`](Self::new), at `now`, which is the start time of the points of the first message.
     #[must_use]
     pub fn new_at(now: SystemTime, registry: Arc<Registry<C>>) -> Self {
         Self { registry, attributes: Vec::new(), last: Mutex::new(nanos(now)) }
@@ -85,17 +90,29 @@ impl<C: Clock + Clone> OtlpSource<C> {
         self
     }
 
-    /// Returns a message with what was counted until now. All its sums are cumulative.
+    /// Returns a message with the lifetime totals at this moment. All its sums are cumulative.
+    ///
+    /// The times of messages ascend: if the clock was set back, a message is a nanosecond later than the one before, until the
+    /// clock has caught up.
     #[must_use]
     pub fn request(&self) -> ExportMetricsServiceRequest {
-        self.request_at(SystemTime::now())
+        // Under the lock, so that the messages of two threads have the order of their times.
+        let mut last = self.lock();
+        self.message(&mut last, SystemTime::now())
     }
 
     /// Like [`request`](Self::request), at `now`.
     #[must_use]
     pub fn request_at(&self, now: SystemTime) -> ExportMetricsServiceRequest {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let times = Times { last: *last, now: nanos(now).max(*last) };
+        self.message(&mut self.lock(), now)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn message(&self, last: &mut u64, now: SystemTime) -> ExportMetricsServiceRequest {
+        let times = Times { last: *last, now: nanos(now).max(last.saturating_add(1)) };
         let mut points = Points::default();
         for resource in &*self.registry {
             for context in resource.contexts() {
@@ -126,7 +143,7 @@ impl<C: Clock + Clone> OtlpSource<C> {
 
 impl Points {
     fn add<C: Clock + Clone>(&mut self, resource: &Resource<C>, times: Times) {
-        // The node was not listed at the last message, so it has recorded nothing before.
+        // A node without a start was not listed at the last message.
         let start = resource.data_or_insert_with(|| Start(times.last)).0;
         let mut attributes = Vec::new();
         convention::attributes(resource, |name, value| attributes.push(attribute(name, value)));
@@ -160,14 +177,14 @@ impl Points {
         });
         let in_flight = self.in_flight.into_iter().zip(Kind::ALL);
         let in_flight = in_flight.map(|(points, kind)| {
-            metric(kind.in_flight(), "Requests in flight", REQUESTS, sum(points, false))
+            metric(kind.in_flight(), kind.in_flight_description(), REQUESTS, sum(points, false))
         });
         let response_times = self.response_times.into_iter().zip(Kind::ALL);
         let response_times = response_times.map(|(data_points, kind)| {
             let histogram =
                 ExponentialHistogram { data_points, aggregation_temporality: cumulative };
             let data = Data::ExponentialHistogram(histogram);
-            metric(kind.response_time(), "Response times", "s", data)
+            metric(kind.response_time(), kind.response_time_description(), "s", data)
         });
         counters.chain(in_flight).chain(response_times).filter(has_points).collect()
     }
@@ -191,6 +208,9 @@ fn has_points(metric: &Metric) -> bool {
     }
 }
 
+/// The upper bound of the zero bucket, 1 ns in seconds. The histogram has one bin for 0 ns and 1 ns, and no other response time is in it.
+const ZERO_THRESHOLD: f64 = 1e-9;
+
 /// Converts a histogram. Its bins have the indices of OpenTelemetry's buckets.
 fn exponential(
     histogram: &LatencyHistogram,
@@ -198,8 +218,12 @@ fn exponential(
     start: u64,
     now: u64,
 ) -> ExponentialHistogramDataPoint {
-    let mut positive = Buckets::default();
+    let (mut positive, mut zero_count) = (Buckets::default(), 0);
     for bin in histogram.buckets() {
+        if bin.lower < ZERO_THRESHOLD {
+            zero_count = bin.count;
+            continue;
+        }
         if positive.bucket_counts.is_empty() {
             positive.offset = bin.index;
         }
@@ -214,6 +238,8 @@ fn exponential(
         count: histogram.count(),
         sum: Some(histogram.sum().as_secs_f64()),
         scale: histogram.scale().into(),
+        zero_count,
+        zero_threshold: ZERO_THRESHOLD,
         positive: Some(positive),
         min: histogram.min().map(|min| min.as_secs_f64()),
         max: histogram.max().map(|max| max.as_secs_f64()),
@@ -226,7 +252,7 @@ fn attribute(name: impl Into<String>, value: impl Into<String>) -> KeyValue {
     KeyValue { key: name.into(), value: Some(value), ..Default::default() }
 }
 
-/// Returns the nanoseconds since the epoch; 0 before it, and the most that there are after the year 2554.
+/// Returns the nanoseconds since the epoch; 0 before it, and `u64::MAX` after the year 2554.
 fn nanos(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

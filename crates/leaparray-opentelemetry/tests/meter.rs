@@ -1,4 +1,4 @@
-//! Instruments, by the exporter of the SDK that keeps metrics in memory.
+//! Tests the instruments through the in-memory exporter of the SDK.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,10 @@ use std::sync::Arc;
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
-use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
+use opentelemetry_sdk::metrics::{
+    InMemoryMetricExporter, InMemoryMetricExporterBuilder, PeriodicReader, SdkMeterProvider,
+    Temporality,
+};
 
 fn registry() -> Arc<Registry<ManualClock>> {
     let clock = ManualClock::new(Timestamp::from_secs(3_600));
@@ -20,7 +23,12 @@ struct Pipeline {
 
 impl Pipeline {
     fn new() -> Self {
-        let exporter = InMemoryMetricExporter::default();
+        Self::with(Temporality::Cumulative)
+    }
+
+    fn with(temporality: Temporality) -> Self {
+        let builder = InMemoryMetricExporterBuilder::new().with_temporality(temporality);
+        let exporter = builder.build();
         let reader = PeriodicReader::builder(exporter.clone()).build();
         Self { exporter, provider: SdkMeterProvider::builder().with_reader(reader).build() }
     }
@@ -99,4 +107,36 @@ fn instruments_do_not_keep_the_registry() {
     assert!(weak.upgrade().is_none());
     let values = pipeline.collect();
     assert!(values.is_empty(), "{values:?}");
+}
+
+#[test]
+fn resource_that_is_listed_again_continues_its_counters() {
+    for temporality in [Temporality::Cumulative, Temporality::Delta] {
+        let registry = registry();
+        let pipeline = Pipeline::with(temporality);
+        leaparray_opentelemetry::observe(&registry, &pipeline.provider.meter("test"));
+        let succeed = |requests| {
+            for _ in 0..requests {
+                registry.resource("GET /orders").unwrap().enter().success();
+            }
+        };
+        let collected = || {
+            let values = pipeline.collect();
+            let success = values.iter().find(|(name, _)| name.starts_with("leaparray.success "));
+            success.map(|(_, &value)| value)
+        };
+        let is_delta = temporality == Temporality::Delta;
+        succeed(5);
+        assert_eq!(collected(), Some(5));
+        for sum in [7, 9] {
+            assert!(registry.remove("GET /orders"));
+            succeed(2);
+            assert_eq!(collected(), Some(if is_delta { 2 } else { sum }), "{temporality:?}");
+        }
+        // A collection without it ends its counters.
+        assert!(registry.remove("GET /orders"));
+        assert_eq!(collected(), None);
+        succeed(1);
+        assert_eq!(collected(), Some(1), "{temporality:?}");
+    }
 }

@@ -34,7 +34,7 @@ fn succeed(registry: &Manual, name: &str, millis: u64) {
     entry.success();
 }
 
-/// A time so many seconds after the epoch.
+/// Returns the time `secs` seconds after the epoch.
 fn time(secs: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(secs)
 }
@@ -112,7 +112,7 @@ fn counters_are_lifetime_totals() {
 }
 
 #[test]
-fn exponential_histograms_lose_nothing() {
+fn exponential_histograms_have_the_bins() {
     let registry = registry();
     for millis in [1, 1, 2, 3, 50, 51, 52, 1_000, 60_000] {
         succeed(&registry, ROUTE, millis);
@@ -132,6 +132,58 @@ fn exponential_histograms_lose_nothing() {
     let bins: Vec<_> = expected.buckets().map(|bin| (bin.index, bin.count)).collect();
     assert_eq!(buckets, bins.iter().map(|(index, count)| (*index, count)).collect::<Vec<_>>());
     assert!(positive.bucket_counts.first() > Some(&0) && positive.bucket_counts.last() > Some(&0));
+}
+
+/// Returns the index of the bucket of a response time by the formula of the data model: ⌈2^scale · log₂(value)⌉ − 1.
+#[expect(clippy::cast_possible_truncation, reason = "the indices are small")]
+fn index(secs: f64, scale: i32) -> i32 {
+    (secs.log2() * f64::from(scale).exp2()).ceil() as i32 - 1
+}
+
+#[test]
+fn indices_are_those_of_the_data_model() {
+    let registry = registry();
+    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
+    let mut expected = BTreeMap::new();
+    for millis in (1..2_000).step_by(7) {
+        succeed(&registry, ROUTE, millis);
+        let secs = f64::from(u32::try_from(millis).unwrap()) / 1e3;
+        *expected.entry(index(secs, 4)).or_insert(0_u64) += 1;
+    }
+    let metrics = metrics(&source, 20);
+    let positive = &histogram(&metrics, "http.server.request.duration").positive;
+    let positive = positive.as_ref().unwrap();
+    let buckets = (positive.offset..).zip(positive.bucket_counts.iter().copied());
+    let buckets: BTreeMap<_, _> = buckets.filter(|&(_, count)| count > 0).collect();
+    assert_eq!(buckets, expected);
+}
+
+#[test]
+fn response_time_of_zero_is_in_the_zero_bucket() {
+    let registry = registry();
+    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
+    succeed(&registry, ROUTE, 0);
+    succeed(&registry, ROUTE, 1_000);
+    let metrics = metrics(&source, 20);
+    let point = histogram(&metrics, "http.server.request.duration");
+    assert_eq!((point.count, point.zero_count, point.min), (2, 1, Some(0.0)));
+    assert!((point.zero_threshold - 1e-9).abs() < 1e-18);
+    // A bucket of the data model has its upper bound: a second is the upper bound of the bucket −1.
+    let positive = point.positive.as_ref().unwrap();
+    assert_eq!((positive.offset, &positive.bucket_counts[..]), (-1, &[1][..]));
+}
+
+#[test]
+fn times_of_messages_ascend_if_the_clock_is_set_back() {
+    let registry = registry();
+    registry.resource(ROUTE).unwrap();
+    let source = OtlpSource::new_at(time(10), Arc::clone(&registry));
+    let times = [20, 15, 15, 30].map(|secs| {
+        let metrics = metrics(&source, secs);
+        points(&metrics["leaparray.success"], true)[0].time_unix_nano
+    });
+    let second = 1_000_000_000;
+    assert_eq!(times, [20 * second, 20 * second + 1, 20 * second + 2, 30 * second]);
 }
 
 #[test]

@@ -7,11 +7,17 @@
 //! $ cargo bench -p leaparray-prometheus --all-features --bench scrape
 //! ```
 //!
+//! A second table compares a thread that records beside scrapes of its own registry, one after the other, with the same thread
+//! beside scrapes of another registry, which takes as much of the processor and of its caches. So the ratio is the effect of a scrape
+//! on the threads that record.
+//!
 //! With other arguments, as from `cargo test`, there are few resources, and each side is scraped twice.
 
 use std::env;
 use std::hint::black_box;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use dhat::{Alloc, HeapStats, Profiler};
@@ -172,6 +178,45 @@ fn allocations(scrape: &mut dyn FnMut() -> String) -> (u64, u64, i64) {
     (after.total_blocks - before.total_blocks, after.total_bytes - before.total_bytes, left)
 }
 
+/// Returns the nanoseconds of a request, in slices of time that alternate: beside scrapes of another registry, and beside those of
+/// its own.
+fn recording(registry: &Arc<Registry>, resources: usize, rounds: usize) -> [Vec<f64>; 2] {
+    const REQUESTS: u32 = 100_000;
+    let other = self::registry(resources);
+    let sides = [&other, registry].map(|registry| RegistryCollector::new(Arc::clone(registry)));
+    let recorded: Vec<_> = registry.iter().take(16).collect();
+    // The side that the scraper scrapes, and the number of scrapes that have begun.
+    let (side, scrapes) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let is_done = AtomicBool::new(false);
+    let mut nanos = [const { Vec::new() }; 2];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                let side = &sides[side.load(Ordering::Relaxed)];
+                scrapes.fetch_add(1, Ordering::Relaxed);
+                black_box(prometheus::core::Collector::collect(side));
+            }
+        });
+        for _ in 0..rounds {
+            for (number, nanos) in nanos.iter_mut().enumerate() {
+                side.store(number, Ordering::Relaxed);
+                let before = scrapes.load(Ordering::Relaxed);
+                // The next scrape may have chosen its side before.
+                while scrapes.load(Ordering::Relaxed) < before + 2 {
+                    thread::yield_now();
+                }
+                let start = Instant::now();
+                for request in 0..REQUESTS {
+                    recorded[request as usize % recorded.len()].enter().success();
+                }
+                nanos.push(start.elapsed().as_secs_f64() * 1e9 / f64::from(REQUESTS));
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    nanos
+}
+
 fn main() {
     let is_bench = env::args().any(|arg| arg == "--bench");
     let (resources, rounds) = if is_bench { (10_000, 21) } else { (10, 1) };
@@ -203,4 +248,12 @@ fn main() {
         let length = lengths[number];
         println!("| {name} | {millis:.1} | {ratio:.2} | {blocks} | {bytes} | {left} | {length} |");
     }
+    println!("\n| a request, recorded beside scrapes | ns | × another registry |");
+    println!("|---|---:|---:|");
+    let [other, own] = recording(&registry, resources, 10 * rounds).map(|mut nanos| {
+        nanos.sort_unstable_by(f64::total_cmp);
+        nanos[nanos.len() / 2]
+    });
+    println!("| of another registry | {other:.1} | 1.000 |");
+    println!("| of its own registry | {own:.1} | {:.3} |", own / other);
 }

@@ -20,7 +20,7 @@ impl Bounds {
     /// Appends a pair for each bucket: its upper bound, and how many response times it has.
     ///
     /// A bin of the histogram is in the bucket of its middle, the geometric mean of its bounds. So each response time stays
-    /// in one bucket, and the counts only grow, as long as the scale stays the same. A bound acts as if it were the nearest
+    /// in one bucket, and the counts only grow, as long as the scale stays the same. The effective bound is the nearest
     /// bound of a bin.
     pub(crate) fn append(&self, histogram: &LatencyHistogram, buckets: &mut Vec<(f64, u64)>) {
         let mut bins = histogram.buckets().peekable();

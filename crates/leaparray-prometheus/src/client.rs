@@ -11,10 +11,8 @@ use prometheus_client::metrics::MetricType;
 
 use crate::RegistryCollector;
 use crate::family::{Family, Kind, Value};
+use crate::native::ZERO_THRESHOLD;
 use crate::reading::{Reading, ResponseTime};
-
-/// The width of the bucket of zero, which is empty. The smallest that Prometheus uses by default.
-const ZERO_THRESHOLD: f64 = f64::from_bits((1023 - 128) << 52);
 
 impl<C> Collector for RegistryCollector<C>
 where
@@ -65,7 +63,7 @@ fn encode_histogram<C>(
     let native = NativeHistogram {
         schema: native.schema,
         zero_threshold: ZERO_THRESHOLD,
-        zero_count: 0,
+        zero_count: native.zero_count,
         negative: none,
         positive,
         created: None,

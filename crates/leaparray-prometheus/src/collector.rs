@@ -16,9 +16,9 @@ type Read<T> = Box<dyn Fn() -> T + Send + Sync>;
 /// A collector that exposes a [`Registry`] to Prometheus: a `Collector` of the crate `prometheus-client`, of the crate `prometheus`,
 /// or of both, by the feature.
 ///
-/// A scrape reads the counters, the response times and the requests in flight of a resource one after the other, so they may differ by
-/// concurrent requests. It keeps its memory for the next scrape. Scrapes at the same time take turns; no scrape keeps a thread
-/// from recording.
+/// A scrape reads the counters, the response times and the requests in flight of a resource one after the other, so a
+/// concurrent request may be in one of them and not in the others. The next scrape uses the same memory. Concurrent scrapes run
+/// one after another. A scrape never blocks recording.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -100,7 +100,7 @@ impl<C: Clock + Clone> RegistryCollector<C> {
         self
     }
 
-    /// Exposes the probability with which a breaker refuses requests, with the label `breaker`: 0 while it lets all through. A
+    /// Exposes the probability with which a breaker refuses requests, with the label `breaker`: 0 while it admits every request. A
     /// breaker with the same name is replaced.
     #[must_use]
     pub fn breaker<D, R>(

@@ -56,7 +56,7 @@ const EVENTS: [MetricEvent; 6] = [
 ];
 
 impl Family {
-    /// Returns the families that have samples: `prometheus` and some parsers refuse others.
+    /// Returns the families that have samples: `prometheus` and some parsers reject empty families.
     pub(crate) fn with_samples<C>(reading: &Reading<C>) -> impl Iterator<Item = Self> + use<'_, C> {
         let has_samples =
             |family: &Self| family.samples(reading, &mut |_, _| Err(fmt::Error)).is_err();
@@ -131,7 +131,7 @@ impl Family {
             Self::InFlight => "Requests in flight",
             Self::Resources => "Listed resources",
             Self::ResourcesRefused => {
-                "Names for which the registry had no room or that were invalid"
+                "Refused resources and contexts: the registry was full or the name was invalid"
             }
             Self::Limit => "Permits that a limiter gives out at once when all remain",
             Self::LimitRemaining => "Permits that a limiter can give out now",

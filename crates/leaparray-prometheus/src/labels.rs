@@ -1,18 +1,18 @@
 //! The labels of a sample.
 
-/// The most labels that a sample has.
-const MOST: usize = 5;
+/// The maximum number of labels of a sample.
+const MAX_LABELS: usize = 5;
 
 /// Names and values of labels. In Prometheus, a label with an empty value is the same as none. It is exposed nevertheless:
-/// some parsers want the samples of a family to have the same labels.
+/// some parsers require all samples of a family to have the same label names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Labels<'a> {
-    pairs: [(&'static str, &'a str); MOST],
+    pairs: [(&'static str, &'a str); MAX_LABELS],
     len: usize,
 }
 
 impl<'a> Labels<'a> {
-    pub(crate) const NONE: Self = Self { pairs: [("", ""); MOST], len: 0 };
+    pub(crate) const NONE: Self = Self { pairs: [("", ""); MAX_LABELS], len: 0 };
 
     /// Adds a label.
     ///

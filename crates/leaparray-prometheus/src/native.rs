@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use leaparray::LatencyHistogram;
 
+/// The upper bound of the zero bucket, 1 ns in seconds. The histogram has one bin for 0 ns and 1 ns, and no other response time is in it.
+pub(crate) const ZERO_THRESHOLD: f64 = 1e-9;
+
 /// The spans and the differences of native histograms, one histogram after the other.
 #[derive(Debug, Default)]
 pub(crate) struct NativeBuckets {
@@ -15,6 +18,7 @@ pub(crate) struct NativeBuckets {
 #[derive(Clone, Debug)]
 pub(crate) struct Native {
     pub(crate) schema: i32,
+    pub(crate) zero_count: u64,
     spans: Range<usize>,
     deltas: Range<usize>,
 }
@@ -29,8 +33,12 @@ impl NativeBuckets {
     /// buckets that follow; a delta is the difference to the count of the bucket before.
     pub(crate) fn append(&mut self, histogram: &LatencyHistogram) -> Native {
         let first = (self.spans.len(), self.deltas.len());
-        let (mut next, mut last_count) = (0, 0);
+        let (mut next, mut last_count, mut zero_count) = (0, 0, 0);
         for bucket in histogram.buckets() {
+            if bucket.lower < ZERO_THRESHOLD {
+                zero_count = bucket.count;
+                continue;
+            }
             // In Prometheus, a bucket has the index of its upper bound.
             let index = bucket.index + 1;
             match self.spans.last_mut() {
@@ -44,6 +52,7 @@ impl NativeBuckets {
         }
         Native {
             schema: histogram.scale().into(),
+            zero_count,
             spans: first.0..self.spans.len(),
             deltas: first.1..self.deltas.len(),
         }

@@ -1,4 +1,4 @@
-//! The data that a scrape reads.
+//! The values that a scrape reads from a registry.
 
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::MutexGuard;
@@ -11,7 +11,7 @@ use leaparray::{
 use crate::bounds::Bounds;
 use crate::native::{Native, NativeBuckets};
 
-/// The data that a scrape reads. Its memory is used again by the next scrape.
+/// The values that a scrape reads. The next scrape uses the same memory.
 #[derive(Debug)]
 pub(crate) struct Reading<C> {
     pub(crate) rows: Vec<Row<C>>,

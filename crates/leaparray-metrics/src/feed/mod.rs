@@ -14,19 +14,19 @@ use series::Series;
 
 /// Feeds the recorder of the `metrics` facade from a [`Registry`].
 ///
-/// Each [publication](Self::publish) adds what was counted since the last one. Call it at the interval of the scrapes, or more
+/// Each [publication](Self::publish) adds the counts since the last one. Call it at the interval of the scrapes, or more
 /// often.
 ///
-/// | metric | kind | labels | is |
+/// | metric | kind | labels | value |
 /// |---|---|---|---|
 /// | `leaparray_pass`, `_block`, `_success`, `_exception`, `_cancelled`, `_reserved_pass` | counter | resource, context, kind | the permits by event |
 /// | `leaparray_in_flight` | gauge | the same | the requests in flight |
-/// | `leaparray_response_time_seconds` | histogram | the same | by choice: the response times |
+/// | `leaparray_response_time_seconds` | histogram | the same | the response times, if [`response_times`](Self::response_times) is chosen |
 ///
-/// The kind is `inbound` or `outbound`. A resource that was evicted and is listed again goes on with its counters: the feed
-/// increments them, and does not set them, because a recorder ignores a value that is less than the last one. The series of a
+/// The kind is `inbound` or `outbound`. A resource that was evicted and is listed again continues its counters. The feed
+/// increments counters instead of setting them, because a recorder ignores a value below the last one. The series of a
 /// resource that is idle are not touched, so an exporter with an idle time-out drops them. If a resource was removed, its requests
-/// in flight are set to 0, and what it has counted after its last publication is not fed.
+/// in flight are set to 0. Counts between the last publication and the removal of a resource are not fed.
 ///
 /// Install the recorder before the first publication: without one, a publication feeds nothing, and the next one does not repeat
 /// it.
@@ -75,15 +75,14 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     }
 
     /// Chooses whether the response times of resources with a [histogram](leaparray::NodeConfig::with_histogram) are fed, each as
-    /// the middle of its bin. The default is `false`: most recorders take as long for each response time as the request did to
-    /// record it.
+    /// the middle of its bin. The default is `false`: most recorders take as long to record each response time as the request itself did.
     #[must_use]
     pub const fn response_times(mut self, response_times: bool) -> Self {
         self.response_times = response_times;
         self
     }
 
-    /// Feeds what was counted since the last publication to the recorder of this thread, or to the global one, and describes the
+    /// Feeds the counts since the last publication to the recorder of this thread, or to the global one, and describes the
     /// metrics to it.
     ///
     /// Publications at the same time take turns.

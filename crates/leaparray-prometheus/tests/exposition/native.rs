@@ -40,6 +40,20 @@ fn native_buckets_are_the_bins() {
 }
 
 #[test]
+fn response_time_of_zero_is_in_the_zero_bucket() {
+    let registry = registry();
+    succeed(&registry, "orders", 0);
+    succeed(&registry, "orders", 1_000);
+    let mut client = prometheus_client::registry::Registry::default();
+    client.register_collector(Box::new(RegistryCollector::new(Arc::clone(&registry))));
+    let families = prometheus_protobuf::encode(&client).unwrap();
+    let family = families.iter().find(|it| it.name == "leaparray_response_time_seconds");
+    let histogram = family.unwrap().metric[0].histogram.as_ref().unwrap();
+    assert_eq!((histogram.sample_count, histogram.zero_count), (2, 1));
+    assert_eq!((&histogram.positive_delta[..], histogram.positive_span[0].offset), (&[1][..], 0));
+}
+
+#[test]
 fn resource_with_response_times_in_no_bin_has_no_native_histogram() {
     let registry = registry();
     succeed(&registry, "orders", 1);
