@@ -165,7 +165,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
 
     /// Uses a limiter for each resource, which `make` makes for its first request. `None` is no limiter. Layers over one registry
     /// whose closures have the same type, such as two function pointers, share the limiters that the first one makes. A resource that
-    /// is removed because it is [unknown](Name::is_unknown) begins with a new limiter.
+    /// is removed because it is [unknown](crate::Name::is_unknown) begins with a new limiter.
     ///
     /// ```
     /// use http::Request;

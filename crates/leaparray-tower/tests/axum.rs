@@ -39,6 +39,27 @@ async fn requests_are_recorded_by_route() {
 }
 
 #[tokio::test]
+async fn route_of_a_nested_router_has_its_whole_path_and_its_misses_share_one_name() {
+    let registry = registry();
+    let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();
+    let orders = || Router::new().route("/orders/{id}", get(async || "an order"));
+    let app = Router::new()
+        .nest("/api", orders())
+        .nest_service("/service", orders().fallback(async || StatusCode::NOT_FOUND))
+        .layer(layer);
+    let missed = ["/api/scan", "/api", "/scan"];
+    for path in ["/api/orders/1", "/service/orders/2"].into_iter().chain(missed) {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let response = app.clone().oneshot(request).await.unwrap();
+        axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    }
+    let sum = |name: &str| registry.get(name).unwrap().long_sum(MetricEvent::Success);
+    assert_eq!(sum("GET /api/orders/{id}"), 1);
+    // Three misses, and the nested service, for which axum has matched no route.
+    assert_eq!((sum(OTHER), registry.len()), (4, 2));
+}
+
+#[tokio::test]
 async fn refused_request_gets_an_answer() {
     let registry = registry();
     let bucket = TokenBucket::with_clock(Rate::per_minute(2).unwrap(), 1, registry.clock().clone());

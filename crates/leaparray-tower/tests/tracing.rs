@@ -119,7 +119,7 @@ async fn breaker_has_events_of_its_own() {
     let events = log.take();
     let ends = [
         "the resource begins to refuse requests resource=\"orders\" reason=the limit is reached",
-        "the breaker begins to refuse requests resource=\"orders\" reason=the backend fails",
+        "the breaker begins to refuse requests resource=\"orders\" reason=the backend fails too often",
         "the breaker no longer refuses requests resource=\"orders\" refused=2",
         "the resource no longer refuses requests resource=\"orders\" refused=1",
     ];

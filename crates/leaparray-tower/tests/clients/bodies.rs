@@ -73,6 +73,21 @@ async fn body_of_each_kind_ends_its_request_once() {
 }
 
 #[tokio::test]
+async fn body_shorter_than_its_length_is_an_error_for_the_client_and_an_exception() {
+    for version in Version::ALL {
+        let short = async || ([(CONTENT_LENGTH, "16")], chunks());
+        let server = Server::start(Router::new().route("/short", get(short))).await;
+        let request = Request::get(server.url("/short")).body(Body::empty()).unwrap();
+        let result = async {
+            let response = version.client().request(request).await.ok()?;
+            response.into_body().collect().await.ok()
+        };
+        assert!(result.await.is_none(), "{version:?}");
+        server.expect("GET /short", [0, 1, 0, 0]).await;
+    }
+}
+
+#[tokio::test]
 async fn request_for_the_head_ends_with_the_head() {
     for version in Version::ALL {
         // The layer is around the handler: it sees the body that axum then removes.

@@ -126,7 +126,7 @@ async fn slow_reader_is_one_success() {
     const CHUNK: usize = 64 * 1_024;
     /// 64 MiB: several times what the buffers of two sockets and the window of a stream take.
     const CHUNKS: usize = 1_024;
-    /// What the client reads slowly.
+    /// The body that the client reads slowly.
     const SLOW: usize = CHUNK * CHUNKS / 64;
     for version in Version::ALL {
         let body = || {

@@ -3,6 +3,7 @@
 mod bodies;
 mod cuts;
 mod hang_ups;
+mod limits;
 mod server;
 mod shutdown;
 mod tools;

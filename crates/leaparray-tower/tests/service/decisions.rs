@@ -1,7 +1,9 @@
 //! Limiters, waits and refusals.
 
+use std::future::{Ready, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -254,6 +256,91 @@ async fn waiting_request_that_is_dropped_gives_its_permits_back() {
     assert_eq!(endings_of(&registry, "/"), [0, 0, 10, 0, 0]);
     let next = bucket.peek_at(registry.clock().now(), 1).unwrap();
     assert_eq!(next.wait(), Duration::from_secs(1), "as before all of them");
+}
+
+/// Calls of `refund_at`: the time, the permits and the wait.
+type Refunds = Arc<Mutex<Vec<(Timestamp, u64, Duration)>>>;
+
+/// A bucket whose refunds are recorded.
+#[derive(Clone)]
+struct Recording(Arc<LeakyBucket<ManualClock>>, Refunds);
+
+impl Limiter for Recording {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
+        self.0.try_acquire_at(now, permits)
+    }
+
+    fn refund_at(&self, now: Timestamp, permits: u64, wait: Duration) -> bool {
+        self.1.lock().unwrap().push((now, permits, wait));
+        self.0.refund_at(now, permits, wait)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_asks_for_one_refund_if_it_is_dropped_during_its_wait() {
+    let registry = registry();
+    let (now, refunds) = (registry.clock().now(), Refunds::default());
+    let limiter = Recording(pace(registry.clock()), Arc::clone(&refunds));
+    let panics = service_fn(|_: Request<()>| -> Ready<Result<Response<Steps>, ()>> {
+        panic!("the call panics")
+    });
+    let mut service = layer(&registry).limit(limiter).layer(panics);
+    {
+        let mut future = pin!(service.call(get("/")));
+        assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(refunds.lock().unwrap().is_empty());
+    }
+    let once = [(now, 1, Duration::from_secs(1))];
+    assert_eq!(*refunds.lock().unwrap(), once);
+    // After the wait, the request has used its permits, also if the call panics.
+    let waits = tokio::spawn(service.call(get("/")));
+    assert!(waits.await.unwrap_err().is_panic());
+    assert_eq!(*refunds.lock().unwrap(), once);
+    assert_eq!(endings_of(&registry, "/"), [0, 1, 1, 0, 0]);
+}
+
+#[tokio::test]
+async fn permit_is_back_after_every_ending() {
+    let registry = registry();
+    let limiter = Arc::new(ConcurrencyLimiter::new(1));
+    let layer = layer(&registry).limit(Arc::clone(&limiter));
+    let with_type = |content_type| {
+        let body = Steps::of([Step::Pending]);
+        Response::builder().header("content-type", content_type).body(body).unwrap()
+    };
+    // With the head:
+    let mut upgrade = Response::new(Steps::of([Step::Pending]));
+    *upgrade.status_mut() = http::StatusCode::SWITCHING_PROTOCOLS;
+    for response in [with_type("text/event-stream"), upgrade] {
+        let _response = poll_now(layer.layer(answering(response)).call(get("/"))).unwrap();
+        assert_eq!(limiter.in_use(), 0);
+    }
+    // With the body:
+    for step in [Step::Error, Step::Panic] {
+        let response = Response::new(Steps::of([step]));
+        let mut body =
+            poll_now(layer.layer(answering(response)).call(get("/"))).unwrap().into_body();
+        assert_eq!(limiter.in_use(), 1);
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(poll_body(&mut body))));
+        drop(body);
+        assert_eq!(limiter.in_use(), 0);
+    }
+    // With the future:
+    let fails = service_fn(|_: Request<()>| ready(Err::<Response<Steps>, ()>(())));
+    poll_now(layer.layer(fails).call(get("/"))).unwrap_err();
+    assert_eq!(limiter.in_use(), 0);
+    let panics = service_fn(async |_: Request<()>| -> Result<Response<Steps>, ()> {
+        panic!("the future panics")
+    });
+    let future = layer.layer(panics).call(get("/"));
+    catch_unwind(AssertUnwindSafe(|| drop(poll_now(future)))).unwrap_err();
+    assert_eq!(limiter.in_use(), 0);
 }
 
 /// A limiter that refuses every request, and has the greatest limit.
