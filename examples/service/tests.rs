@@ -1,4 +1,6 @@
-//! Tests of the parts that need no server.
+//! Tests of the parts, and of the service beside a scraper.
+
+mod scraped;
 
 use std::time::Duration;
 
