@@ -15,5 +15,6 @@ mod native;
 #[cfg(feature = "prometheus")]
 mod protobuf;
 mod reading;
+mod series;
 
 pub use collector::RegistryCollector;

@@ -4,12 +4,11 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::MutexGuard;
 
 use leaparray::flow::Quota;
-use leaparray::{
-    Clock, LatencyHistogram, MetricTotals, NodeSnapshot, Refusals, Registry, Resource, TrafficType,
-};
+use leaparray::{Clock, MetricTotals, NodeSnapshot, Refusals, Registry, Resource, TrafficType};
 
 use crate::bounds::Bounds;
 use crate::native::{Native, NativeBuckets};
+use crate::series::{AllSeries, Counts};
 
 /// The values that a scrape reads. The next scrape uses the same memory.
 #[derive(Debug)]
@@ -18,6 +17,7 @@ pub(crate) struct Reading<C> {
     /// The buckets of all rows: upper bounds and counts.
     buckets: Vec<(f64, u64)>,
     native: NativeBuckets,
+    series: AllSeries,
     /// For each row, if windows are chosen.
     snapshots: Vec<NodeSnapshot>,
     /// The lifetime totals of the registry, by direction.
@@ -38,7 +38,7 @@ pub(crate) struct Row<C> {
     pub(crate) response_time: ResponseTime,
 }
 
-/// The response times since the node was made.
+/// The response times of a series.
 #[derive(Clone, Debug)]
 pub(crate) struct ResponseTime {
     /// In seconds.
@@ -79,6 +79,7 @@ impl<C> Default for Reading<C> {
             rows: Vec::new(),
             buckets: Vec::new(),
             native: NativeBuckets::default(),
+            series: AllSeries::default(),
             snapshots: Vec::new(),
             lifetime: [(TrafficType::Inbound, none()), (TrafficType::Outbound, none())],
             resources: 0,
@@ -103,7 +104,7 @@ impl<C> Reading<C> {
         self.rows.iter().zip(&self.snapshots)
     }
 
-    /// Drops the handles to the resources, so that they can be evicted, and keeps the memory.
+    /// Drops the handles to the resources, so that they can be evicted, and keeps the memory and the series.
     fn clear(&mut self) {
         self.rows.clear();
         self.buckets.clear();
@@ -118,18 +119,16 @@ impl<C: Clock + Clone> Reading<C> {
     /// Reads all resources of a registry, the windows at one time.
     pub(crate) fn read(&mut self, registry: &Registry<C>, bounds: &Bounds, windows: bool) {
         let now = registry.clock().now();
-        let mut histogram = LatencyHistogram::default();
         let inventory = registry.inventory();
+        let nodes: Vec<_> = inventory.resources.into_iter().flat_map(with_contexts).collect();
+        self.series.begin(nodes.iter(), registry.max_resources());
         let mut lifetimes = [inventory.delisted_inbound, inventory.delisted_outbound];
-        for resource in inventory.resources {
-            let of_traffic = match resource.traffic_type() {
+        for node in nodes {
+            let of_traffic = match node.traffic_type() {
                 TrafficType::Outbound => &mut lifetimes[1],
                 _ => &mut lifetimes[0],
             };
-            for context in resource.contexts() {
-                *of_traffic += &self.read_row(context, bounds, &mut histogram).totals;
-            }
-            *of_traffic += &self.read_row(resource, bounds, &mut histogram).totals;
+            self.read_row(node, bounds, of_traffic);
         }
         for ((_, lifetime), read) in self.lifetime.iter_mut().zip(lifetimes) {
             *lifetime = read;
@@ -142,32 +141,50 @@ impl<C: Clock + Clone> Reading<C> {
         self.refused = registry.refused();
     }
 
-    fn read_row(
-        &mut self,
-        resource: Resource<C>,
+    /// Adds a row, and adds the totals of the node to those of its direction.
+    fn read_row(&mut self, resource: Resource<C>, bounds: &Bounds, of_traffic: &mut MetricTotals) {
+        let Self { rows, buckets, native, series, .. } = self;
+        let (totals, refusals, response_time) = series.read(&resource, |of_node, counts| {
+            *of_traffic += &of_node.totals;
+            let response_time = ResponseTime::of(counts, bounds, buckets, native);
+            (counts.totals.clone(), counts.refusals, response_time)
+        });
+        let in_flight = resource.concurrency();
+        rows.push(Row { resource, totals, refusals, in_flight, response_time });
+    }
+}
+
+impl ResponseTime {
+    /// Appends the buckets of a series.
+    fn of(
+        counts: &Counts,
         bounds: &Bounds,
-        histogram: &mut LatencyHistogram,
-    ) -> &Row<C> {
-        let (totals, has_histogram) = resource.lifetime_with_histogram_into(histogram);
-        let first = self.buckets.len();
-        if has_histogram {
-            bounds.append(histogram, &mut self.buckets);
+        buckets: &mut Vec<(f64, u64)>,
+        native: &mut NativeBuckets,
+    ) -> Self {
+        let Counts { totals, histogram, has_histogram, .. } = counts;
+        let first = buckets.len();
+        if *has_histogram {
+            bounds.append(histogram, buckets);
         } else {
-            histogram.clear();
-            self.buckets.push((f64::INFINITY, 0));
+            buckets.push((f64::INFINITY, 0));
         }
         // Response times that were recorded without a histogram could be of any length.
         let unknown = totals.rt_count().saturating_sub(histogram.count());
-        if let Some((_, count)) = self.buckets.last_mut() {
+        if let Some((_, count)) = buckets.last_mut() {
             *count = count.saturating_add(unknown);
         }
         // A native histogram has each response time in a bucket.
-        let is_complete = has_histogram && unknown == 0;
-        let native = is_complete.then(|| self.native.append(histogram));
+        let is_complete = *has_histogram && unknown == 0;
+        let native = is_complete.then(|| native.append(histogram));
         let (sum, count) = (totals.rt_sum().as_secs_f64(), totals.rt_count());
-        let response_time = ResponseTime { sum, count, buckets: first..self.buckets.len(), native };
-        let (refusals, in_flight) = (resource.refusals(), resource.concurrency());
-        self.rows.push(Row { resource, totals, refusals, in_flight, response_time });
-        &self.rows[self.rows.len() - 1]
+        Self { sum, count, buckets: first..buckets.len(), native }
     }
+}
+
+/// Returns the contexts of a resource, and the resource.
+fn with_contexts<C: Clock + Clone>(resource: Resource<C>) -> Vec<Resource<C>> {
+    let mut nodes: Vec<_> = resource.contexts().collect();
+    nodes.push(resource);
+    nodes
 }

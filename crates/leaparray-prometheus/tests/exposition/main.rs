@@ -79,9 +79,12 @@ impl Samples {
 
     /// Scrapes a collector through both clients, and asserts that they expose the same.
     fn scrape(collector: Collector) -> Self {
-        let collector = Arc::new(collector);
+        Self::scrape_shared(&Arc::new(collector))
+    }
+
+    fn scrape_shared(collector: &Arc<Collector>) -> Self {
         let mut client = prometheus_client::registry::Registry::default();
-        client.register_collector(Box::new(Arc::clone(&collector)));
+        client.register_collector(Box::new(Arc::clone(collector)));
         let mut text = String::new();
         text::encode(&mut text, &client).unwrap();
         let exposition = parse_openmetrics(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -92,7 +95,7 @@ impl Samples {
             other => panic!("{other:?}"),
         });
 
-        let families = prometheus::core::Collector::collect(&*collector);
+        let families = prometheus::core::Collector::collect(&**collector);
         let text = TextEncoder::new().encode_to_string(&families).unwrap();
         let exposition = parse_prometheus(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let mut other = Self::of(&exposition, |value| match value {

@@ -3,31 +3,81 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::NodeConfig;
+use leaparray::flow::Reason;
+use leaparray::{NodeConfig, RegistryConfig};
 use leaparray_prometheus::RegistryCollector;
 
-use crate::{Read, Samples, registry, succeed};
+use crate::{Read, Samples, registry, registry_with, succeed};
 
 #[test]
-fn resource_that_is_listed_again_begins_at_zero_and_the_registry_does_not() {
+fn resource_that_is_listed_again_continues_its_counters() {
     let registry = registry();
-    let scrape = || Samples::scrape(RegistryCollector::new(Arc::clone(&registry)));
+    let collector = Arc::new(RegistryCollector::new(Arc::clone(&registry)));
+    let scrape = || Samples::scrape_shared(&collector);
+    let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound")];
+    let response_times = |samples: &Samples| {
+        let Some(Read::Histogram { count, buckets, .. }) =
+            samples.value("leaparray_response_time_seconds", &labels)
+        else {
+            panic!("{samples:?}")
+        };
+        let in_buckets: Vec<_> = buckets.iter().map(|bucket| bucket.1).collect();
+        (*count, in_buckets)
+    };
+    let refused = |samples: &Samples| {
+        let labels = [&labels[..], &[("reason", "queue_full")]].concat();
+        samples.number("leaparray_refusals", &labels)
+    };
+    let evict = || {
+        registry.clock().advance(Duration::from_secs(3_600));
+        assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
+    };
     for _ in 0..5 {
         succeed(&registry, "orders", 10);
     }
+    registry.get("orders").unwrap().refuse(Reason::QueueFull);
     let before = scrape();
-    registry.clock().advance(Duration::from_secs(3_600));
-    assert_eq!(registry.evict_idle(Duration::from_secs(60)), 1);
+    evict();
     let evicted = scrape();
     succeed(&registry, "orders", 10);
     let again = scrape();
+    // Also without a scrape in between.
+    evict();
+    succeed(&registry, "orders", 10);
+    succeed(&registry, "orders", 10);
+    let third = scrape();
 
     let of_registry =
         |samples: &Samples| samples.number("leaparray_registry_success", &[("kind", "inbound")]);
-    assert_eq!([&before, &evicted, &again].map(of_registry), [5.0, 5.0, 6.0]);
-    assert_eq!(before.of_resource("leaparray_success", "orders"), 5.0);
-    assert_eq!(again.of_resource("leaparray_success", "orders"), 1.0);
+    assert_eq!([&before, &evicted, &again, &third].map(of_registry), [5.0, 5.0, 6.0, 8.0]);
     assert!(evicted.0.keys().all(|(family, _)| family != "leaparray_success"));
+    for (samples, expected) in [(&before, 5_u32), (&again, 6), (&third, 8)] {
+        let success = samples.of_resource("leaparray_success", "orders");
+        assert_eq!(success, f64::from(expected));
+        let (count, in_buckets) = response_times(samples);
+        assert_eq!(count, u64::from(expected));
+        // In the buckets up to 1 ms, 2 ms, 4 ms and 8 ms, there are none.
+        assert_eq!(in_buckets[3..6], [0.0, f64::from(expected), f64::from(expected)]);
+        assert_eq!(refused(samples), 1.0);
+    }
+}
+
+#[test]
+fn counts_of_the_resources_that_were_delisted_last_are_kept() {
+    let config = RegistryConfig::default().max_resources(2);
+    let registry = registry_with(config);
+    let collector = Arc::new(RegistryCollector::new(Arc::clone(&registry)));
+    for name in ["a", "b", "c", "d"] {
+        succeed(&registry, name, 10);
+        Samples::scrape_shared(&collector);
+        assert!(registry.remove(name));
+        Samples::scrape_shared(&collector);
+    }
+    let successes = ["a", "d"].map(|name| {
+        succeed(&registry, name, 10);
+        Samples::scrape_shared(&collector).of_resource("leaparray_success", name)
+    });
+    assert_eq!(successes, [1.0, 2.0]);
 }
 
 #[test]

@@ -1,0 +1,168 @@
+//! The counts of resources over evictions. A counter must not decrease, so a resource that is listed again continues the counts of
+//! the one before.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use leaparray::{Clock, LatencyHistogram, MetricTotals, Refusals, Resource, TrafficType};
+
+/// The series of all nodes: of the resources and of their contexts.
+#[derive(Default)]
+pub(crate) struct AllSeries {
+    /// The number of scrapes.
+    scrapes: u64,
+    /// By the identity of the node.
+    listed: HashMap<u64, Series>,
+    delisted: HashMap<Names, Delisted>,
+}
+
+/// The counts of a node at the last scrape.
+struct Series {
+    names: Names,
+    of_node: Counts,
+    /// The counts of former nodes with the same names.
+    before: Option<Box<Counts>>,
+    /// The number of the scrape that found the node last.
+    scrape: u64,
+}
+
+struct Delisted {
+    counts: Counts,
+    /// The number of the scrape that no longer found the node.
+    scrape: u64,
+}
+
+/// The labels of a node.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Names {
+    resource: Box<str>,
+    context: Option<Box<str>>,
+    is_outbound: bool,
+}
+
+/// Everything that is counted and never decreases.
+#[derive(Clone, Default)]
+pub(crate) struct Counts {
+    pub(crate) totals: MetricTotals,
+    pub(crate) refusals: Refusals,
+    /// The response times that were recorded in a histogram.
+    pub(crate) histogram: LatencyHistogram,
+    pub(crate) has_histogram: bool,
+}
+
+/// The identity of a node, which lives with it: a resource that is listed again has another one.
+struct Identity(u64);
+
+impl Identity {
+    fn of<C>(node: &Resource<C>) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: the numbers only have to be distinct.
+        node.data_or_insert_with(|| Self(NEXT.fetch_add(1, Ordering::Relaxed))).0
+    }
+}
+
+impl AllSeries {
+    /// Begins a scrape that has found these nodes. The counts of all others are kept for nodes with the same names, those of at
+    /// most `max` nodes.
+    pub(crate) fn begin<'a, C: 'a>(
+        &mut self,
+        nodes: impl Iterator<Item = &'a Resource<C>>,
+        max: usize,
+    ) {
+        self.scrapes += 1;
+        let scrape = self.scrapes;
+        for node in nodes {
+            if let Some(series) = self.listed.get_mut(&Identity::of(node)) {
+                series.scrape = scrape;
+            }
+        }
+        for (_, series) in self.listed.extract_if(|_, series| series.scrape != scrape) {
+            let mut counts = series.of_node;
+            counts.add(series.before.as_deref());
+            self.delisted.insert(series.names, Delisted { counts, scrape });
+        }
+        self.forget_oldest(max);
+    }
+
+    fn forget_oldest(&mut self, max: usize) {
+        let mut excess = self.delisted.len().saturating_sub(max);
+        if excess == 0 {
+            return;
+        }
+        let mut scrapes: Vec<_> = self.delisted.values().map(|delisted| delisted.scrape).collect();
+        let (_, &mut newest_to_forget, _) = scrapes.select_nth_unstable(excess - 1);
+        self.delisted.retain(|_, delisted| {
+            let is_forgotten = excess > 0 && delisted.scrape <= newest_to_forget;
+            excess -= usize::from(is_forgotten);
+            !is_forgotten
+        });
+    }
+
+    /// Reads the counts of a node, and calls `take` with those of the node alone and with those that its series has.
+    pub(crate) fn read<C: Clock + Clone, T>(
+        &mut self,
+        node: &Resource<C>,
+        take: impl FnOnce(&Counts, &Counts) -> T,
+    ) -> T {
+        let Self { scrapes, listed, delisted } = self;
+        let series = listed.entry(Identity::of(node)).or_insert_with(|| {
+            let names = Names::of(node);
+            let before = delisted.remove(&names).map(|delisted| Box::new(delisted.counts));
+            Series { names, of_node: Counts::default(), before, scrape: *scrapes }
+        });
+        series.of_node.read(node);
+        match &series.before {
+            None => take(&series.of_node, &series.of_node),
+            Some(before) => {
+                let mut counts = series.of_node.clone();
+                counts.add(Some(before));
+                take(&series.of_node, &counts)
+            }
+        }
+    }
+}
+
+impl Names {
+    fn of<C>(node: &Resource<C>) -> Self {
+        Self {
+            resource: node.name().into(),
+            context: node.context().map(Into::into),
+            is_outbound: node.traffic_type() == TrafficType::Outbound,
+        }
+    }
+}
+
+impl Counts {
+    /// Replaces the counts by those of a node. The memory of the histogram is used again.
+    fn read<C: Clock + Clone>(&mut self, node: &Resource<C>) {
+        (self.totals, self.has_histogram) = node.lifetime_with_histogram_into(&mut self.histogram);
+        if !self.has_histogram {
+            self.histogram.clear();
+        }
+        self.refusals = node.refusals();
+    }
+
+    fn add(&mut self, before: Option<&Self>) {
+        let Some(before) = before else { return };
+        self.totals += &before.totals;
+        self.refusals += &before.refusals;
+        self.has_histogram |= before.has_histogram;
+        // An empty histogram does not decide on the scale.
+        if self.histogram.is_empty() {
+            self.histogram.clone_from(&before.histogram);
+        } else if !before.histogram.is_empty() {
+            self.histogram.merge(&before.histogram);
+        }
+    }
+}
+
+impl fmt::Debug for AllSeries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AllSeries")
+            .field("scrapes", &self.scrapes)
+            .field("listed", &self.listed.len())
+            .field("delisted", &self.delisted.len())
+            .finish()
+    }
+}
