@@ -120,7 +120,11 @@ impl<C: Clock + Clone> Reading<C> {
     pub(crate) fn read(&mut self, registry: &Registry<C>, bounds: &Bounds, windows: bool) {
         let now = registry.clock().now();
         let inventory = registry.inventory();
-        let nodes: Vec<_> = inventory.resources.into_iter().flat_map(with_contexts).collect();
+        let mut nodes = Vec::with_capacity(inventory.resources.len());
+        for resource in inventory.resources {
+            nodes.extend(resource.contexts());
+            nodes.push(resource);
+        }
         self.series.begin(nodes.iter(), registry.max_resources());
         let mut lifetimes = [inventory.delisted_inbound, inventory.delisted_outbound];
         for node in nodes {
@@ -180,11 +184,4 @@ impl ResponseTime {
         let (sum, count) = (totals.rt_sum().as_secs_f64(), totals.rt_count());
         Self { sum, count, buckets: first..buckets.len(), native }
     }
-}
-
-/// Returns the contexts of a resource, and the resource.
-fn with_contexts<C: Clock + Clone>(resource: Resource<C>) -> Vec<Resource<C>> {
-    let mut nodes: Vec<_> = resource.contexts().collect();
-    nodes.push(resource);
-    nodes
 }
