@@ -14,6 +14,9 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::{StreamExt, future, stream};
+use leaparray::Registry;
+use leaparray::flow::ConcurrencyLimiter;
+use leaparray_tower::{MatchedRoute, ResourceLayer};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -134,6 +137,8 @@ impl AddAssign for Counts {
 /// The server and its clients.
 struct Load {
     server: Server,
+    /// Has a permit for each request, so that it refuses none.
+    limiter: Arc<ConcurrencyLimiter>,
     arrivals: Arc<Arrivals>,
     clients: JoinSet<Counts>,
 }
@@ -142,7 +147,11 @@ impl Load {
     /// Starts a server, and clients that send all requests. The seeds are fixed, so each run has the same plans.
     async fn start(version: Version) -> Self {
         let arrivals = Arc::new(Arrivals::new());
-        let server = Server::start(routes(Arc::clone(&arrivals))).await;
+        let limiter = Arc::new(ConcurrencyLimiter::new(REQUESTS as u64));
+        let registry = Arc::new(Registry::new());
+        let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();
+        let routes = routes(Arc::clone(&arrivals)).layer(layer.limit(Arc::clone(&limiter)));
+        let server = Server::start_with(registry, routes).await;
         let address = server.address;
         let lengths = http1::Lengths::measure().await;
         let connections = match version {
@@ -163,7 +172,7 @@ impl Load {
                 Version::Http2 => clients.spawn(http2::drive(address, arrivals, plans, random)),
             };
         }
-        Self { server, arrivals, clients }
+        Self { server, limiter, arrivals, clients }
     }
 
     /// Returns the sum of what the clients have counted.
@@ -176,13 +185,19 @@ impl Load {
     }
 }
 
+async fn all_permits_are_back(limiter: &ConcurrencyLimiter) {
+    // A request is counted before it gives its permit back.
+    until(|| limiter.in_use() == 0, || format!("{} permits are in use", limiter.in_use())).await;
+}
+
 async fn counts_of_clients_equal_those_of_the_resource(version: Version) {
-    let Load { server, arrivals, clients } = Load::start(version).await;
+    let Load { server, limiter, arrivals, clients } = Load::start(version).await;
     let counts = Load::counts(clients).await;
     assert_eq!((counts.whole + counts.cut, counts.unanswered), (REQUESTS, 0), "{counts:?}");
     assert_eq!(arrivals.count(), REQUESTS);
     assert!((3_000..3_700).contains(&counts.cut), "{counts:?}");
     server.expect("GET /body", [counts.whole as u64, 0, counts.cut as u64, 0]).await;
+    all_permits_are_back(&limiter).await;
     // The route, and the resource of requests without a route.
     assert_eq!(server.registry.len(), 2);
 }
@@ -199,7 +214,7 @@ async fn counts_of_clients_equal_those_of_the_resource_over_http2() {
 
 /// The server stops while requests are in flight. It answers those that it has, and no others.
 async fn counts_are_equal_after_a_shutdown(version: Version) {
-    let Load { server, arrivals, clients } = Load::start(version).await;
+    let Load { server, limiter, arrivals, clients } = Load::start(version).await;
     until(|| arrivals.count() >= REQUESTS / 5, || "the clients do not send".to_owned()).await;
     let registry = server.stop().await;
     let counts = Load::counts(clients).await;
@@ -209,6 +224,7 @@ async fn counts_are_equal_after_a_shutdown(version: Version) {
     let expected = [counts.whole as u64, 0, counts.cut as u64, 0];
     let ended = || endings(&registry, "GET /body");
     until(|| ended() == expected, || format!("{:?}, not {expected:?}", ended())).await;
+    all_permits_are_back(&limiter).await;
     assert_eq!(registry.len(), 2);
 }
 
