@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use leaparray::flow::{FixedWindowLimiter, LeakyBucket, Limiter, Rate};
+use leaparray_tower::{CallError, Fail, OTHER};
 use tower::{Layer, Service};
 
-use crate::{Steps, get, layer, registry};
+use crate::{Broken, Steps, endings_of, get, layer, registry};
 
 /// A service that panics if it is called before it is ready, as a service with a limit on its concurrency may do. A clone
 /// is not ready.
@@ -56,6 +57,35 @@ fn service_is_ready_when_the_inner_one_is() {
     assert!(service.poll_ready(&mut cx).is_pending());
     strict.is_open.store(1, Ordering::Relaxed);
     assert!(service.poll_ready(&mut cx).is_ready());
+}
+
+/// A service that has failed, and must not be called.
+#[derive(Clone)]
+struct NeverReady;
+
+impl Service<Request<()>> for NeverReady {
+    type Response = Response<Steps>;
+    type Error = Broken;
+    type Future = Ready<Result<Response<Steps>, Broken>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        Poll::Ready(Err(Broken))
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        panic!("called although it is not ready")
+    }
+}
+
+#[test]
+fn error_of_the_readiness_is_returned_and_counts_nothing() {
+    let registry = registry();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut service = layer(&registry).layer(NeverReady);
+    assert_eq!(service.poll_ready(&mut cx), Poll::Ready(Err(Broken)));
+    let mut service = layer(&registry).refuse(Fail).layer(NeverReady);
+    assert_eq!(service.poll_ready(&mut cx), Poll::Ready(Err(CallError::Service(Broken))));
+    assert_eq!((registry.len(), endings_of(&registry, OTHER)), (1, [0; 5]));
 }
 
 #[tokio::test(start_paused = true)]
