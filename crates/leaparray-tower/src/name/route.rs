@@ -9,6 +9,7 @@ use super::{Name, method_name};
 ///
 /// A request without a matched route, as to a fallback, is recorded in the resource [`OTHER`](super::OTHER). A middleware sees
 /// the matched route if it is added by `Router::layer`, `Router::route_layer` or `MethodRouter::layer`.
+/// Around a service that is nested by `Router::nest_service`, it sees none: add the layer to the nested router instead.
 ///
 /// ```
 /// use axum::body::{Body, to_bytes};
