@@ -55,9 +55,9 @@ impl Protocol {
     #[inline]
     pub(crate) fn of(content_type: &[u8]) -> Option<Self> {
         let rest = strip_prefix(content_type, b"application/grpc", "application/".len())?;
-        let (protocol, rest) = match rest.split_at_checked("-web".len()) {
-            Some((web, rest)) if web.eq_ignore_ascii_case(b"-web") => (Self::Web, rest),
-            _ => (Self::Grpc, rest),
+        let (protocol, rest) = match strip_prefix(rest, b"-web", 0) {
+            Some(rest) => (Self::Web, strip_prefix(rest, b"-text", 0).unwrap_or(rest)),
+            None => (Self::Grpc, rest),
         };
         (rest.starts_with(b"+") || is_parameters(rest)).then_some(protocol)
     }

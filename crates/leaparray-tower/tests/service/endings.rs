@@ -168,7 +168,12 @@ fn content_types_are_recognized_without_case_and_with_parameters() {
         assert_eq!(after_the_head(content_type, &[]), IN_FLIGHT, "{content_type}");
     }
     let code = [("grpc-status", "14")];
-    for content_type in ["Application/GRPC", "application/grpc ;x", "application/grpc-web"] {
+    for content_type in [
+        "Application/GRPC",
+        "application/grpc ;x",
+        "application/grpc-web",
+        "application/grpc-web-text+proto",
+    ] {
         assert_eq!(after_the_head(content_type, &code), EXCEPTION, "{content_type}");
     }
 }
