@@ -81,13 +81,17 @@ impl<C: Clock> Generation<C> {
     }
 
     /// Returns everything that was ever recorded, without reserved permits, and whether there is a histogram. If so, replaces the
-    /// contents of `into` by the histogram of the same moment.
+    /// contents of `into` by the histogram. The number of response times is then that of its bins.
     pub(crate) fn lifetime_and_histogram(
         &self,
         into: &mut LatencyHistogram,
     ) -> (MetricTotals, bool) {
         match self.array().lifetime_histogram_into(into) {
-            Some(totals) => (totals, true),
+            Some(mut totals) => {
+                // The counts of a cell are read after its bins, so they may have response times that the bins miss.
+                totals.rt_count = into.count();
+                (totals, true)
+            }
             None => (self.long.lifetime(), false),
         }
     }

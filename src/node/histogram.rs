@@ -138,7 +138,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// [`lifetime_histogram_into`](Self::lifetime_histogram_into) returns it. One pass over the node reads both, which takes little
     /// longer than to read one of them.
     ///
-    /// No response time in the histogram is missing in the totals. The totals may have more: those that were recorded
+    /// The number of response times in the totals is the count of the histogram, plus the response times that were recorded
     /// under a [geometry](Self::reconfigure) without a histogram.
     ///
     /// ```

@@ -141,6 +141,20 @@ fn totals_and_histogram_of_one_pass_are_those_of_two() {
 }
 
 #[test]
+fn totals_have_as_many_response_times_as_the_histogram_while_a_thread_records() {
+    let node = node(Some(scale(4)));
+    std::thread::scope(|scope| {
+        let recording = scope.spawn(|| end_all(&node, (1..200_000).map(|it| it % 100)));
+        let mut histogram = LatencyHistogram::default();
+        while !recording.is_finished() {
+            let (totals, _) = node.lifetime_with_histogram_into(&mut histogram);
+            assert_eq!(totals.rt_count(), histogram.count());
+        }
+    });
+    assert_eq!(node.lifetime().rt_count(), 199_999);
+}
+
+#[test]
 fn cancelled_request_has_no_response_time() {
     let node = node(Some(scale(4)));
     node.enter().cancel();
