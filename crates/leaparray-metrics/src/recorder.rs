@@ -145,7 +145,7 @@ impl<C: Clock + Clone> WindowRecorder<C> {
         self.shared.storage().invalid.load(Ordering::Relaxed)
     }
 
-    /// Drops the counters and the histograms for which nothing was recorded in their windows, that have no handle left. Gauges
+    /// Drops each counter and histogram that has no handle left and nothing recorded in its window. Gauges
     /// stay, and so do counters that were ever set by `absolute`: their next value counts from the last one. Returns how many were
     /// dropped.
     #[expect(clippy::must_use_candidate, reason = "it is called for its effect")]

@@ -1,7 +1,6 @@
 //! The instruments of a meter.
 
 use std::collections::HashMap;
-use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -17,11 +16,12 @@ use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
 /// The instruments do not keep the registry alive. Once it is dropped, they report no points. OpenTelemetry cannot
 /// remove them, so call this once for each registry and meter.
 ///
-/// If a resource is evicted and listed again between two collections, its counters continue, because the SDK subtracts the
-/// values of two collections. If there was a collection without it, they begin at 0.
+/// If a resource is evicted and listed again between two collections, its counters continue: the SDK has one start time for all
+/// points, and with delta temporality it subtracts the values of two collections. If there was a collection without it, they begin at
+/// 0. All readers of a provider share these collections, so use at most one reader with delta temporality.
 ///
 /// The SDK has no observable histogram: for response times, see `OtlpSource`. By default, it keeps at most 2,000 sets of
-/// attributes of an instrument. For all others, it keeps one point, with the value of one of them. For more resources and
+/// attributes of an instrument. For all others, it keeps one point, with the value of one of them, which may decrease. For more resources and
 /// contexts, raise the limit by a view with `Stream::builder().with_cardinality_limit`.
 ///
 /// ```
@@ -50,14 +50,15 @@ where
         let counter = meter.u64_observable_counter(name).with_description(description);
         let sums = Mutex::new(Sums::default());
         let counter = counter.with_unit(PERMITS).with_callback(move |observer| {
-            // A callback that panicked has left sums of which each is whole.
-            let mut sums = sums.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = mem::take(&mut *sums);
+            // A callback that panicked has left the sums as they were.
+            let mut before = sums.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sums = Sums::default();
             for_each(&registry, |resource| {
                 let sum = before.continued(resource, resource.lifetime().sum(event));
                 observer.observe(sum.value(), &attributes(resource));
                 sums.0.insert(Key::of(resource), sum);
             });
+            *before = sums;
         });
         counter.build();
     }
@@ -126,7 +127,7 @@ impl Sum {
 struct Sums(HashMap<Key, Sum>);
 
 impl Sums {
-    /// Returns the sum of a node, which continues that of another node with the same names.
+    /// Returns the sum of a node. It continues the sum of another node with the same names.
     fn continued<C>(&self, resource: &Resource<C>, of_node: u64) -> Sum {
         let node = Identity::of(resource);
         let base = match self.0.get(&Key::of(resource)) {

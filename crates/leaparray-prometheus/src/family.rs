@@ -131,7 +131,7 @@ impl Family {
             Self::InFlight => "Requests in flight",
             Self::Resources => "Listed resources",
             Self::ResourcesRefused => {
-                "Refused resources and contexts: the registry was full or the name was invalid"
+                "Refused look-ups of resources and contexts: no room, or an invalid name"
             }
             Self::Limit => "Permits that a limiter gives out at once when all remain",
             Self::LimitRemaining => "Permits that a limiter can give out now",

@@ -85,7 +85,7 @@ impl Series {
         }
         let key = self.key(RESPONSE_TIME);
         let target = recorder.register_histogram(&key, &METADATA);
-        // A node that was reconfigured may have bins of another width: those that are coarser decide. An empty histogram has none.
+        // A node that was reconfigured may have bins of another width: the coarser scale is used. An empty histogram does not decide it.
         let scales = [&before, histogram].into_iter().filter(|it| !it.is_empty());
         let scale = scales.map(LatencyHistogram::scale).min().unwrap_or(histogram.scale());
         let at_scale = |histogram: &LatencyHistogram| {
