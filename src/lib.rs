@@ -110,7 +110,7 @@ pub use node::{
 };
 pub use registry::{
     Inventory, Registry, RegistryConfig, RegistryCursor, RegistryError, RegistrySnapshot, Resource,
-    ResourceConfig, ResourceSecond, ResourceSnapshot, Resources, TrafficType,
+    ResourceConfig, ResourceId, ResourceSecond, ResourceSnapshot, Resources, TrafficType,
 };
 #[cfg(loom)]
 #[doc(hidden)]

@@ -135,8 +135,8 @@ impl<C: Clock + Clone> ResourceNode<C> {
     }
 
     /// Returns the [lifetime totals](Self::lifetime), and whether `into` has the lifetime histogram, as
-    /// [`lifetime_histogram_into`](Self::lifetime_histogram_into) returns it. One pass over the node reads both, which takes little
-    /// longer than to read one of them.
+    /// [`lifetime_histogram_into`](Self::lifetime_histogram_into) returns it. Reads both in one pass over the node, in
+    /// little more time than one of them.
     ///
     /// The number of response times in the totals is the count of the histogram, plus the response times that were recorded
     /// under a [geometry](Self::reconfigure) without a histogram.

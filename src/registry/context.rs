@@ -1,5 +1,6 @@
 //! Contexts: the entrances through which requests reach a resource.
 
+use super::id::ResourceId;
 use crate::collections::{Item, TypeMap};
 use crate::node::ResourceNode;
 use crate::sync::{Arc, Name};
@@ -10,14 +11,19 @@ pub(crate) struct Context<C> {
     name: Name,
     node: ResourceNode<C>,
     data: TypeMap,
+    id: ResourceId,
 }
 
 /// A shared reference to a context in the list of its resource.
 pub(crate) type KeptContext<C> = Arc<Item<Context<C>>>;
 
 impl<C> Context<C> {
-    pub(crate) fn new(name: &str, node: ResourceNode<C>) -> Self {
-        Self { name: Name::from(name), node, data: TypeMap::new() }
+    pub(super) fn new(id: ResourceId, name: &str, node: ResourceNode<C>) -> Self {
+        Self { name: Name::from(name), node, data: TypeMap::new(), id }
+    }
+
+    pub(super) const fn id(&self) -> ResourceId {
+        self.id
     }
 
     pub(crate) const fn name(&self) -> &Name {

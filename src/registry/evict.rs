@@ -86,7 +86,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// [`resource`](Self::resource) call lists a new resource. The room of the removed resource is free at once.
     /// Earlier and later records in the removed resource are in the [lifetime totals](Self::lifetime) of the registry, and
     /// among the [seconds](Self::poll_seconds) that it delivers. Its memory is kept until the last handle is dropped, and
-    /// after that until the lifetime totals are read, the seconds are polled, or another resource is removed.
+    /// after that until the lifetime totals are read, an [inventory](Self::inventory) is taken, the seconds are polled, or
+    /// another resource is removed.
     ///
     /// ```
     /// use leaparray::{MetricEvent, Registry};

@@ -6,6 +6,7 @@ use super::config::TrafficType;
 use super::context::{Context, KeptContext};
 use super::error::RegistryError;
 use super::holders::Holders;
+use super::id::ResourceId;
 use super::{Common, Registry};
 use crate::collections::{AppendList, TypeMap};
 use crate::metric::MetricTotals;
@@ -27,6 +28,7 @@ pub(crate) struct Listed<C> {
     contexts: AppendList<Context<C>>,
     data: TypeMap,
     common: Arc<Common>,
+    id: ResourceId,
 }
 
 impl<C> Listed<C> {
@@ -45,6 +47,10 @@ impl<C> Listed<C> {
     #[inline]
     pub(crate) const fn node(&self) -> &ResourceNode<C> {
         &self.node
+    }
+
+    pub(super) const fn id(&self) -> ResourceId {
+        self.id
     }
 
     pub(super) fn common(&self) -> &Common {
@@ -92,6 +98,7 @@ impl<C: Clock + Clone> Listed<C> {
             contexts: AppendList::new(),
             data: TypeMap::new(),
             common: Arc::clone(&registry.common),
+            id: registry.common.next_id.take(),
         }
     }
 
@@ -117,7 +124,7 @@ impl<C: Clock + Clone> Listed<C> {
         let make = || {
             let node = ResourceNode::with_clock(config, self.node().clock().clone());
             node.set_on_drop(self.node().on_drop());
-            Context::new(name, node)
+            Context::new(self.common().next_id.take(), name, node)
         };
         let found = self.context_list().find_or_append(
             |context| context.name().as_ref() == name,

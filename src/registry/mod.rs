@@ -10,6 +10,7 @@ mod evict;
 mod geometry;
 mod histogram;
 mod holders;
+mod id;
 mod inventory;
 mod iter;
 mod listed;
@@ -22,6 +23,7 @@ mod undelivered;
 
 pub use config::{RegistryConfig, ResourceConfig, TrafficType};
 pub use error::RegistryError;
+pub use id::ResourceId;
 pub use inventory::Inventory;
 pub use iter::Resources;
 pub use resource::Resource;
@@ -37,6 +39,7 @@ use crate::time::{Clock, MonotonicClock};
 use capacity::Capacity;
 use delisted::Delisted;
 use geometry::Geometry;
+use id::NextId;
 use listed::Listed;
 
 /// A map from names to resources. The first call of [`resource`](Self::resource) with a name creates the resource.
@@ -84,6 +87,7 @@ struct Common {
     geometry: Geometry,
     max_contexts: usize,
     on_drop: OnDrop,
+    next_id: NextId,
     /// The number of refused resources and contexts.
     refused: AtomicU64,
 }
@@ -162,6 +166,7 @@ impl<C: Clock + Clone> Registry<C> {
                 geometry: Geometry::new(config.node),
                 max_contexts: config.max_contexts,
                 on_drop: config.on_drop,
+                next_id: NextId::new(),
                 refused: AtomicU64::new(0),
             }),
             delisted: Mutex::new(Delisted::new()),
@@ -226,8 +231,8 @@ impl<C: Clock + Clone> Registry<C> {
     }
 
     /// Like [`resource_with`](Self::resource_with), but returns `None` instead of an error. A refusal is
-    /// [counted](Self::refused), and allocates nothing, unlike an error, which has a copy of the name. So a middleware that asks
-    /// for the names of its clients can put those that are refused in one resource.
+    /// [counted](Self::refused), and allocates nothing, unlike an error, which has a copy of the name. A middleware whose resource
+    /// names come from clients can count the requests with refused names in one resource.
     ///
     /// ```
     /// use leaparray::{Registry, RegistryConfig, TrafficType};

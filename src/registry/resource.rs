@@ -61,6 +61,10 @@ impl<C> Resource<C> {
         &self.listed
     }
 
+    pub(super) const fn kept_context(&self) -> Option<&KeptContext<C>> {
+        self.context.as_ref()
+    }
+
     /// Returns the data of the resource, or of the context of this handle.
     pub(super) fn type_map(&self) -> &TypeMap {
         match &self.context {

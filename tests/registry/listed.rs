@@ -1,12 +1,13 @@
 //! Listed resources: one node for a name, and no more than the cap, under any race.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use leaparray::MetricEvent::Success;
-use leaparray::{Entry, Registry, RegistryConfig, RegistryError, Resource};
+use leaparray::{Entry, Registry, RegistryConfig, RegistryError, Resource, ResourceNode};
 
 use crate::{THREADS, names, registry, registry_of, together};
 
@@ -125,6 +126,33 @@ fn resource_that_stays_listed_is_found_once_while_others_come_and_go() {
         }
         done.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn all_resources_and_contexts_that_were_ever_listed_have_distinct_ids() {
+    let (registry, _) = registry();
+    let list = |_| -> Vec<_> {
+        let list = |number: usize| {
+            let resource = registry.resource(&format!("{}", number % 10)).unwrap();
+            let context = resource.in_context("web").unwrap();
+            registry.remove(resource.name());
+            (resource, context)
+        };
+        (0..500).map(list).collect()
+    };
+    let handles: Vec<_> = together(list).into_iter().flatten().collect();
+    let mut resources = HashMap::new();
+    for (resource, context) in &handles {
+        assert_eq!(resource.id(), context.without_context().id());
+        // Threads may have found one resource.
+        for node in [resource, context] {
+            let address = std::ptr::from_ref::<ResourceNode<_>>(node);
+            let of_id = resources.entry(node.id()).or_insert(address);
+            assert_eq!(*of_id, address, "two nodes have the id {:?}", node.id());
+        }
+    }
+    let nodes: HashSet<_> = resources.values().collect();
+    assert_eq!(nodes.len(), resources.len(), "a node has two ids");
 }
 
 #[test]

@@ -63,9 +63,9 @@ struct Windows<C> {
 #[derive(Debug)]
 struct Counted<C: Clock> {
     window: SlidingWindow<C>,
-    /// The value of the counter, which it was incremented or [set](CounterFn::absolute) to.
+    /// The value of the counter: the sum of its increments, or the value that it was [set](CounterFn::absolute) to.
     total: AtomicU64,
-    /// Whether it was ever set: then its next value makes sense only beside the total.
+    /// Whether it was ever set. Then its next increment is the difference between the next value and the total.
     is_set: AtomicBool,
 }
 
@@ -168,11 +168,12 @@ impl<C: Clock + Clone> WindowRecorder<C> {
     }
 }
 
-/// Returns whether there are handles beside the one of the registry, under the lock of its shard: without that, no handle is
-/// made.
+/// Returns whether there are handles beside the handle of the registry. The caller holds the lock of the registry's shard, so no
+/// thread makes another handle until the caller has decided.
 fn is_shared<T>(metric: &Arc<T>) -> bool {
     let is_shared = Arc::strong_count(metric) > 1;
-    // Acquire: synchronizes with the release of the drop of each handle, so that the caller sees all that it has recorded.
+    // Acquire: synchronizes with the release in the drop of each handle, so that the caller reads everything that was recorded
+    // through it.
     fence(Ordering::Acquire);
     is_shared
 }

@@ -65,7 +65,7 @@ fn publication_feeds_what_is_new() {
     }
     let in_flight = orders.enter();
     let first = publish(&feed).numbers;
-    // All counters of a new resource, so that those that are 0 are known too.
+    // All counters of a new resource, also the counters that are 0.
     assert_eq!(first.len(), 7, "{first:?}");
     let number = |name: &str| first[&format!("leaparray_{name} orders  inbound")];
     assert_eq!((number("pass"), number("success"), number("exception")), (4.0, 3.0, 0.0));

@@ -1,10 +1,9 @@
 //! The instruments of a meter.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use leaparray::{Clock, Registry, Resource, TrafficType};
+use leaparray::{Clock, Registry, Resource, ResourceId, TrafficType};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
@@ -48,17 +47,19 @@ where
     for (event, name, description) in COUNTERS {
         let registry = Arc::downgrade(registry);
         let counter = meter.u64_observable_counter(name).with_description(description);
-        let sums = Mutex::new(Sums::default());
+        let sums = Mutex::new(HashMap::<Names, Sum>::new());
         let counter = counter.with_unit(PERMITS).with_callback(move |observer| {
             // A callback that panicked has left the sums as they were.
-            let mut before = sums.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut sums = Sums::default();
+            let mut last = sums.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sums = HashMap::with_capacity(last.len());
             for_each(&registry, |resource| {
-                let sum = before.continued(resource, resource.lifetime().sum(event));
+                let names = Names::of(resource);
+                let of_node = resource.lifetime().sum(event);
+                let sum = Sum::continued(last.get(&names), resource.id(), of_node);
                 observer.observe(sum.value(), &attributes(resource));
-                sums.0.insert(Key::of(resource), sum);
+                sums.insert(names, sum);
             });
-            *before = sums;
+            *last = sums;
         });
         counter.build();
     }
@@ -78,15 +79,15 @@ where
     }
 }
 
-/// The names of a node: those of the resource and of the context, and the direction.
+/// The names of a node: of the resource and of the context, and the direction.
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+struct Names {
     resource: String,
     context: Option<String>,
     is_outbound: bool,
 }
 
-impl Key {
+impl Names {
     fn of<C>(resource: &Resource<C>) -> Self {
         Self {
             resource: resource.name().to_owned(),
@@ -96,46 +97,28 @@ impl Key {
     }
 }
 
-/// The identity of a node, which lives with it: a resource that is listed again has another one.
-struct Identity(u64);
-
-impl Identity {
-    fn of<C>(resource: &Resource<C>) -> u64 {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Relaxed: the numbers only have to be distinct.
-        resource.data_or_insert_with(|| Self(NEXT.fetch_add(1, Ordering::Relaxed))).0
-    }
-}
-
 /// The sum of a counter at a collection.
 #[derive(Clone, Copy)]
 struct Sum {
-    node: u64,
+    node: ResourceId,
     /// The sum of former nodes with the same names.
     base: u64,
     of_node: u64,
 }
 
 impl Sum {
+    /// Returns the sum of a node. It continues the sum of the last node with the same names.
+    fn continued(last: Option<&Self>, node: ResourceId, of_node: u64) -> Self {
+        let base = match last {
+            None => 0,
+            Some(last) if last.node == node => last.base,
+            Some(last) => last.value(),
+        };
+        Self { node, base, of_node }
+    }
+
     const fn value(self) -> u64 {
         self.base.saturating_add(self.of_node)
-    }
-}
-
-/// The sums of a counter at the last collection.
-#[derive(Default)]
-struct Sums(HashMap<Key, Sum>);
-
-impl Sums {
-    /// Returns the sum of a node. It continues the sum of another node with the same names.
-    fn continued<C>(&self, resource: &Resource<C>, of_node: u64) -> Sum {
-        let node = Identity::of(resource);
-        let base = match self.0.get(&Key::of(resource)) {
-            None => 0,
-            Some(before) if before.node == node => before.base,
-            Some(before) => before.value(),
-        };
-        Sum { node, base, of_node }
     }
 }
 

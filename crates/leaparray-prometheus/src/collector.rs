@@ -17,7 +17,7 @@ type Read<T> = Box<dyn Fn() -> T + Send + Sync>;
 /// or of both, by the feature.
 ///
 /// A scrape reads the counters, the response times and the requests in flight of a resource one after the other, so a
-/// concurrent request may be in one of them and not in the others. The next scrape uses the same memory. Concurrent scrapes run
+/// concurrent request may be in one of them and not in the others. The next scrape uses the memory of the rows again. Concurrent scrapes run
 /// one after another. A scrape never blocks recording.
 ///
 /// ```
@@ -118,7 +118,7 @@ impl<C: Clock + Clone> RegistryCollector<C> {
 
     /// Reads everything that is exposed.
     pub(crate) fn read(&self) -> Scrape<'_, C> {
-        // Before the lock: this is code of the user's, which may panic.
+        // Before the lock: this is the user's code, which may panic.
         let limits = self.limiters.iter().filter_map(|(name, quota)| Some((name, quota()?)));
         let limits: Vec<_> = limits.map(|(name, quota)| (name.clone(), quota)).collect();
         let breakers =

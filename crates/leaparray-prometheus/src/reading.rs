@@ -10,7 +10,7 @@ use crate::bounds::Bounds;
 use crate::native::{Native, NativeBuckets};
 use crate::series::{AllSeries, Counts};
 
-/// The values that a scrape reads. The next scrape uses the same memory.
+/// The values that a scrape reads. The next scrape uses the memory of the rows and the buckets again.
 #[derive(Debug)]
 pub(crate) struct Reading<C> {
     pub(crate) rows: Vec<Row<C>>,
@@ -45,7 +45,7 @@ pub(crate) struct ResponseTime {
     pub(crate) sum: f64,
     pub(crate) count: u64,
     buckets: Range<usize>,
-    /// `None` if the node has no histogram of all of them.
+    /// `None` unless the histogram of the node has all response times.
     pub(crate) native: Option<Native>,
 }
 
@@ -145,7 +145,7 @@ impl<C: Clock + Clone> Reading<C> {
         self.refused = registry.refused();
     }
 
-    /// Adds a row, and adds the totals of the node to those of its direction.
+    /// Adds a row, and adds the totals of the node to the totals of its direction.
     fn read_row(&mut self, resource: Resource<C>, bounds: &Bounds, of_traffic: &mut MetricTotals) {
         let Self { rows, buckets, native, series, .. } = self;
         let (totals, refusals, response_time) = series.read(&resource, |of_node, counts| {
@@ -173,7 +173,7 @@ impl ResponseTime {
         } else {
             buckets.push((f64::INFINITY, 0));
         }
-        // Response times that were recorded without a histogram could be of any length.
+        // Response times that were recorded without a histogram are in the infinite bucket only: they may be of any length.
         let unknown = totals.rt_count().saturating_sub(histogram.count());
         if let Some((_, count)) = buckets.last_mut() {
             *count = count.saturating_add(unknown);

@@ -3,17 +3,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use leaparray::{Clock, LatencyHistogram, MetricTotals, Refusals, Resource, TrafficType};
+use leaparray::{
+    Clock, LatencyHistogram, MetricTotals, Refusals, Resource, ResourceId, TrafficType,
+};
 
 /// The series of all nodes: of the resources and of their contexts.
 #[derive(Default)]
 pub(crate) struct AllSeries {
     /// The number of scrapes.
     scrapes: u64,
-    /// By the identity of the node.
-    listed: HashMap<u64, Series>,
+    listed: HashMap<ResourceId, Series>,
     delisted: HashMap<Names, Delisted>,
 }
 
@@ -51,17 +51,6 @@ pub(crate) struct Counts {
     pub(crate) has_histogram: bool,
 }
 
-/// The identity of a node, which lives with it: a resource that is listed again has another one.
-struct Identity(u64);
-
-impl Identity {
-    fn of<C>(node: &Resource<C>) -> u64 {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Relaxed: the numbers only have to be distinct.
-        node.data_or_insert_with(|| Self(NEXT.fetch_add(1, Ordering::Relaxed))).0
-    }
-}
-
 impl AllSeries {
     /// Begins a scrape that has found these nodes. The counts of all others are kept for nodes with the same names, those of at
     /// most `max` nodes.
@@ -73,7 +62,7 @@ impl AllSeries {
         self.scrapes += 1;
         let scrape = self.scrapes;
         for node in nodes {
-            if let Some(series) = self.listed.get_mut(&Identity::of(node)) {
+            if let Some(series) = self.listed.get_mut(&node.id()) {
                 series.scrape = scrape;
             }
         }
@@ -99,14 +88,14 @@ impl AllSeries {
         });
     }
 
-    /// Reads the counts of a node, and calls `take` with those of the node alone and with those that its series has.
+    /// Reads the counts of a node, and calls `take` with the counts of the node and the counts of its series.
     pub(crate) fn read<C: Clock + Clone, T>(
         &mut self,
         node: &Resource<C>,
         take: impl FnOnce(&Counts, &Counts) -> T,
     ) -> T {
         let Self { scrapes, listed, delisted } = self;
-        let series = listed.entry(Identity::of(node)).or_insert_with(|| {
+        let series = listed.entry(node.id()).or_insert_with(|| {
             let names = Names::of(node);
             let before = delisted.remove(&names).map(|delisted| Box::new(delisted.counts));
             Series { names, of_node: Counts::default(), before, scrape: *scrapes }

@@ -145,8 +145,8 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         }
     }
 
-    /// Ends the request: its body has ended, without trailers that say the outcome. If there are fewer bytes than announced, the
-    /// server breaks the connection or the stream off, and a client reports an error.
+    /// Ends the request: its body has ended, without trailers that say the outcome. If there are fewer bytes than announced, an
+    /// HTTP/1.1 server breaks the connection off, and a client reports an error.
     #[inline]
     fn finish<E>(&mut self)
     where
@@ -160,7 +160,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
     }
 
     /// Like [`finish`](Self::finish), for a body that has ended without a poll. Out of line and without a call of `finish`, so
-    /// that the compiler inlines that into the poll.
+    /// that `finish` is inlined into the poll.
     #[cold]
     fn finish_on_drop<E>(&mut self)
     where
@@ -174,7 +174,7 @@ impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
         self.end(|request| request.end(outcome));
     }
 
-    /// Notes a frame, ends the request if it ends with these trailers, and returns whether it ends with this frame otherwise.
+    /// Notes a frame. Ends the request if the frame has its trailers. Otherwise, returns whether the request ends with this frame.
     #[inline]
     fn has_ended_with<E, B: Body>(&mut self, frame: &Frame<B::Data>, body: &B) -> bool
     where

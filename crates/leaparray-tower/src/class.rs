@@ -49,7 +49,7 @@ pub trait Classify<E>: Clone {
 /// is a cancellation.
 ///
 /// gRPC-Web has its trailers in the body, which the layer does not read. If the head has no status, the response is a success. So
-/// the layer belongs inside the service that translates gRPC-Web, such as tonic's `GrpcWebLayer`.
+/// put the layer inside the layer that translates gRPC-Web, such as the `GrpcWebLayer` of the crate `tonic-web`.
 ///
 /// A request whose response is a stream of server-sent events, or a change of protocols such as to a WebSocket, ends
 /// with the head of the response.

@@ -14,7 +14,7 @@ const QUIET: Duration = Duration::from_secs(10);
 #[derive(Default)]
 struct Refusals {
     by_limits: Refusing,
-    /// Those with the reason [`Failing`](Reason::Failing), which show what a breaker does.
+    /// The refusals with the reason [`Failing`](Reason::Failing), the reason of breakers.
     by_breaker: Refusing,
 }
 
@@ -60,7 +60,7 @@ impl Refusing {
         self.last.swap(time_plus_one(now), Ordering::Relaxed) == 0
     }
 
-    /// Returns the number of refusals if there has been none for some time. One thread gets it.
+    /// Returns the number of refusals if there has been none for some time. Only one thread receives the number.
     fn ends(&self, now: Timestamp) -> Option<u64> {
         let last = self.last.load(Ordering::Relaxed);
         let quiet = Duration::from_nanos(time_plus_one(now).saturating_sub(last));

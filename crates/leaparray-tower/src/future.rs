@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body::Body;
 use leaparray::flow::Limiter;
-use leaparray::{Clock, MetricEvent, Permit, Timestamp};
+use leaparray::{Clock, Permit, Timestamp};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
@@ -19,10 +19,10 @@ use crate::body::{RequestKind, ResponseBody, Rest, announced_bytes, has_ended};
 use crate::class::{Classify, End};
 use crate::first_byte::FirstByte;
 use crate::in_flight::InFlight;
-use crate::layer::LayerState;
 use crate::limit::Limits;
 use crate::name::Name;
 use crate::refusal::Refuse;
+use crate::resources::Resources;
 use crate::streams::OpenStream;
 
 /// The permit of the limiter that `L` chooses.
@@ -66,30 +66,30 @@ pin_project! {
         Waits {
             sleep: Pin<Box<Sleep>>,
             // `None` after the wait.
-            waiting: Option<Box<Waiting<S, A, N, K, L, R, C>>>,
+            waiting: Option<Box<Waiting<S, A, N, K, L, C>>>,
         },
         Runs {
             #[pin]
             future: S::Future,
             // `None` after the last poll.
-            request: Option<Running<N, K, L, R, C, PermitOf<A, L, C>>>,
+            request: Option<Running<N, K, C, PermitOf<A, L, C>>>,
         },
     }
 }
 
 /// A request that waits. If it is dropped, it is cancelled, and a refund is attempted.
-pub(crate) struct Waiting<S, A, N, K, L: Limits<A, C>, R, C: Clock + Clone> {
+pub(crate) struct Waiting<S, A, N, K, L: Limits<A, C>, C: Clock + Clone> {
     pub(crate) service: S,
     pub(crate) request: Request<A>,
     pub(crate) in_flight: InFlight<K, C, PermitOf<A, L, C>>,
-    pub(crate) context: ResponseContext<N, K, L, R, C>,
+    pub(crate) context: ResponseContext<N, C>,
     pub(crate) refund: Option<Refund<L::Limiter>>,
 }
 
 /// A request that has reached the service.
-struct Running<N, K, L, R, C: Clock + Clone, P: Permit> {
+struct Running<N, K, C: Clock + Clone, P: Permit> {
     in_flight: InFlight<K, C, P>,
-    context: ResponseContext<N, K, L, R, C>,
+    context: ResponseContext<N, C>,
 }
 
 /// The refund of a request that waits, which is attempted when this is dropped.
@@ -116,17 +116,22 @@ impl<L: Limiter> Drop for Refund<L> {
 }
 
 /// The parts of a request that its response needs.
-pub(crate) struct ResponseContext<N, K, L, R, C> {
+pub(crate) struct ResponseContext<N, C> {
     pub(crate) kind: RequestKind,
-    /// The layer that has listed the resource for this request; `None` if the resource was listed before.
-    #[expect(clippy::type_complexity, reason = "the parts of the layer")]
-    pub(crate) new_in: Option<Arc<LayerState<N, K, L, R, C>>>,
+    /// The layer's resources, if the layer did not find the resource of this request and listed it. Another thread may have listed it
+    /// in between.
+    pub(crate) new_in: Option<Arc<Resources<N, C>>>,
     pub(crate) first_byte: bool,
 }
 
-impl<N, K, L, R, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, K, L, R, C> {
+impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
     /// Returns the response to the caller, with the body that ends the request; or ends it here, if it ends with its head.
-    fn answer<A, B, E, P>(
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the futures of layers with other limiters call it too, and out of line it moves the response"
+    )]
+    fn answer<A, B, E, K, P>(
         self,
         response: Response<B>,
         mut request: InFlight<K, C, P>,
@@ -140,11 +145,8 @@ impl<N, K, L, R, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, K,
         let (head, body) = response.into_parts();
         if let Some(entry) = request.entry() {
             let resource = entry.node();
-            if let Some(shared) = self.new_in.filter(|shared| shared.name.is_unknown(&head)) {
-                // A success of a later request shows that its target exists.
-                if resource.lifetime().sum(MetricEvent::Success) == 0 {
-                    shared.registry.remove(resource.name());
-                }
+            if let Some(resources) = self.new_in {
+                resources.remove_unknown(resource, &head);
             }
             if self.first_byte {
                 FirstByte::record(resource, entry.started());
@@ -191,7 +193,7 @@ where
         Self { state: State::Refused { answer: Some(answer) } }
     }
 
-    pub(crate) fn waiting(wait: Duration, waiting: Waiting<S, A, N, K, L, R, C>) -> Self {
+    pub(crate) fn waiting(wait: Duration, waiting: Waiting<S, A, N, K, L, C>) -> Self {
         let (sleep, waiting) = (Box::pin(sleep(wait)), Some(Box::new(waiting)));
         Self { state: State::Waits { sleep, waiting } }
     }
@@ -199,7 +201,7 @@ where
     pub(crate) const fn running(
         future: S::Future,
         in_flight: InFlight<K, C, PermitOf<A, L, C>>,
-        context: ResponseContext<N, K, L, R, C>,
+        context: ResponseContext<N, C>,
     ) -> Self {
         Self { state: State::Runs { future, request: Some(Running { in_flight, context }) } }
     }
@@ -252,7 +254,7 @@ where
     }
 }
 
-impl<S, A, N, K, L, R, C> Waiting<S, A, N, K, L, R, C>
+impl<S, A, N, K, L, C> Waiting<S, A, N, K, L, C>
 where
     S: Service<Request<A>>,
     L: Limits<A, C>,
@@ -260,7 +262,7 @@ where
 {
     /// Calls the service, after the wait.
     #[expect(clippy::type_complexity, reason = "the future and its request")]
-    fn run(mut self) -> (S::Future, Running<N, K, L, R, C, PermitOf<A, L, C>>) {
+    fn run(mut self) -> (S::Future, Running<N, K, C, PermitOf<A, L, C>>) {
         if let Some(refund) = &mut self.refund {
             refund.is_due = false;
         }

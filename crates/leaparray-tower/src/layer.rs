@@ -8,10 +8,11 @@ use leaparray::{Clock, MonotonicClock, Registry, RegistryError, Resource, Traffi
 use tower_layer::Layer;
 
 use crate::class::ByStatus;
-use crate::limit::SharedLimiter;
-use crate::limit::{Chosen, PerResource, Unlimited};
+use crate::limit::{Chosen, PerResource, SharedLimiter, Unlimited};
+#[cfg(doc)]
 use crate::name::{OTHER, OTHER_OUTBOUND};
 use crate::refusal::Answer;
+use crate::resources::Resources;
 use crate::service::ResourceService;
 
 /// A [`Layer`] that records each request in a resource of a registry, and may refuse it.
@@ -44,17 +45,12 @@ use crate::service::ResourceService;
 ///
 /// The service panics in `call` if a request has to wait outside a tokio runtime, or in one without a timer.
 pub struct ResourceLayer<N, K = ByStatus, L = Unlimited, R = Answer, C = MonotonicClock> {
-    pub(crate) shared: LayerState<N, K, L, R, C>,
+    state: LayerState<N, K, L, R, C>,
 }
 
 /// The state that the services of a layer share.
 pub(crate) struct LayerState<N, K, L, R, C> {
-    pub(crate) registry: Arc<Registry<C>>,
-    /// The direction with which resources are listed.
-    pub(crate) traffic: TrafficType,
-    /// The resource of requests without a name of their own. The handle prevents its eviction.
-    pub(crate) other: Resource<C>,
-    pub(crate) name: N,
+    pub(crate) resources: Arc<Resources<N, C>>,
     pub(crate) classify: K,
     pub(crate) limits: L,
     pub(crate) refuse: R,
@@ -117,22 +113,10 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
         traffic: TrafficType,
         name: N,
     ) -> Result<Self, RegistryError> {
-        let other = if traffic == TrafficType::Outbound { OTHER_OUTBOUND } else { OTHER };
-        let other = registry.resource_with(other, traffic)?;
+        let resources = Arc::new(Resources::new(registry, traffic, name)?);
         let (classify, limits, refuse) = (ByStatus, Unlimited, Answer);
-        let first_byte = false;
-        Ok(Self {
-            shared: LayerState {
-                registry,
-                traffic,
-                other,
-                name,
-                classify,
-                limits,
-                refuse,
-                first_byte,
-            },
-        })
+        let state = LayerState { resources, classify, limits, refuse, first_byte: false };
+        Ok(Self { state })
     }
 }
 
@@ -141,20 +125,9 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// [`Classify`](crate::Classify) of your own.
     #[must_use]
     pub fn classify<J>(self, classify: J) -> ResourceLayer<N, J, L, R, C> {
-        let LayerState { registry, traffic, other, name, limits, refuse, first_byte, .. } =
-            self.shared;
-        ResourceLayer {
-            shared: LayerState {
-                registry,
-                traffic,
-                other,
-                name,
-                classify,
-                limits,
-                refuse,
-                first_byte,
-            },
-        }
+        let LayerState { resources, limits, refuse, first_byte, .. } = self.state;
+        let state = LayerState { resources, classify, limits, refuse, first_byte };
+        ResourceLayer { state }
     }
 
     /// Uses one limiter for all requests. A limiter that is not `Clone` belongs in an [`Arc`].
@@ -222,53 +195,30 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// Chooses the limiters by a [`Limits`](crate::Limits).
     #[must_use]
     pub fn limits<M>(self, limits: M) -> ResourceLayer<N, K, M, R, C> {
-        let LayerState { registry, traffic, other, name, classify, refuse, first_byte, .. } =
-            self.shared;
-        ResourceLayer {
-            shared: LayerState {
-                registry,
-                traffic,
-                other,
-                name,
-                classify,
-                limits,
-                refuse,
-                first_byte,
-            },
-        }
+        let LayerState { resources, classify, refuse, first_byte, .. } = self.state;
+        let state = LayerState { resources, classify, limits, refuse, first_byte };
+        ResourceLayer { state }
     }
 
     /// Chooses the response to refused requests: [`Answer`], [`Fail`](crate::Fail), or a [`Refuse`](crate::Refuse) of your
     /// own.
     #[must_use]
     pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
-        let LayerState { registry, traffic, other, name, classify, limits, first_byte, .. } =
-            self.shared;
-        ResourceLayer {
-            shared: LayerState {
-                registry,
-                traffic,
-                other,
-                name,
-                classify,
-                limits,
-                refuse,
-                first_byte,
-            },
-        }
+        let LayerState { resources, classify, limits, first_byte, .. } = self.state;
+        let state = LayerState { resources, classify, limits, refuse, first_byte };
+        ResourceLayer { state }
     }
 
     /// Chooses whether the times from the entry to the head of the response are recorded, in [`FirstByte`](crate::FirstByte).
     #[must_use]
     pub fn first_byte(mut self, first_byte: bool) -> Self {
-        self.shared.first_byte = first_byte;
+        self.state.first_byte = first_byte;
         self
     }
 }
 
 impl<S, N, K, L, R, C> Layer<S> for ResourceLayer<N, K, L, R, C>
 where
-    N: Clone,
     K: Clone,
     L: Clone,
     R: Clone,
@@ -276,17 +226,14 @@ where
     type Service = ResourceService<S, N, K, L, R, C>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        ResourceService::new(inner, Arc::new(self.shared.clone()))
+        ResourceService::new(inner, Arc::new(self.state.clone()))
     }
 }
 
-impl<N: Clone, K: Clone, L: Clone, R: Clone, C> Clone for LayerState<N, K, L, R, C> {
+impl<N, K: Clone, L: Clone, R: Clone, C> Clone for LayerState<N, K, L, R, C> {
     fn clone(&self) -> Self {
         Self {
-            registry: Arc::clone(&self.registry),
-            traffic: self.traffic,
-            other: self.other.clone(),
-            name: self.name.clone(),
+            resources: Arc::clone(&self.resources),
             classify: self.classify.clone(),
             limits: self.limits.clone(),
             refuse: self.refuse.clone(),
@@ -295,16 +242,16 @@ impl<N: Clone, K: Clone, L: Clone, R: Clone, C> Clone for LayerState<N, K, L, R,
     }
 }
 
-impl<N: Clone, K: Clone, L: Clone, R: Clone, C> Clone for ResourceLayer<N, K, L, R, C> {
+impl<N, K: Clone, L: Clone, R: Clone, C> Clone for ResourceLayer<N, K, L, R, C> {
     fn clone(&self) -> Self {
-        Self { shared: self.shared.clone() }
+        Self { state: self.state.clone() }
     }
 }
 
 impl<N, K, L, R, C> fmt::Debug for ResourceLayer<N, K, L, R, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResourceLayer")
-            .field("registry", &self.shared.registry)
+            .field("registry", self.state.resources.registry())
             .finish_non_exhaustive()
     }
 }

@@ -16,6 +16,7 @@ mod limit;
 mod media_type;
 mod name;
 mod refusal;
+mod resources;
 mod service;
 mod streams;
 

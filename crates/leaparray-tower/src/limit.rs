@@ -61,6 +61,8 @@ pub struct SharedLimiter<L>(pub L);
 impl<A, C, L: Limiter + Clone> Limits<A, C> for SharedLimiter<L> {
     type Limiter = L;
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call of the closure")]
     fn with<T>(
         &self,
         _request: &Request<A>,

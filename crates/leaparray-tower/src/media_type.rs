@@ -25,7 +25,7 @@ pub(crate) fn is_parameters(rest: &[u8]) -> bool {
     matches!(rest.trim_ascii_start().first(), None | Some(b';'))
 }
 
-/// Returns whether a content type is that of server-sent events.
+/// Returns whether a content type is `text/event-stream`, of server-sent events.
 #[inline]
 pub(crate) fn is_event_stream(content_type: &[u8]) -> bool {
     strip_prefix(content_type, b"text/event-stream", "text/".len()).is_some_and(is_parameters)

@@ -1,6 +1,5 @@
 //! The service that a layer makes.
 
-use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,7 +7,7 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use http_body::Body;
 use leaparray::flow::{Decision, Limiter};
-use leaparray::{Clock, MonotonicClock, Resource};
+use leaparray::{Clock, MonotonicClock};
 use tower_service::Service;
 
 use crate::body::RequestKind;
@@ -22,13 +21,8 @@ use crate::layer::LayerState;
 use crate::limit::Limits;
 use crate::name::Name;
 use crate::refusal::{Refuse, Refused};
+use crate::resources::Found;
 use crate::{ByStatus, ResponseBody, Unlimited};
-
-thread_local! {
-    /// The thread's buffer for names. `Cell::take` leaves an empty string, so a [`Name`] that calls the service of another
-    /// layer has a buffer too.
-    static NAME: Cell<String> = const { Cell::new(String::new()) };
-}
 
 /// The service of a [`ResourceLayer`](crate::ResourceLayer).
 pub struct ResourceService<S, N, K = ByStatus, L = Unlimited, R = crate::Answer, C = MonotonicClock>
@@ -37,39 +31,9 @@ pub struct ResourceService<S, N, K = ByStatus, L = Unlimited, R = crate::Answer,
     shared: Arc<LayerState<N, K, L, R, C>>,
 }
 
-/// The resource of a request.
-struct Found<C> {
-    resource: Resource<C>,
-    /// Whether it was not listed before this request.
-    is_new: bool,
-}
-
 impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
     pub(crate) const fn new(inner: S, shared: Arc<LayerState<N, K, L, R, C>>) -> Self {
         Self { inner, shared }
-    }
-}
-
-impl<N, K, L, R, C: Clock + Clone> LayerState<N, K, L, R, C> {
-    /// Returns the resource of a request, and lists it if it is new.
-    fn resource_of<A>(&self, request: &Request<A>) -> Found<C>
-    where
-        N: Name<A>,
-    {
-        let mut name = NAME.take();
-        name.clear();
-        self.name.write(request, &mut name);
-        let other = || Found { resource: self.other.clone(), is_new: false };
-        let found = if name.is_empty() {
-            other()
-        } else if let Some(resource) = self.registry.get(&name) {
-            Found { resource, is_new: false }
-        } else {
-            let listed = self.registry.find_or_list(&name, self.traffic);
-            listed.map_or_else(other, |resource| Found { resource, is_new: true })
-        };
-        NAME.set(name);
-        found
     }
 }
 
@@ -93,7 +57,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let shared = &self.shared;
-        let Found { resource, is_new } = shared.resource_of(&request);
+        let Found { resource, is_new } = shared.resources.find(&request);
         let now = resource.clock().now();
         let mut refused_quota = None;
         let mut refunded_by = None;
@@ -110,7 +74,7 @@ where
         let in_flight = |entry| InFlight::new(entry, shared.classify.clone());
         let context = ResponseContext {
             kind: RequestKind::of(request.method()),
-            new_in: is_new.then(|| Arc::clone(shared)),
+            new_in: is_new.then(|| Arc::clone(&shared.resources)),
             first_byte: shared.first_byte,
         };
         #[cfg(feature = "tracing")]

@@ -13,6 +13,7 @@ use leaparray::flow::{
 use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_tower::ResourceLayer;
 use tower::{Layer, Service, ServiceExt, service_fn};
+use tracing::subscriber::DefaultGuard;
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -29,6 +30,15 @@ impl Write for Log {
 }
 
 impl Log {
+    /// Returns a log of the events of this thread, until the guard is dropped.
+    fn subscribe() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().without_time().with_ansi(false);
+        let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
     fn take(&self) -> Vec<String> {
         let bytes = std::mem::take(&mut *self.0.lock().unwrap());
         String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
@@ -41,11 +51,7 @@ fn orders(_: &Request<Empty<&'static [u8]>>, name: &mut String) {
 
 #[tokio::test]
 async fn resource_that_refuses_has_an_event_when_it_begins_and_when_it_ends() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().without_time().with_ansi(false);
-    let subscriber = subscriber.with_writer(move || writer.clone()).finish();
-    let _default = tracing::subscriber::set_default(subscriber);
+    let (log, _subscribed) = Log::subscribe();
 
     let clock = ManualClock::new(Timestamp::from_secs(3_600));
     let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
@@ -97,11 +103,7 @@ impl Limiter for Closed {
 
 #[tokio::test]
 async fn breaker_has_events_of_its_own() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().without_time().with_ansi(false);
-    let subscriber = subscriber.with_writer(move || writer.clone()).finish();
-    let _default = tracing::subscriber::set_default(subscriber);
+    let (log, _subscribed) = Log::subscribe();
 
     let clock = ManualClock::new(Timestamp::from_secs(3_600));
     let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));

@@ -4,10 +4,9 @@ mod series;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use leaparray::{Clock, MonotonicClock, Registry, Resource};
+use leaparray::{Clock, MonotonicClock, Registry, Resource, ResourceId};
 use metrics::{Recorder, with_recorder};
 
 use series::Series;
@@ -21,7 +20,7 @@ use series::Series;
 /// |---|---|---|---|
 /// | `leaparray_pass`, `_block`, `_success`, `_exception`, `_cancelled`, `_reserved_pass` | counter | resource, context, kind | the permits by event |
 /// | `leaparray_in_flight` | gauge | the same | the requests in flight |
-/// | `leaparray_response_time_seconds` | histogram | the same | the response times, if [`response_times`](Self::response_times) is chosen |
+/// | `leaparray_response_time_seconds` | histogram | the same | the response times, if [`response_times`](Self::response_times) is enabled |
 ///
 /// The kind is `inbound` or `outbound`. A resource that was evicted and is listed again continues its counters. The feed
 /// increments counters instead of setting them, because a recorder ignores a value below the last one. The series of a
@@ -52,19 +51,7 @@ use series::Series;
 pub struct RegistryFeed<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
     response_times: bool,
-    /// The series of each node, by its identity.
-    series: Mutex<HashMap<u64, Series>>,
-}
-
-/// The identity of a node, which lives with it: a resource that is listed again has another one.
-struct Identity(u64);
-
-impl Identity {
-    fn of<C>(resource: &Resource<C>) -> u64 {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Relaxed: the numbers only have to be distinct.
-        resource.data_or_insert_with(|| Self(NEXT.fetch_add(1, Ordering::Relaxed))).0
-    }
+    series: Mutex<HashMap<ResourceId, Series>>,
 }
 
 impl<C: Clock + Clone> RegistryFeed<C> {
@@ -91,20 +78,20 @@ impl<C: Clock + Clone> RegistryFeed<C> {
     }
 
     fn publish_to(&self, recorder: &dyn Recorder) {
-        // If a recorder has panicked, no series feeds twice what it had fed before.
+        // After a panic of the recorder, no count is fed twice.
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         series::describe(recorder);
-        let nodes: HashMap<_, _> = self.nodes().map(|node| (Identity::of(&node), node)).collect();
+        let nodes: HashMap<_, _> = self.nodes().map(|node| (node.id(), node)).collect();
         // Before the others are fed: one of them may have the labels of a node that was removed.
-        series.retain(|identity, series| {
-            let is_listed = nodes.contains_key(identity);
+        series.retain(|id, series| {
+            let is_listed = nodes.contains_key(id);
             if !is_listed {
                 series.feed_in_flight(0, recorder);
             }
             is_listed
         });
-        for (identity, node) in nodes {
-            let series = series.entry(identity).or_insert_with(|| Series::new(&node));
+        for (id, node) in nodes {
+            let series = series.entry(id).or_insert_with(|| Series::new(&node));
             series.feed(&node, self.response_times, recorder);
         }
     }

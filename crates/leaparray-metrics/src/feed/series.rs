@@ -25,8 +25,8 @@ pub(super) fn describe(recorder: &dyn Recorder) {
     recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
 }
 
-/// What was fed of a node. Each value is kept before the recorder takes it: if the recorder panics, a count may be lost, and
-/// none is fed twice.
+/// The counts of a node that were fed. Each count is kept before the recorder takes it: if the recorder panics, a count may be
+/// lost, and none is fed twice.
 pub(super) struct Series {
     labels: Vec<Label>,
     /// The sums of the counters, in their order. `None` before the first publication, which creates all counters.
@@ -89,7 +89,7 @@ impl Series {
         let scales = [&before, histogram].into_iter().filter(|it| !it.is_empty());
         let scale = scales.map(LatencyHistogram::scale).min().unwrap_or(histogram.scale());
         let at_scale = |histogram: &LatencyHistogram| {
-            histogram.downscaled(scale).expect("the scale is not finer than that of the histogram")
+            histogram.downscaled(scale).expect("not finer than the scale of the histogram")
         };
         let before = if before.is_empty() { before } else { at_scale(&before) };
         let now = at_scale(histogram);

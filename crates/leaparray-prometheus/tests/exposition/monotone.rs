@@ -64,20 +64,26 @@ fn resource_that_is_listed_again_continues_its_counters() {
 
 #[test]
 fn counts_of_the_resources_that_were_delisted_last_are_kept() {
-    let config = RegistryConfig::default().max_resources(2);
-    let registry = registry_with(config);
+    const KEPT: usize = 8;
+    let registry = registry_with(RegistryConfig::default().max_resources(KEPT));
     let collector = Arc::new(RegistryCollector::new(Arc::clone(&registry)));
-    for name in ["a", "b", "c", "d"] {
+    let names: Vec<_> = (0..3 * KEPT).map(|number| number.to_string()).collect();
+    for name in &names {
         succeed(&registry, name, 10);
         Samples::scrape_shared(&collector);
         assert!(registry.remove(name));
         Samples::scrape_shared(&collector);
     }
-    let successes = ["a", "d"].map(|name| {
+    let listed_again = |name: &String| {
         succeed(&registry, name, 10);
-        Samples::scrape_shared(&collector).of_resource("leaparray_success", name)
-    });
-    assert_eq!(successes, [1.0, 2.0]);
+        let samples = Samples::scrape_shared(&collector);
+        registry.remove(name);
+        samples.of_resource("leaparray_success", name)
+    };
+    let (forgotten, kept) = names.split_at(2 * KEPT);
+    let successes: Vec<_> = kept.iter().rev().map(listed_again).collect();
+    assert_eq!(successes, [2.0; KEPT]);
+    assert_eq!(listed_again(&forgotten[0]), 1.0);
 }
 
 #[test]

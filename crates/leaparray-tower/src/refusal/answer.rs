@@ -16,8 +16,8 @@ use crate::grpc::Code;
 /// [quota](leaparray::flow::Limiter::quota_at), the response has the headers `RateLimit` and `RateLimit-Policy` of the IETF's
 /// [draft][ietf]: the limit `q`, the remaining permits `r`, and the seconds `t` until all of them remain again.
 ///
-/// A request of gRPC gets the status `UNAVAILABLE` instead of 503, and `RESOURCE_EXHAUSTED` instead of 429, and also the time in
-/// milliseconds in `grpc-retry-pushback-ms`.
+/// A request of gRPC gets the status `UNAVAILABLE` instead of 503, and `RESOURCE_EXHAUSTED` instead of 429. Its response also has
+/// the time to ask again in `grpc-retry-pushback-ms`, in milliseconds.
 ///
 /// [ietf]: https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
 ///
@@ -132,7 +132,7 @@ fn message(reason: Reason) -> HeaderValue {
 }
 
 fn value(text: Arguments<'_>) -> HeaderValue {
-    // With room for any of the values, so that it is allocated once.
+    // With room for each of the values, so that the string is allocated once.
     let mut value = String::with_capacity(64);
     value.write_fmt(text).expect("a string takes all text");
     HeaderValue::try_from(value).expect("printable ASCII")
