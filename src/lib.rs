@@ -79,6 +79,7 @@ struct Readme;
 
 mod array;
 mod collections;
+mod count_window;
 pub mod flow;
 mod histogram;
 mod metric;
@@ -93,6 +94,7 @@ mod timeline;
 mod window;
 
 pub use array::{Bucket, BucketGuard, BucketWrap, CurrentBucket, LeapArray, Ledger};
+pub use count_window::{CountTotals, CountWindow, CountWindowError};
 pub use histogram::{
     HistogramBucket, HistogramConfig, HistogramConfigError, HistogramScaleError, LatencyHistogram,
     LatencyQuantiles,

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::flow::{
-    AdaptiveBreaker, BreakerConfig, FixedWindowLimiter, LeakyBucket, LimitError, Rate, Rolling,
-    RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
+    AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, FixedWindowLimiter, LeakyBucket,
+    LimitError, Rate, Rolling, RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp,
+    WarmUpConfig,
 };
 use crate::histogram::HistogramConfig;
 use crate::node::{NodeConfig, ResourceNode};
@@ -23,7 +24,7 @@ use crate::window::SlidingWindow;
 /// numbers, pass a clone of the [clock](Self::clock) to [`AdaptiveBreaker::with_source`].
 ///
 /// ```
-/// use leaparray::flow::{BreakerConfig, Limiter, Rate, WarmUpConfig};
+/// use leaparray::flow::{BreakerConfig, CircuitConfig, Limiter, Rate, WarmUpConfig};
 /// use leaparray::{Clock, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp, WindowConfig};
 /// use std::time::Duration;
 ///
@@ -37,6 +38,7 @@ use crate::window::SlidingWindow;
 /// let window = timeline.window(second);
 /// let rolling = timeline.rolling_window::<u64>(second);
 /// let breaker = timeline.breaker(BreakerConfig::default());
+/// let circuit = timeline.circuit_breaker(CircuitConfig::default());
 /// let limiters: [Box<dyn Limiter<Permit = ()>>; 5] = [
 ///     Box::new(timeline.token_bucket(rate, 20)),
 ///     Box::new(timeline.leaky_bucket(rate, Duration::from_millis(500))),
@@ -47,7 +49,7 @@ use crate::window::SlidingWindow;
 ///
 /// clock.advance(Duration::from_secs(1));
 /// let now = Timestamp::from_secs(61);
-/// for clock in [registry.clock(), node.clock(), window.clock(), rolling.clock(), breaker.clock()] {
+/// for clock in [registry.clock(), node.clock(), window.clock(), rolling.clock(), breaker.clock(), circuit.clock()] {
 ///     assert_eq!(clock.now(), now);
 /// }
 /// assert!(limiters.iter().all(|limiter| limiter.now() == now));
@@ -190,5 +192,11 @@ impl<C: Clock + Clone> Timeline<C> {
     #[must_use]
     pub fn breaker(&self, config: BreakerConfig) -> AdaptiveBreaker<C> {
         AdaptiveBreaker::with_clock(config, self.clock.clone())
+    }
+
+    /// Creates a closed circuit breaker: [`CircuitBreaker::with_clock`].
+    #[must_use]
+    pub fn circuit_breaker(&self, config: CircuitConfig) -> CircuitBreaker<C> {
+        CircuitBreaker::with_clock(config, self.clock.clone())
     }
 }

@@ -25,7 +25,7 @@ const STRICT: Draw = Draw(0);
 const LENIENT: Draw = Draw(5 << 28);
 
 type Breaker = Arc<AdaptiveBreaker<ManualClock, Draw>>;
-type Kept = BreakerPermit<Breaker, ManualClock, Draw>;
+type Kept = BreakerPermit<Breaker>;
 
 /// A breaker whose window has one bucket. The probe interval is a second, which is two buckets.
 fn breaker(min_requests: u64, random: Draw) -> Breaker {

@@ -19,6 +19,7 @@
 //! | limit the requests in flight | [`ConcurrencyLimiter`] |
 //! | wait for any of them, in turn | [`WaitQueue`] |
 //! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
+//! | refuse all requests while a backend fails, and probe it | [`CircuitBreaker`] |
 //! | combine limiters: all of them, or none | [`AllOf`] |
 //! | keep values of your own, bucket by bucket | [`RollingWindow`] |
 //!
@@ -30,7 +31,9 @@
 
 mod all_of;
 mod breaker;
+mod breaker_permit;
 mod bucket_permits;
+mod circuit;
 mod concurrency_limiter;
 mod decision;
 mod direct_passes;
@@ -56,13 +59,18 @@ mod warm_up;
 
 pub use crate::node::Reason;
 pub use all_of::AllOf;
-pub use breaker::{
-    AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom, ThreadRandom,
-};
+pub use breaker::{AdaptiveBreaker, BreakerConfig, RandomSource, SeededRandom, ThreadRandom};
+pub use breaker_permit::{Breaker, BreakerPermit};
 pub use bucket_permits::BucketPermits;
+pub use circuit::{
+    Cause, CircuitBreaker, CircuitConfig, CircuitSnapshot, CircuitState, RatioLimit, Transition,
+    Transitions, Wait,
+};
 pub use concurrency_limiter::{ConcurrencyLimiter, ConcurrencyPermit};
 pub use decision::{Decision, Delayed};
-pub use error::{BreakerConfigError, LimitError, RateError, WarmUpError};
+pub use error::{
+    BreakerConfigError, CircuitConfigError, CircuitStateError, LimitError, RateError, WarmUpError,
+};
 pub use fixed_window_limiter::FixedWindowLimiter;
 pub use leaky_bucket::LeakyBucket;
 pub use limiter::{BoxLimiter, BoxPermit, Limiter, Passed};

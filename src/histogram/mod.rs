@@ -23,4 +23,5 @@ pub use config::HistogramConfig;
 pub use error::{HistogramConfigError, HistogramScaleError};
 pub use latency::LatencyHistogram;
 pub(crate) use layout::Layout;
+pub(crate) use quantile::rank;
 pub use summary::LatencyQuantiles;

@@ -174,7 +174,7 @@ impl LatencyHistogram {
     clippy::cast_sign_loss,
     reason = "a rank above 2⁵³ is rounded"
 )]
-fn rank(q: f64, total: u64) -> Option<u64> {
+pub(crate) fn rank(q: f64, total: u64) -> Option<u64> {
     if total == 0 || !(0.0..=1.0).contains(&q) {
         return None;
     }

@@ -151,6 +151,10 @@ impl<T> Loaded<T> {
         self.0.as_deref()
     }
 
+    pub(crate) fn to_arc(&self) -> Option<Arc<T>> {
+        Option::clone(&self.0)
+    }
+
     /// Whether both are the same value, by address, or both are empty.
     pub(crate) fn same(&self, other: &Self) -> bool {
         self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)

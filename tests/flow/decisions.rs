@@ -300,7 +300,7 @@ fn request_that_would_have_to_wait_is_blocked_if_its_caller_cannot_wait() {
 struct Paced<'a>(&'a AdaptiveBreaker<ManualClock>);
 
 impl<'a> Limiter for Paced<'a> {
-    type Permit = BreakerPermit<&'a AdaptiveBreaker<ManualClock>, ManualClock>;
+    type Permit = BreakerPermit<&'a AdaptiveBreaker<ManualClock>>;
 
     fn now(&self) -> Timestamp {
         at(60_000)

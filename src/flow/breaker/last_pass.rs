@@ -3,19 +3,6 @@
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Timestamp;
 
-/// The state of an admitted request, kept in its permit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Admission {
-    pub(super) start: Timestamp,
-    /// The time of the last pass that this request has replaced by its own, or [`NOT_NOTED`](Self::NOT_NOTED).
-    pub(super) pass_before: u64,
-}
-
-impl Admission {
-    /// The request has not noted its time. Time ends there, so no request gets through after a pass at that time.
-    pub(super) const NOT_NOTED: u64 = u64::MAX;
-}
-
 /// The time of the last pass, in nanoseconds.
 ///
 /// # Orderings
@@ -29,6 +16,9 @@ pub(super) struct LastPass {
 }
 
 impl LastPass {
+    /// The request has not noted its time. Time ends there, so no request gets through after a pass at that time.
+    pub(super) const NOT_NOTED: u64 = u64::MAX;
+
     /// Creates the time of a pass at the beginning of time.
     pub(super) fn new(window_nanos: u64) -> Self {
         Self { nanos: AtomicU64::new(0), window_nanos }
@@ -65,16 +55,16 @@ impl LastPass {
         let last = self.nanos.load(Ordering::Relaxed);
         if now.saturating_sub(last) > probe_nanos / 16 {
             // If the compare-exchange fails, another thread has noted a time.
-            return self.replace(last, now).unwrap_or(Admission::NOT_NOTED);
+            return self.replace(last, now).unwrap_or(Self::NOT_NOTED);
         }
-        Admission::NOT_NOTED
+        Self::NOT_NOTED
     }
 
     /// Sets the time back to the time before a request that was cancelled, if the request has noted its own time and no
     /// other request has got through since. If two requests are cancelled in the order in which they got through, the
     /// second one sets the time back to the time of the first one, which it found when it got through.
-    pub(super) fn take_back(&self, Admission { start, pass_before }: Admission) {
-        if pass_before != Admission::NOT_NOTED {
+    pub(super) fn take_back(&self, start: Timestamp, pass_before: u64) {
+        if pass_before != Self::NOT_NOTED {
             // If the compare-exchange fails, another request has got through, and the next probe follows from its time.
             let _ = self.replace(start.as_nanos(), pass_before);
         }

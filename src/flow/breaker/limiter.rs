@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{AdaptiveBreaker, BreakerPermit, RandomSource};
-use crate::flow::{Decision, Limiter};
+use super::{AdaptiveBreaker, RandomSource};
+use crate::flow::{BreakerPermit, Decision, Limiter};
 use crate::time::{Clock, Timestamp};
 
 impl<'a, C: Clock, R: RandomSource> Limiter for &'a AdaptiveBreaker<C, R> {
-    type Permit = BreakerPermit<&'a AdaptiveBreaker<C, R>, C, R>;
+    type Permit = BreakerPermit<&'a AdaptiveBreaker<C, R>>;
 
     #[inline]
     fn now(&self) -> Timestamp {
@@ -22,7 +22,7 @@ impl<'a, C: Clock, R: RandomSource> Limiter for &'a AdaptiveBreaker<C, R> {
 }
 
 impl<C: Clock, R: RandomSource> Limiter for Arc<AdaptiveBreaker<C, R>> {
-    type Permit = BreakerPermit<Self, C, R>;
+    type Permit = BreakerPermit<Self>;
 
     #[inline]
     fn now(&self) -> Timestamp {

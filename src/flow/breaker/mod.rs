@@ -6,7 +6,6 @@ mod config;
 mod evidence;
 mod last_pass;
 mod limiter;
-mod permit;
 mod random;
 mod settings;
 mod sums;
@@ -15,16 +14,16 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub use config::BreakerConfig;
-pub use permit::BreakerPermit;
 pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
-use super::{BreakerConfigError, Decision, Limiter, Reason, Refusal, Retry};
+use super::breaker_permit::sealed::{Admission, Decide};
+use super::{BreakerConfigError, BreakerPermit, Decision, Limiter, Reason, Refusal, Retry};
 use crate::metric::MetricEvent;
-use crate::node::{Entry, Outcome, ResourceNode};
+use crate::node::{Entry, OnDrop, Outcome, ResourceNode};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 use chance::{Chance, Threshold};
-use last_pass::{Admission, LastPass};
+use last_pass::LastPass;
 use settings::Settings;
 
 /// A breaker that drops requests to a failing backend before they are sent. It implements the adaptive throttling of
@@ -169,13 +168,13 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     /// while more than half of the requests are dropped, and otherwise unknown. Each attempt counts as a request, and so
     /// raises the probability.
     #[inline(always)]
-    pub fn try_acquire(&self) -> Decision<BreakerPermit<&Self, C, R>> {
+    pub fn try_acquire(&self) -> Decision<BreakerPermit<&Self>> {
         BreakerPermit::try_acquire(self)
     }
 
     /// Like [`try_acquire`](Self::try_acquire), at `now`.
     #[inline(always)]
-    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<BreakerPermit<&Self, C, R>> {
+    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<BreakerPermit<&Self>> {
         BreakerPermit::try_acquire_at(self, now)
     }
 
@@ -191,7 +190,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
     #[inline(always)]
-    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<BreakerPermit<Arc<Self>, C, R>> {
+    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<BreakerPermit<Arc<Self>>> {
         self.try_acquire_owned_at(self.clock().now())
     }
 
@@ -200,7 +199,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     pub fn try_acquire_owned_at(
         self: &Arc<Self>,
         now: Timestamp,
-    ) -> Decision<BreakerPermit<Arc<Self>, C, R>> {
+    ) -> Decision<BreakerPermit<Arc<Self>>> {
         match self.decide(now) {
             // Cloned only after the decision: a dropped request does not write the shared reference count.
             Ok(admission) => Decision::Admitted(BreakerPermit::of(Arc::clone(self), admission)),
@@ -210,7 +209,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
 
     /// Enters a request into a node, or refuses it and counts it there as blocked; see [`Limiter::enter`]. The entry
     /// borrows this value: enter through an [`Arc`] for one that does not.
-    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, BreakerPermit<&Self, C, R>>>
+    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, BreakerPermit<&Self>>>
     where
         N: Deref<Target = ResourceNode<D>>,
         D: Clock + Clone,
@@ -223,11 +222,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     /// # Errors
     ///
     /// Returns the refusal.
-    #[expect(clippy::type_complexity, reason = "an entry with the permit of a breaker")]
-    pub fn try_enter<N, D>(
-        &self,
-        node: N,
-    ) -> Result<Entry<N, D, BreakerPermit<&Self, C, R>>, Refusal>
+    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, BreakerPermit<&Self>>, Refusal>
     where
         N: Deref<Target = ResourceNode<D>>,
         D: Clock + Clone,
@@ -241,10 +236,11 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     #[inline(always)]
     fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
         let threshold = self.chance.get(now).unwrap_or_else(|| self.renew(now));
-        let pass_before =
-            if threshold.is_zero() { Admission::NOT_NOTED } else { self.draw(now, threshold)? };
+        // The time of the last pass that the request has replaced by its own.
+        let token =
+            if threshold.is_zero() { LastPass::NOT_NOTED } else { self.draw(now, threshold)? };
         self.window.add_at(now, MetricEvent::Pass, 1);
-        Ok(Admission { start: now, pass_before })
+        Ok(Admission { start: now, token })
     }
 
     #[cold]
@@ -286,7 +282,7 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
             Outcome::Cancelled => {
                 // In the bucket of its pass, so that both count nothing together, whatever buckets are added up.
                 self.window.add_at(admission.start, MetricEvent::Cancelled, 1);
-                self.last_pass.take_back(admission);
+                self.last_pass.take_back(admission.start, admission.token);
                 false
             }
         };
@@ -365,5 +361,28 @@ impl<C: Clock, R> AdaptiveBreaker<C, R> {
     #[must_use]
     pub const fn window(&self) -> &SlidingWindow<C> {
         &self.window
+    }
+}
+
+impl<C: Clock, R: RandomSource> Decide for AdaptiveBreaker<C, R> {
+    type Clock = C;
+
+    #[inline(always)]
+    fn clock(&self) -> &C {
+        Self::clock(self)
+    }
+
+    fn on_drop(&self) -> OnDrop {
+        self.settings.on_drop()
+    }
+
+    #[inline(always)]
+    fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
+        Self::decide(self, now)
+    }
+
+    #[inline(always)]
+    fn end(&self, now: Timestamp, admission: Admission, outcome: Outcome) {
+        self.count(now, admission, outcome);
     }
 }

@@ -102,6 +102,10 @@ impl<T> Loaded<T> {
         self.0.as_deref()
     }
 
+    pub(crate) fn to_arc(&self) -> Option<Arc<T>> {
+        self.0.clone()
+    }
+
     fn address(&self) -> Option<*const T> {
         self.get().map(std::ptr::from_ref)
     }

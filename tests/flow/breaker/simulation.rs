@@ -42,7 +42,7 @@ struct Attempt<'a> {
     /// The number of the request. Of two attempts that end at the same time, the earlier request ends first.
     number: u64,
     outcome: Outcome,
-    permit: BreakerPermit<&'a Breaker, ManualClock, SeededRandom>,
+    permit: BreakerPermit<&'a Breaker>,
 }
 
 impl Attempt<'_> {

@@ -1,4 +1,4 @@
-//! The permit of a request that a breaker has let through.
+//! The permit of a request that a breaker has admitted.
 #![expect(
     clippy::inline_always,
     reason = "as for an entry: one call that is not inlined moves the permit to memory"
@@ -7,25 +7,56 @@
 use std::fmt;
 use std::ops::Deref;
 
-use super::{AdaptiveBreaker, Admission, RandomSource, ThreadRandom};
-use crate::flow::Decision;
+use super::Decision;
 use crate::node::{Drops, OnDrop, Outcome, Permit};
-use crate::time::{Clock, MonotonicClock, Timestamp};
+use crate::time::{Clock, Timestamp};
+use sealed::{Admission, Decide};
 
-/// The permit of a request that an [`AdaptiveBreaker`] has let through. The caller reports the outcome of the request
-/// with it.
+/// A breaker: an [`AdaptiveBreaker`](super::AdaptiveBreaker) or a [`CircuitBreaker`](super::CircuitBreaker). It cannot be
+/// implemented for other types.
+pub trait Breaker: Decide {}
+
+impl<T: Decide> Breaker for T {}
+
+pub(super) mod sealed {
+    use crate::flow::Refusal;
+    use crate::node::{OnDrop, Outcome};
+    use crate::time::{Clock, Timestamp};
+
+    /// The state of an admitted request, kept in its permit.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Admission {
+        pub start: Timestamp,
+        /// The number by which the breaker recognizes the request or its state.
+        pub token: u64,
+    }
+
+    /// The decision on a request, and its end.
+    pub trait Decide {
+        type Clock: Clock;
+
+        fn clock(&self) -> &Self::Clock;
+        fn on_drop(&self) -> OnDrop;
+        fn decide(&self, now: Timestamp) -> Result<Admission, Refusal>;
+        fn end(&self, now: Timestamp, admission: Admission, outcome: Outcome);
+    }
+}
+
+/// The permit of a request that an [`AdaptiveBreaker`](super::AdaptiveBreaker) or a [`CircuitBreaker`](super::CircuitBreaker) has
+/// admitted. The caller reports the outcome of the request with it.
 ///
 /// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject), by
 /// [`cancel`](Self::cancel), or when the permit is dropped: on an early return, in a panic, or with its future. A drop
-/// rejects or cancels, as the [policy](super::BreakerConfig::on_drop) says; by default, it rejects. The outcome is counted at
-/// the time of the report; a cancellation at the time of the admission.
+/// rejects or cancels, as the policy of the breaker says (of [one](super::BreakerConfig::on_drop) or of the
+/// [other](super::CircuitConfig::on_drop)); by default, it rejects. The outcome is counted at the time of the report; an
+/// adaptive breaker counts a cancellation at the time of the admission.
 ///
-/// A permit can be sent to another thread, and reported there. `B` is the type of the reference to the breaker:
-/// `&AdaptiveBreaker` or [`Arc`](std::sync::Arc).
+/// A permit can be sent to another thread, and reported there. `B` is the type of the reference to the breaker, such as
+/// `&AdaptiveBreaker` or [`Arc<CircuitBreaker>`](std::sync::Arc).
 ///
 /// ```
 /// use leaparray::MetricEvent::{Exception, Success};
-/// use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Decision};
+/// use leaparray::flow::{AdaptiveBreaker, BreakerConfig};
 ///
 /// fn ask(breaker: &AdaptiveBreaker, answer: &str) -> Result<u64, Box<dyn std::error::Error>> {
 ///     let permit = breaker.try_acquire().at_once()?;
@@ -40,23 +71,22 @@ use crate::time::{Clock, MonotonicClock, Timestamp};
 /// assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [1, 1]);
 /// ```
 #[must_use = "a permit that is dropped at once has no outcome"]
-pub struct BreakerPermit<B, C = MonotonicClock, R = ThreadRandom>
+pub struct BreakerPermit<B>
 where
-    B: Deref<Target = AdaptiveBreaker<C, R>>,
-    C: Clock,
+    B: Deref,
+    B::Target: Breaker,
 {
     breaker: B,
     admission: Admission,
     drops: Drops,
 }
 
-impl<B, C, R> BreakerPermit<B, C, R>
+impl<B> BreakerPermit<B>
 where
-    B: Deref<Target = AdaptiveBreaker<C, R>>,
-    C: Clock,
-    R: RandomSource,
+    B: Deref,
+    B::Target: Breaker,
 {
-    /// Asks for one request, through any reference to the breaker; see [`AdaptiveBreaker::try_acquire`].
+    /// Asks for one request, through any reference to the breaker; see [`AdaptiveBreaker::try_acquire`](super::AdaptiveBreaker::try_acquire).
     #[inline(always)]
     pub fn try_acquire(breaker: B) -> Decision<Self> {
         let now = breaker.clock().now();
@@ -71,13 +101,7 @@ where
             Err(refusal) => Decision::Refused(refusal),
         }
     }
-}
 
-impl<B, C, R> BreakerPermit<B, C, R>
-where
-    B: Deref<Target = AdaptiveBreaker<C, R>>,
-    C: Clock,
-{
     /// Creates the permit of a request that was let through.
     #[inline(always)]
     pub(super) fn of(breaker: B, admission: Admission) -> Self {
@@ -87,7 +111,7 @@ where
     /// Reports now that the backend has accepted the request.
     #[inline(always)]
     pub fn accept(mut self) {
-        self.end(C::now, Outcome::Success);
+        self.end(Clock::now, Outcome::Success);
     }
 
     /// Like [`accept`](Self::accept), at `now`.
@@ -99,7 +123,7 @@ where
     /// Reports now that the backend has rejected the request, or failed.
     #[inline(always)]
     pub fn reject(mut self) {
-        self.end(C::now, Outcome::Exception);
+        self.end(Clock::now, Outcome::Exception);
     }
 
     /// Like [`reject`](Self::reject), at `now`.
@@ -109,9 +133,12 @@ where
     }
 
     /// Reports now that the request tells nothing about the backend, because the client has gone away or the request
-    /// was never sent. It is counted as [cancelled](crate::MetricEvent::Cancelled) at the time at which it was admitted, so
+    /// was never sent.
+    ///
+    /// An adaptive breaker counts it as [cancelled](crate::MetricEvent::Cancelled) at the time at which it was admitted, so
     /// that it and its [pass](crate::MetricEvent::Pass) count nothing together. If the request was a probe, and no other
-    /// request got through since, the next request that would be dropped is a probe.
+    /// request got through since, the next request that would be dropped is a probe. A circuit breaker counts it nowhere. If the
+    /// request was a probe, another one can take its place.
     ///
     /// ```
     /// use leaparray::MetricEvent::{Cancelled, Exception};
@@ -125,43 +152,46 @@ where
     /// ```
     #[inline(always)]
     pub fn cancel(mut self) {
-        self.end(C::now, Outcome::Cancelled);
+        self.end(Clock::now, Outcome::Cancelled);
     }
 
-    /// Like [`cancel`](Self::cancel), at `now`. The time does not matter, because a cancellation is counted at the time of
-    /// the admission.
+    /// Like [`cancel`](Self::cancel), at `now`.
     #[inline(always)]
     pub fn cancel_at(mut self, now: Timestamp) {
         self.end(|_| now, Outcome::Cancelled);
     }
 
-    /// Sets the outcome of the request if this permit is dropped without a report, instead of the [policy of its
-    /// breaker](super::BreakerConfig::on_drop).
+    /// Sets the outcome of the request if this permit is dropped without a report, instead of the policy of its
+    /// breaker.
     pub fn on_drop(mut self, policy: OnDrop) -> Self {
         self.drops = self.drops.as_policy(policy);
         self
     }
 
     #[inline(always)]
-    fn end(&mut self, now: impl FnOnce(&C) -> Timestamp, outcome: Outcome) {
+    fn end(
+        &mut self,
+        now: impl FnOnce(&<B::Target as Decide>::Clock) -> Timestamp,
+        outcome: Outcome,
+    ) {
         // Set before the clock is read: if the clock panics here, it would panic again in `drop`, which aborts the
         // process.
         self.drops.end();
         let now = now(self.breaker.clock());
-        self.breaker.count(now, self.admission, outcome);
+        self.breaker.end(now, self.admission, outcome);
     }
 
     #[cold]
     fn abandon(&mut self) {
-        let outcome = self.drops.now(self.breaker.settings.on_drop());
-        self.end(C::now, outcome);
+        let outcome = self.drops.now(self.breaker.on_drop());
+        self.end(Clock::now, outcome);
     }
 }
 
-impl<B, C, R> Permit for BreakerPermit<B, C, R>
+impl<B> Permit for BreakerPermit<B>
 where
-    B: Deref<Target = AdaptiveBreaker<C, R>>,
-    C: Clock,
+    B: Deref,
+    B::Target: Breaker,
 {
     /// Reports a success as an acceptance, and an exception as a rejection.
     #[inline]
@@ -173,16 +203,16 @@ where
 
     /// Reports a cancellation if the entry was cancelled, or if the policy of the permit or of the breaker says so.
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
-        let own = self.drops.now(self.breaker.settings.on_drop());
+        let own = self.drops.now(self.breaker.on_drop());
         let is_cancelled = [own, outcome].contains(&Outcome::Cancelled);
         self.end_at(now, if is_cancelled { Outcome::Cancelled } else { outcome });
     }
 }
 
-impl<B, C, R> Drop for BreakerPermit<B, C, R>
+impl<B> Drop for BreakerPermit<B>
 where
-    B: Deref<Target = AdaptiveBreaker<C, R>>,
-    C: Clock,
+    B: Deref,
+    B::Target: Breaker,
 {
     #[inline(always)]
     fn drop(&mut self) {
@@ -192,10 +222,10 @@ where
     }
 }
 
-impl<B, C, R> fmt::Debug for BreakerPermit<B, C, R>
+impl<B> fmt::Debug for BreakerPermit<B>
 where
-    B: Deref<Target = AdaptiveBreaker<C, R>>,
-    C: Clock,
+    B: Deref,
+    B::Target: Breaker,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BreakerPermit").finish_non_exhaustive()

@@ -1,0 +1,185 @@
+//! The circuit breaker: one thread trips it, the probes are limited, an outcome of an earlier state changes nothing, and readers
+//! see the transitions in order.
+#![cfg(loom)]
+
+use std::time::Duration;
+
+use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
+use leaparray::flow::{
+    BreakerPermit, CircuitBreaker, CircuitConfig, CircuitState, Transitions, Wait,
+};
+use leaparray::{ManualClock, Timestamp, WindowConfig, shadow_all_words};
+use leaparray_loom_tests::{LEN, explore};
+use loom::sync::Arc;
+use loom::thread;
+
+type Breaker = CircuitBreaker<ManualClock>;
+
+const WAIT: Duration = Duration::from_millis(5);
+const START: Timestamp = Timestamp::from_secs(1);
+
+fn config() -> CircuitConfig {
+    CircuitConfig::default().wait(Wait::new(WAIT)).probes(1).unwrap()
+}
+
+/// A breaker of the last calls, which opens at the second exception in a row.
+fn of_last_calls() -> CircuitConfig {
+    config().last_calls(2).unwrap().no_exception_ratio().consecutive_exceptions(2)
+}
+
+/// A breaker of a window of two buckets, which opens at two exceptions.
+fn of_window() -> CircuitConfig {
+    let window = WindowConfig::new(2, LEN * 2).unwrap();
+    config().window(window).no_exception_ratio().exceptions(2)
+}
+
+fn breaker(config: CircuitConfig) -> Arc<Breaker> {
+    Arc::new(CircuitBreaker::with_clock(config, ManualClock::new(START)))
+}
+
+fn after_wait() -> Timestamp {
+    START.saturating_add(WAIT)
+}
+
+/// Makes a call that fails, if it is admitted.
+fn fail(breaker: &Breaker, now: Timestamp) {
+    if let Ok(permit) = breaker.try_acquire_at(now).at_once() {
+        permit.reject_at(now);
+    }
+}
+
+fn open(breaker: &Breaker) {
+    fail(breaker, START);
+    fail(breaker, START);
+    assert_eq!(breaker.state_at(START), Open);
+}
+
+/// Reads all transitions, and checks that each begins with the state with which the one before has ended.
+fn chain(transitions: &mut Transitions, mut state: CircuitState) -> Vec<CircuitState> {
+    std::iter::from_fn(|| {
+        let transition = transitions.next()?;
+        assert_eq!(transition.from, state);
+        state = transition.to;
+        Some(state)
+    })
+    .collect()
+}
+
+#[test]
+fn two_failures_beside_each_other_trip_once() {
+    for config in [of_last_calls(), of_window()] {
+        explore(Some(2), move || {
+            let breaker = breaker(config);
+            let mut transitions = breaker.transitions();
+            let other = breaker.clone();
+            let other = thread::spawn(move || fail(&other, START));
+            fail(&breaker, START);
+            other.join().unwrap();
+            assert_eq!(breaker.state_at(START), Open);
+            assert_eq!(chain(&mut transitions, Closed), [Open]);
+        });
+    }
+}
+
+#[test]
+fn one_probe_is_admitted() {
+    explore(Some(3), || {
+        shadow_all_words();
+        let breaker = breaker(of_last_calls());
+        open(&breaker);
+        let mut transitions = breaker.transitions();
+        let ask = |breaker: &Breaker| match breaker.try_acquire_at(after_wait()).at_once() {
+            Ok(permit) => {
+                std::mem::forget(permit);
+                1
+            }
+            Err(_) => 0,
+        };
+        let other = breaker.clone();
+        let other = thread::spawn(move || ask(&other));
+        assert_eq!(ask(&breaker) + other.join().unwrap(), 1);
+        assert_eq!(breaker.state_at(after_wait()), HalfOpen);
+        assert_eq!(chain(&mut transitions, Open), [HalfOpen]);
+    });
+}
+
+/// A call of the closed breaker ends while another thread opens the breaker, half-opens it and closes it again.
+#[test]
+fn late_outcome_counts_in_no_later_state() {
+    for config in [of_last_calls(), of_window()] {
+        explore(Some(2), move || {
+            shadow_all_words();
+            let breaker = breaker(config);
+            fail(&breaker, START);
+            let late = BreakerPermit::try_acquire_at(breaker.clone(), START).at_once().unwrap();
+            let late = thread::spawn(move || late.reject_at(START));
+            fail(&breaker, START);
+            let now = after_wait();
+            if let Ok(probe) = breaker.try_acquire_at(now).at_once() {
+                probe.accept_at(now);
+            }
+            late.join().unwrap();
+            assert_eq!(breaker.state_at(now), Closed);
+            assert_eq!(breaker.snapshot_at(now).calls.calls, 0);
+            fail(&breaker, now);
+            assert_eq!(breaker.state_at(now), Closed, "one exception of two");
+        });
+    }
+}
+
+/// A probe is cancelled while another thread asks for its place.
+#[test]
+fn cancelled_probe_gives_its_place_back_once() {
+    explore(Some(3), || {
+        shadow_all_words();
+        let breaker = breaker(of_last_calls());
+        open(&breaker);
+        let now = after_wait();
+        let probe = CircuitBreaker::try_acquire_at(&breaker, now).at_once().unwrap();
+        let other = breaker.clone();
+        let other = thread::spawn(move || {
+            let permit = other.try_acquire_at(now).at_once();
+            permit.map(std::mem::forget).is_ok()
+        });
+        probe.cancel_at(now);
+        let is_admitted = other.join().unwrap();
+        assert_eq!(breaker.try_acquire_at(now).at_once().is_ok(), !is_admitted);
+    });
+}
+
+/// One thread changes the state twice, and another one reads the transitions.
+#[test]
+fn reader_sees_each_transition_once() {
+    explore(Some(3), || {
+        shadow_all_words();
+        let breaker = breaker(of_last_calls());
+        let mut transitions = breaker.transitions();
+        let reader = thread::spawn(move || {
+            let seen = chain(&mut transitions, Closed);
+            (transitions, seen)
+        });
+        breaker.set_state_at(START, CircuitState::ForcedOpen).unwrap();
+        breaker.set_state_at(START, CircuitState::Disabled).unwrap();
+        let (mut transitions, seen) = reader.join().unwrap();
+        let last = seen.last().copied().unwrap_or(Closed);
+        let rest = chain(&mut transitions, last);
+        assert_eq!([seen, rest].concat(), [CircuitState::ForcedOpen, CircuitState::Disabled],);
+    });
+}
+
+/// Two threads change the state. The transition of the one that was first may be set last.
+#[test]
+fn transitions_are_in_the_order_of_their_changes() {
+    explore(Some(3), || {
+        shadow_all_words();
+        let breaker = breaker(of_last_calls());
+        let mut transitions = breaker.transitions();
+        let other = breaker.clone();
+        let other =
+            thread::spawn(move || other.set_state_at(START, CircuitState::ForcedOpen).unwrap());
+        breaker.set_state_at(START, CircuitState::Disabled).unwrap();
+        other.join().unwrap();
+        assert_eq!(chain(&mut transitions, Closed).len(), 2);
+        assert_eq!(breaker.transitions().next(), None);
+    });
+}

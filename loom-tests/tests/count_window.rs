@@ -1,0 +1,112 @@
+//! The window of the last calls: each record replaces the oldest call, and no call is counted twice.
+#![cfg(loom)]
+
+use std::time::Duration;
+
+use leaparray::{CountTotals, CountWindow, shadow_all_words};
+use leaparray_loom_tests::explore;
+use loom::sync::Arc;
+use loom::thread;
+
+const FAST: Duration = Duration::ZERO;
+
+fn window(len: u32) -> Arc<CountWindow> {
+    Arc::new(CountWindow::new(len).unwrap())
+}
+
+fn exceptions(window: &CountWindow) -> (u64, u64) {
+    let CountTotals { calls, exceptions, .. } = window.totals();
+    (calls, exceptions)
+}
+
+/// Fills a window with calls that are no exceptions, and checks that each exception leaves it.
+fn check_that_exceptions_leave(window: &CountWindow) {
+    for _ in 0..window.len() {
+        window.record_success(FAST);
+    }
+    assert_eq!(exceptions(window), (window.len().into(), 0));
+}
+
+#[test]
+fn records_beside_each_other_are_all_counted() {
+    for len in [1, 2, 3] {
+        explore(Some(3), move || {
+            shadow_all_words();
+            let window = window(len);
+            window.record_exception(FAST);
+            let other = window.clone();
+            let other = thread::spawn(move || {
+                other.record_success(FAST);
+                other.record_exception(FAST);
+            });
+            window.record_exception(FAST);
+            window.record_success(FAST);
+            other.join().unwrap();
+            let (calls, counted) = exceptions(&window);
+            assert_eq!(calls, u64::from(len));
+            assert!(counted <= calls);
+            check_that_exceptions_leave(&window);
+        });
+    }
+}
+
+/// While a thread records a call, another one records so many that the slots are used again.
+#[test]
+fn record_that_stalls_for_a_lap_writes_nothing_earlier() {
+    explore(Some(3), || {
+        shadow_all_words();
+        let window = window(2);
+        window.record_exception(FAST);
+        let other = window.clone();
+        let other = thread::spawn(move || {
+            for _ in 0..3 {
+                other.record_success(FAST);
+            }
+        });
+        window.record_exception(FAST);
+        other.join().unwrap();
+        assert!(exceptions(&window).1 <= 1);
+        check_that_exceptions_leave(&window);
+    });
+}
+
+/// A thread that has read the window before a clear changes nothing of the calls after it.
+#[test]
+fn clear_beside_a_record_leaves_the_calls_after_it() {
+    for len in [1, 2] {
+        explore(Some(3), move || {
+            shadow_all_words();
+            let window = window(len);
+            window.record_exception(FAST);
+            let other = window.clone();
+            let other = thread::spawn(move || other.record_exception(FAST));
+            window.clear();
+            window.record_success(FAST);
+            window.record_success(FAST);
+            other.join().unwrap();
+            let (calls, counted) = exceptions(&window);
+            assert!(calls == u64::from(len) && counted <= 1);
+            check_that_exceptions_leave(&window);
+        });
+    }
+}
+
+#[test]
+fn three_records_are_all_counted() {
+    explore(Some(2), || {
+        shadow_all_words();
+        let window = window(2);
+        let others = [(); 2].map(|()| {
+            let window = window.clone();
+            thread::spawn(move || window.record_exception(FAST))
+        });
+        window.record_success(FAST);
+        for other in others {
+            other.join().unwrap();
+        }
+        let (calls, counted) = exceptions(&window);
+        assert_eq!(calls, 2);
+        assert!(counted >= 1);
+        check_that_exceptions_leave(&window);
+    });
+}

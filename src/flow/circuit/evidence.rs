@@ -1,0 +1,246 @@
+//! The outcomes on which a closed breaker decides.
+
+use std::time::Duration;
+
+use super::config::{Calls, CircuitConfig};
+use super::state::Cause;
+use crate::count_window::{CountTotals, CountWindow};
+use crate::metric::MetricEvent;
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::{Clock, Timestamp, saturating_nanos};
+use crate::window::SlidingWindow;
+
+/// A call that has ended, in an era of the breaker. The outcomes of earlier eras do not count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) era: u64,
+    pub(super) now: Timestamp,
+    pub(super) rt_nanos: u64,
+    pub(super) is_exception: bool,
+    pub(super) is_slow: bool,
+}
+
+/// The outcomes of the calls.
+#[derive(Debug)]
+pub(super) struct Evidence<C> {
+    outcomes: Outcomes<C>,
+    consecutive: Option<Consecutive>,
+}
+
+#[derive(Debug)]
+enum Outcomes<C> {
+    InWindow(InWindow<C>),
+    Last(CountWindow),
+}
+
+/// The outcomes in a window of time.
+///
+/// # Eras
+///
+/// The window is not emptied for another era. Instead, each era has times of its own: an era begins two intervals after the one
+/// before it, so that the outcomes of that one are no longer in the window, also if one of them is recorded late.
+///
+/// # Decisions
+///
+/// A call that may open the breaker adds up the window: an exception, a slow call, and any call until there are enough for a
+/// ratio. Another call can only lower the ratios. Once a sum had enough calls, this is known until a bucket leaves the window.
+///
+/// If two threads record such calls at once, each might add up without the call of the other. So each takes a turn in
+/// between, a read-modify-write that acquires and releases: the later turn finds both calls.
+#[derive(Debug)]
+struct InWindow<C> {
+    /// The successes and the exceptions.
+    calls: SlidingWindow<C>,
+    /// The slow calls, as passes.
+    slow: Option<SlidingWindow<C>>,
+    turn: AtomicU64,
+    /// The number of the bucket in which a sum had enough calls.
+    enough: AtomicU64,
+}
+
+/// The exceptions since the last success, `{ era: 40, exceptions: 24 }`.
+#[derive(Debug)]
+struct Consecutive(AtomicU64);
+
+impl<C: Clock + Clone> Evidence<C> {
+    pub(super) fn new(config: &CircuitConfig, clock: &C) -> Self {
+        let outcomes = match config.calls {
+            Calls::InWindow(window) => {
+                let window = || SlidingWindow::with_clock(window, clock.clone());
+                Outcomes::InWindow(InWindow {
+                    calls: window(),
+                    slow: config.slow.map(|_| window()),
+                    turn: AtomicU64::new(0),
+                    enough: AtomicU64::new(0),
+                })
+            }
+            Calls::Last(calls) => {
+                let calls = CountWindow::new(calls).expect("checked by the configuration");
+                Outcomes::Last(calls)
+            }
+        };
+        let consecutive = config.consecutive_exceptions;
+        let consecutive = consecutive.map(|_| Consecutive(AtomicU64::new(0)));
+        Self { outcomes, consecutive }
+    }
+}
+
+impl<C: Clock> Evidence<C> {
+    /// Records a call, and returns why the breaker opens, if it does.
+    #[inline]
+    pub(super) fn record(&self, config: &CircuitConfig, call: Ended) -> Option<Cause> {
+        let consecutive = self.consecutive.as_ref().map(|it| it.record(call));
+        let totals = match &self.outcomes {
+            Outcomes::InWindow(window) => window.record(config.min_calls, call),
+            Outcomes::Last(calls) => calls.record_in_era(call.era, call.is_exception, call.is_slow),
+        };
+        if let (Some(exceptions), Some(limit)) = (consecutive, config.consecutive_exceptions)
+            && exceptions >= limit.max(1)
+        {
+            return Some(Cause::ConsecutiveExceptions);
+        }
+        config.cause(totals?)
+    }
+
+    /// Returns the totals of an era at `now`.
+    pub(super) fn totals(&self, era: u64, now: Timestamp) -> CountTotals {
+        match &self.outcomes {
+            Outcomes::InWindow(window) => window.totals(window.time_in(era, now)),
+            Outcomes::Last(calls) => calls.totals_in_era(era),
+        }
+    }
+}
+
+impl<C: Clock> InWindow<C> {
+    /// Returns the time in the window of an era.
+    fn time_in(&self, era: u64, now: Timestamp) -> Timestamp {
+        if era == 0 {
+            return now;
+        }
+        let interval = saturating_nanos(self.calls.config().interval());
+        now.saturating_add(Duration::from_nanos(interval.saturating_mul(era.saturating_mul(2))))
+    }
+
+    /// Records a call, and returns the totals if it may open the breaker.
+    #[inline]
+    fn record(&self, min_calls: u64, call: Ended) -> Option<CountTotals> {
+        let now = self.time_in(call.era, call.now);
+        if call.is_exception {
+            self.calls.record_exception_at(now, Duration::from_nanos(call.rt_nanos));
+        } else {
+            self.calls.record_success_nanos_at(now, call.rt_nanos);
+        }
+        if call.is_slow
+            && let Some(slow) = &self.slow
+        {
+            slow.add_at(now, MetricEvent::Pass, 1);
+        }
+        let may_open = call.is_exception || call.is_slow;
+        // Relaxed: see `take_turn`.
+        let bucket = self.calls.config().bucket_number(now);
+        if !may_open && self.enough.load(Ordering::Relaxed) == bucket {
+            return None;
+        }
+        Some(self.take_turn(min_calls, now, bucket))
+    }
+
+    #[inline(never)]
+    fn take_turn(&self, min_calls: u64, now: Timestamp, bucket: u64) -> CountTotals {
+        self.turn.fetch_add(1, Ordering::AcqRel);
+        let totals = self.totals(now);
+        if totals.calls >= min_calls {
+            // Relaxed: it orders nothing. A call that finds it need not add up, since no number of further successes reaches
+            // a ratio.
+            self.enough.store(bucket, Ordering::Relaxed);
+        }
+        totals
+    }
+
+    fn totals(&self, now: Timestamp) -> CountTotals {
+        // Before the calls, so that there are not more slow calls than calls.
+        let slow = self.slow.as_ref().map_or(0, |slow| slow.sum_at(now, MetricEvent::Pass));
+        let [successes, exceptions] =
+            self.calls.sums_at(now, [MetricEvent::Success, MetricEvent::Exception]);
+        CountTotals { calls: successes.saturating_add(exceptions), exceptions, slow }
+    }
+}
+
+impl Consecutive {
+    const EXCEPTION_BITS: u32 = 24;
+    const MAX: u64 = (1 << Self::EXCEPTION_BITS) - 1;
+
+    /// Records a call, and returns the number of exceptions since the last success of its era.
+    fn record(&self, call: Ended) -> u64 {
+        let mut found = self.0.load(Ordering::Relaxed);
+        loop {
+            let (era, exceptions) = (found >> Self::EXCEPTION_BITS, found & Self::MAX);
+            if era > call.era {
+                return 0;
+            }
+            let before = if era == call.era { exceptions } else { 0 };
+            let now = if call.is_exception { (before + 1).min(Self::MAX) } else { 0 };
+            let new = call.era << Self::EXCEPTION_BITS | now;
+            if new == found {
+                return now;
+            }
+            // Relaxed, as all accesses: the word is complete in itself.
+            let replaced =
+                self.0.compare_exchange_weak(found, new, Ordering::Relaxed, Ordering::Relaxed);
+            match replaced {
+                Ok(_) => return now,
+                Err(other) => found = other,
+            }
+        }
+    }
+}
+
+impl CircuitConfig {
+    /// Returns why a closed breaker with these calls opens, if it does.
+    fn cause(&self, totals: CountTotals) -> Option<Cause> {
+        let CountTotals { calls, exceptions, slow } = totals;
+        if self.exceptions.is_some_and(|limit| exceptions >= limit.max(1)) {
+            return Some(Cause::Exceptions);
+        }
+        let min_calls = match self.calls {
+            Calls::InWindow(_) => self.min_calls,
+            Calls::Last(last) => self.min_calls.min(last.into()),
+        };
+        if calls < min_calls {
+            return None;
+        }
+        self.ratio_cause(calls, exceptions, slow)
+    }
+
+    /// Returns which share of the calls reaches its limit, if one does.
+    pub(super) fn ratio_cause(&self, calls: u64, exceptions: u64, slow: u64) -> Option<Cause> {
+        if self.exception_ratio.is_some_and(|limit| limit.is_reached(exceptions, calls)) {
+            return Some(Cause::ExceptionRatio);
+        }
+        let is_slow = self.slow.is_some_and(|limit| limit.ratio.is_reached(slow, calls));
+        is_slow.then_some(Cause::SlowRatio)
+    }
+
+    /// Returns whether a call with that response time is slow.
+    #[inline]
+    pub(super) fn is_slow(&self, rt_nanos: u64) -> bool {
+        self.slow.is_some_and(|limit| rt_nanos > saturating_nanos(limit.above))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exceptions_of_an_earlier_era_do_not_count() {
+        let consecutive = Consecutive(AtomicU64::new(0));
+        let record = |era, is_exception| {
+            let now = Timestamp::from_secs(1);
+            consecutive.record(Ended { era, now, rt_nanos: 0, is_exception, is_slow: false })
+        };
+        assert_eq!([record(1, true), record(1, true)], [1, 2]);
+        assert_eq!(record(2, true), 1, "another era begins anew");
+        assert_eq!([record(1, true), record(1, false)], [0, 0]);
+        assert_eq!([record(2, true), record(2, false), record(2, true)], [2, 0, 1]);
+    }
+}

@@ -1,0 +1,291 @@
+//! Circuit breakers.
+
+mod change;
+mod config;
+mod decide;
+mod evidence;
+mod limiter;
+mod log;
+mod presets;
+mod ratio;
+mod snapshot;
+mod state;
+mod wait;
+mod word;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+pub use config::CircuitConfig;
+pub use log::Transitions;
+pub use ratio::RatioLimit;
+pub use snapshot::CircuitSnapshot;
+pub use state::{Cause, CircuitState, Transition};
+pub use wait::Wait;
+
+use super::breaker::{RandomSource, ThreadRandom};
+use super::breaker_permit::sealed::Decide;
+use super::{BreakerPermit, CircuitStateError, Decision, Limiter, Refusal};
+use crate::node::{Entry, ResourceNode};
+use crate::sync::AtomicU64;
+use crate::time::{Clock, MonotonicClock, Timestamp};
+use evidence::Evidence;
+use log::Log;
+use word::{Generation, Phase, Probes, Word};
+
+/// A breaker with three states: closed, open, and half-open.
+///
+/// - *Closed*: all requests are admitted, and their outcomes are counted. If they reach a limit of the
+///   [configuration](CircuitConfig), the breaker opens.
+/// - *Open*: all requests are refused for a [wait](CircuitConfig::wait). The first request after that is a probe, and the
+///   breaker is half-open.
+/// - *Half-open*: a limited number of requests is admitted, as [probes](CircuitConfig::probes). If they succeed, the breaker
+///   closes and begins with empty counts; otherwise it opens again. It also opens again if they take
+///   [too long](CircuitConfig::half_open_timeout).
+///
+/// The caller reports the outcome of each admitted request with its [`BreakerPermit`]. An outcome counts only in the state
+/// in which its request was admitted: a request that was admitted before the breaker opened decides nothing when it ends later.
+/// A cancelled request counts nowhere, and a cancelled probe gives its place to another one.
+///
+/// An [`AdaptiveBreaker`](super::AdaptiveBreaker) decides without states and limits: it drops a share of the requests.
+///
+/// The breaker can also be [set](Self::set_state) to a state. [`transitions`](Self::transitions) returns every change
+/// of the state, in order.
+///
+/// # Cost
+///
+/// A decision of a closed breaker reads the clock and one word, which is written only when the state changes. The end of a
+/// request is counted in a cell of its thread. Exceptions, slow calls, and the first calls of each bucket also add up the window.
+/// With [the last calls](CircuitConfig::last_calls), each end is counted in a word that all threads share.
+///
+/// ```
+/// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState};
+/// use leaparray::{ManualClock, Timestamp};
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let breaker = CircuitBreaker::with_clock(CircuitConfig::default(), clock.clone());
+/// for _ in 0..20 {
+///     breaker.try_acquire().at_once()?.reject();
+/// }
+/// assert_eq!(breaker.state(), CircuitState::Open);
+/// let refusal = breaker.try_acquire().refusal().unwrap();
+/// assert_eq!(refusal.retry_at(), Some(Timestamp::from_secs(65)));
+///
+/// clock.advance(Duration::from_secs(5));
+/// for _ in 0..3 {
+///     breaker.try_acquire().at_once()?.accept();
+/// }
+/// assert_eq!(breaker.state(), CircuitState::Closed);
+/// # Ok::<_, leaparray::flow::Refusal>(())
+/// ```
+//
+// # One word
+//
+// `word` has the state, its generation, and what belongs to the state: the end of the wait, the probes, or the era. Each
+// change is one compare-exchange, so no thread finds a state without its time. A thread that loses the exchange decides
+// again by the new word.
+//
+// Two more words are raised *before* such an exchange, by each thread that attempts it. So the thread that wins has
+// written them or found them written:
+//
+// - `left`: the era that the exchange leaves, with its generation. All threads write the same. Another era is one later,
+//   and a wait grows by the number of transitions since.
+// - `half_open`: the generation of the half-open state, with the time at which it begins. Of threads with different times,
+//   the first one decides.
+//
+// A thread that has stalled before it raises one of them finds a later generation there, and writes nothing.
+//
+// # Orderings
+//
+// An exchange of `word` releases and acquires, and each load acquires. A thread that finds a generation finds what was raised
+// for it, and the relaxed read-modify-writes of `left` and `half_open` are ordered by their coherence.
+#[derive(Debug)]
+pub struct CircuitBreaker<C = MonotonicClock, R = ThreadRandom> {
+    word: AtomicU64,
+    config: CircuitConfig,
+    /// The time at which the breaker was made: the origin of the times in words.
+    made: Timestamp,
+    /// `{ era: 43, generation: 21 }`.
+    left: AtomicU64,
+    /// `{ milliseconds since the breaker was made: 43, generation: 21 }`.
+    half_open: AtomicU64,
+    evidence: Evidence<C>,
+    log: Log,
+    clock: C,
+    random: R,
+}
+
+impl CircuitBreaker {
+    /// Creates a closed breaker with its own [`MonotonicClock`].
+    #[must_use]
+    pub fn new(config: CircuitConfig) -> Self {
+        Self::with_clock(config, MonotonicClock::new())
+    }
+}
+
+impl<C: Clock + Clone> CircuitBreaker<C> {
+    /// Creates a closed breaker that reads clones of `clock`.
+    #[must_use]
+    pub fn with_clock(config: CircuitConfig, clock: C) -> Self {
+        Self::with_source(config, clock, ThreadRandom)
+    }
+}
+
+impl<C: Clock + Clone, R: RandomSource> CircuitBreaker<C, R> {
+    /// Creates a closed breaker that reads clones of `clock`, and draws the jitter of its waits from `random`.
+    #[must_use]
+    pub fn with_source(config: CircuitConfig, clock: C, random: R) -> Self {
+        Self {
+            word: AtomicU64::new(Word::new(Generation::FIRST, Phase::Closed { era: 0 }).0),
+            config,
+            made: clock.now(),
+            left: AtomicU64::new(0),
+            half_open: AtomicU64::new(0),
+            evidence: Evidence::new(&config, &clock),
+            log: Log::new(),
+            clock,
+            random,
+        }
+    }
+}
+
+impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
+    /// Asks for one request now.
+    ///
+    /// A refusal has the reason [`Reason::Failing`](crate::node::Reason::Failing). It has the time to ask again if the breaker is open.
+    #[inline]
+    pub fn try_acquire(&self) -> Decision<BreakerPermit<&Self>> {
+        self.try_acquire_at(self.clock.now())
+    }
+
+    /// Like [`try_acquire`](Self::try_acquire), at `now`.
+    #[inline]
+    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<BreakerPermit<&Self>> {
+        BreakerPermit::try_acquire_at(self, now)
+    }
+
+    /// Like [`try_acquire`](Self::try_acquire), for a permit that does not borrow the breaker.
+    #[inline]
+    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<BreakerPermit<Arc<Self>>> {
+        self.try_acquire_owned_at(self.clock.now())
+    }
+
+    /// Like [`try_acquire_owned`](Self::try_acquire_owned), at `now`.
+    #[inline]
+    pub fn try_acquire_owned_at(
+        self: &Arc<Self>,
+        now: Timestamp,
+    ) -> Decision<BreakerPermit<Arc<Self>>> {
+        match self.decide(now) {
+            // Cloned only after the decision: a refused request does not write the shared reference count.
+            Ok(admission) => Decision::Admitted(BreakerPermit::of(Arc::clone(self), admission)),
+            Err(refusal) => Decision::Refused(refusal),
+        }
+    }
+
+    /// Enters a request into a node, or refuses it and counts it there as blocked; see [`Limiter::enter`]. The entry
+    /// borrows this value: enter through an [`Arc`] for one that does not.
+    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, BreakerPermit<&Self>>>
+    where
+        N: Deref<Target = ResourceNode<D>>,
+        D: Clock + Clone,
+    {
+        Limiter::enter(&self, node)
+    }
+
+    /// Enters a request into a node, for a caller that cannot wait; see [`Limiter::try_enter`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, BreakerPermit<&Self>>, Refusal>
+    where
+        N: Deref<Target = ResourceNode<D>>,
+        D: Clock + Clone,
+    {
+        Limiter::try_enter(&self, node)
+    }
+
+    /// Sets the state now; see [`set_state_at`](Self::set_state_at).
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CircuitStateError`] if the state is half-open and the breaker is not open.
+    pub fn set_state(&self, state: CircuitState) -> Result<(), CircuitStateError> {
+        self.set_state_at(self.clock.now(), state)
+    }
+
+    /// Sets the state at `now`. A closed breaker that is closed again begins with empty counts, and an open breaker that is
+    /// opened again begins another wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`CircuitStateError`] if the state is [`HalfOpen`](CircuitState::HalfOpen) and the breaker is not
+    /// open. Then nothing is changed.
+    ///
+    /// ```
+    /// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState};
+    ///
+    /// let breaker = CircuitBreaker::new(CircuitConfig::default());
+    /// breaker.set_state(CircuitState::ForcedOpen)?;
+    /// assert!(breaker.try_acquire().is_refused());
+    /// breaker.set_state(CircuitState::Closed)?;
+    /// assert!(breaker.try_acquire().is_admitted());
+    /// assert!(breaker.set_state(CircuitState::HalfOpen).is_err());
+    /// # Ok::<_, leaparray::flow::CircuitStateError>(())
+    /// ```
+    pub fn set_state_at(
+        &self,
+        now: Timestamp,
+        state: CircuitState,
+    ) -> Result<(), CircuitStateError> {
+        loop {
+            let found = self.load();
+            let to = match state {
+                CircuitState::Closed => Phase::Closed { era: self.next_era(found) },
+                CircuitState::MetricsOnly => Phase::MetricsOnly { era: self.next_era(found) },
+                CircuitState::Open => Phase::Open { until: self.until(found, now) },
+                CircuitState::ForcedOpen => Phase::ForcedOpen,
+                CircuitState::Disabled => Phase::Disabled,
+                CircuitState::HalfOpen => match found.phase() {
+                    Phase::Open { .. } => Phase::HalfOpen(Probes::default()),
+                    phase => return Err(CircuitStateError { from: phase.state(), to: state }),
+                },
+            };
+            if self.change(found, to, now, Cause::Set).is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns the transitions from now on.
+    ///
+    /// ```
+    /// use leaparray::flow::{Cause, CircuitBreaker, CircuitConfig, CircuitState};
+    ///
+    /// let breaker = CircuitBreaker::new(CircuitConfig::default().consecutive_exceptions(1));
+    /// let mut transitions = breaker.transitions();
+    /// breaker.try_acquire().at_once()?.reject();
+    /// let transition = transitions.next().unwrap();
+    /// assert_eq!((transition.from, transition.to), (CircuitState::Closed, CircuitState::Open));
+    /// assert_eq!(transition.cause, Cause::ConsecutiveExceptions);
+    /// assert_eq!(transitions.next(), None);
+    /// # Ok::<_, leaparray::flow::Refusal>(())
+    /// ```
+    #[must_use]
+    pub fn transitions(&self) -> Transitions {
+        self.log.subscribe()
+    }
+
+    /// Returns the configuration.
+    pub const fn config(&self) -> CircuitConfig {
+        self.config
+    }
+
+    /// Returns the clock that this breaker reads.
+    #[must_use]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+}

@@ -1,0 +1,82 @@
+//! How long a breaker stays open.
+
+use std::time::Duration;
+
+use crate::flow::breaker::RandomSource;
+use crate::flow::error::CircuitConfigError;
+use crate::time::saturating_nanos;
+
+/// The time for which a [`CircuitBreaker`](super::CircuitBreaker) stays open, rounded up to whole milliseconds.
+///
+/// ```
+/// use leaparray::flow::Wait;
+/// use std::time::Duration;
+///
+/// // 1 s, then 2 s, 4 s and so on up to a minute, each longer or shorter by up to a tenth.
+/// let wait = Wait::new(Duration::from_secs(1))
+///     .growing(2.0, Duration::from_secs(60))?
+///     .with_jitter(0.1)?;
+/// # let _ = wait;
+/// # Ok::<_, leaparray::flow::CircuitConfigError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
+pub struct Wait {
+    first: Duration,
+    factor: f64,
+    max: Duration,
+    jitter: f64,
+}
+
+impl Wait {
+    /// Creates a wait of always the same time.
+    pub const fn new(wait: Duration) -> Self {
+        Self { first: wait, factor: 1.0, max: wait, jitter: 0.0 }
+    }
+
+    /// Multiplies the wait by `factor` each time that the breaker opens again after half-open, up to `max`. Once it has closed,
+    /// the wait begins with the first one.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CircuitConfigError::Factor`] if the factor is not a finite number of at least 1, and
+    /// [`CircuitConfigError::MaxWait`] if `max` is shorter than the first wait.
+    pub fn growing(self, factor: f64, max: Duration) -> Result<Self, CircuitConfigError> {
+        if !(factor.is_finite() && factor >= 1.0) {
+            return Err(CircuitConfigError::Factor { factor });
+        }
+        if max < self.first {
+            return Err(CircuitConfigError::MaxWait { max, first: self.first });
+        }
+        Ok(Self { factor, max, ..self })
+    }
+
+    /// Makes each wait longer or shorter by a random part of it, up to `jitter`, and not longer than the maximum of a wait that
+    /// grows. So breakers that have opened together do not send their probes together.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CircuitConfigError::Jitter`] if the jitter is not from 0 to 1.
+    pub fn with_jitter(self, jitter: f64) -> Result<Self, CircuitConfigError> {
+        if !(0.0..=1.0).contains(&jitter) {
+            return Err(CircuitConfigError::Jitter { jitter });
+        }
+        Ok(Self { jitter, ..self })
+    }
+
+    /// Returns the wait of the trip with that number, from 1, in nanoseconds.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    #[expect(clippy::cast_precision_loss, reason = "a wait of more than 104 days is rounded")]
+    pub(super) fn nanos(&self, trip: u32, random: &impl RandomSource) -> u64 {
+        let (first, max) = (saturating_nanos(self.first) as f64, saturating_nanos(self.max) as f64);
+        let exponent = i32::try_from(trip.saturating_sub(1)).unwrap_or(i32::MAX);
+        let wait = (first * self.factor.powi(exponent)).min(max);
+        if self.jitter == 0.0 {
+            return wait as u64;
+        }
+        // From −1 to 1.
+        let part = f64::from(random.next_u32()) / f64::from(u32::MAX) * 2.0 - 1.0;
+        let max = if self.factor > 1.0 { max } else { f64::INFINITY };
+        (wait * (1.0 + part * self.jitter)).min(max) as u64
+    }
+}

@@ -1,0 +1,106 @@
+//! Configurations and their errors.
+
+use std::time::Duration;
+
+use leaparray::CountWindow;
+use leaparray::flow::{
+    CircuitBreaker, CircuitConfig, CircuitConfigError, CircuitState, RatioLimit, SeededRandom, Wait,
+};
+
+use crate::{NOON, SECOND};
+
+#[test]
+fn invalid_values_are_refused_with_the_values_that_would_be_right() {
+    let config = CircuitConfig::default();
+    let wait = Wait::new(5 * SECOND);
+    let errors = [
+        (config.last_calls(0).unwrap_err(), "a breaker counts the last 1 to 4000 calls, not 0"),
+        (config.probes(1_024).unwrap_err(), "a breaker has 1 to 1023 probes, not 1024"),
+        (config.probes(0).unwrap_err(), "a breaker has 1 to 1023 probes, not 0"),
+        (
+            RatioLimit::at_least(0.0).unwrap_err(),
+            "a share of at least 0 is no limit: it must be above 0 and at most 1",
+        ),
+        (
+            RatioLimit::above(1.0).unwrap_err(),
+            "a share above 1 is no limit: it must be at least 0 and below 1",
+        ),
+        (
+            wait.growing(0.5, 60 * SECOND).unwrap_err(),
+            "a wait grows by a finite factor of at least 1, not 0.5",
+        ),
+        (wait.growing(2.0, SECOND).unwrap_err(), "the longest wait is 1s, but the first one is 5s"),
+        (wait.with_jitter(1.5).unwrap_err(), "a jitter is from 0 to 1, not 1.5"),
+    ];
+    for (error, message) in errors {
+        assert_eq!(error.to_string(), message);
+    }
+    assert!(config.last_calls(CountWindow::MAX_LEN).is_ok());
+    for ratio in [f64::NAN, -0.1, 1.1] {
+        assert!(RatioLimit::at_least(ratio).is_err() && RatioLimit::above(ratio).is_err());
+    }
+    assert!(matches!(
+        CircuitConfig::failsafe(0),
+        Err(CircuitConfigError::Calls { calls: 0, max: CountWindow::MAX_LEN })
+    ));
+}
+
+#[test]
+fn share_that_is_written_as_a_decimal_is_reached_exactly() {
+    for part in 1..1_000 {
+        let ratio: f64 = format!("0.{part:03}").parse().unwrap();
+        let [limit, above] = [RatioLimit::at_least, RatioLimit::above].map(|it| it(ratio).unwrap());
+        for times in 1..=7 {
+            let (part, calls) = (part * times, 1_000 * times);
+            assert!(limit.is_reached(part, calls) && !above.is_reached(part, calls), "{ratio}");
+            assert!(!limit.is_reached(part - 1, calls) && above.is_reached(part + 1, calls));
+        }
+    }
+    assert!(!RatioLimit::above(0.0).unwrap().is_reached(0, 0), "no calls reach no limit");
+}
+
+/// Returns the waits of the first `trips` trips.
+fn waits(wait: Wait, trips: usize) -> Vec<Duration> {
+    let clock = leaparray::ManualClock::new(NOON);
+    let config = CircuitConfig::default().consecutive_exceptions(1).probes(1).unwrap().wait(wait);
+    let random = SeededRandom::new(7);
+    let breaker = CircuitBreaker::with_source(config, clock.clone(), random);
+    let open = |_| {
+        use leaparray::Clock;
+        let opened = clock.now();
+        breaker.try_acquire().at_once().unwrap().reject();
+        assert_eq!(breaker.state(), CircuitState::Open);
+        let until = breaker.snapshot().open_until.unwrap();
+        clock.set(until);
+        until.saturating_since(opened)
+    };
+    (0..trips).map(open).collect()
+}
+
+#[test]
+fn waits_grow_up_to_their_maximum() {
+    let wait = Wait::new(SECOND).growing(2.0, 5 * SECOND).unwrap();
+    let millis = [1_000, 2_000, 4_000, 5_000, 5_000].map(Duration::from_millis);
+    assert_eq!(waits(wait, 5), millis);
+}
+
+#[test]
+fn jitter_spreads_the_waits() {
+    let wait = Wait::new(SECOND).with_jitter(0.1).unwrap();
+    let seconds: Vec<_> = waits(wait, 1_000).iter().map(Duration::as_secs_f64).collect();
+    let mean = seconds.iter().sum::<f64>() / 1_000.0;
+    assert!((mean - 1.0).abs() < 0.01, "{mean}");
+    assert!(seconds.iter().all(|wait| (0.9..=1.101).contains(wait)));
+    let [low, high] =
+        [seconds.iter().any(|&wait| wait < 0.91), seconds.iter().any(|&wait| wait > 1.09)];
+    assert!(low && high);
+
+    let growing = Wait::new(SECOND).growing(2.0, 2 * SECOND).unwrap().with_jitter(0.5).unwrap();
+    assert!(waits(growing, 1_000).iter().all(|&wait| wait <= 2 * SECOND));
+}
+
+#[test]
+fn wait_is_rounded_up_to_milliseconds() {
+    let wait = Wait::new(Duration::from_nanos(1_000_001));
+    assert_eq!(waits(wait, 2), [Duration::from_millis(2); 2]);
+}

@@ -1,0 +1,127 @@
+//! The transitions, each once and in order, beside threads that make them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use leaparray::flow::CircuitState::{Closed, ForcedOpen, HalfOpen, Open};
+use leaparray::flow::{
+    Cause, CircuitBreaker, CircuitConfig, CircuitState, Transition, Transitions, Wait,
+};
+use leaparray::{ManualClock, Timestamp};
+
+use crate::{NOON, SECOND, Scene};
+
+fn parts(transition: Transition) -> (CircuitState, CircuitState, Cause) {
+    (transition.from, transition.to, transition.cause)
+}
+
+#[test]
+fn transitions_have_their_causes_and_times() {
+    let scene = Scene::new(Scene::base());
+    let mut transitions = scene.breaker.transitions();
+    assert_eq!(transitions.next(), None);
+    scene.calls("FFFFF").after(6 * SECOND).calls("?").after(3 * SECOND);
+    assert!(!scene.admits());
+    scene.after(6 * SECOND).calls("SSSS").calls("sssss").set(ForcedOpen);
+    let all: Vec<_> = std::iter::from_fn(|| transitions.next()).collect();
+    let expected = [
+        (Closed, Open, Cause::ExceptionRatio),
+        (Open, HalfOpen, Cause::WaitOver),
+        (HalfOpen, Open, Cause::Timeout),
+        (Open, HalfOpen, Cause::WaitOver),
+        (HalfOpen, Closed, Cause::Probes),
+        (Closed, Open, Cause::SlowRatio),
+        (Open, ForcedOpen, Cause::Set),
+    ];
+    assert_eq!(all.iter().map(|&it| parts(it)).collect::<Vec<_>>(), expected);
+    let seconds: Vec<_> = all.iter().map(|it| it.at.saturating_since(NOON).as_secs()).collect();
+    assert_eq!(seconds, [0, 6, 7, 15, 15, 15, 15]);
+}
+
+#[test]
+fn reader_begins_with_the_next_transition() {
+    let scene = Scene::new(Scene::base());
+    scene.set(ForcedOpen);
+    let mut transitions = scene.breaker.transitions();
+    let mut same = transitions.clone();
+    scene.set(Closed);
+    for reader in [&mut transitions, &mut same] {
+        assert_eq!(reader.next().map(parts), Some((ForcedOpen, Closed, Cause::Set)));
+        assert_eq!(reader.next(), None);
+    }
+}
+
+#[test]
+fn many_unread_transitions_are_dropped_on_a_small_stack() {
+    let scene = Scene::new(Scene::base());
+    let transitions = scene.breaker.transitions();
+    for _ in 0..100_000 {
+        scene.set(ForcedOpen).set(Closed);
+    }
+    let drops = move || drop(transitions);
+    thread::Builder::new().stack_size(64 << 10).spawn(drops).unwrap().join().unwrap();
+}
+
+/// Threads ask and report at random, and set the state now and then. Each reader sees every transition: each begins with the
+/// state with which the one before has ended.
+#[test]
+fn readers_see_an_unbroken_chain() {
+    const THREADS: u64 = 4;
+    let config = CircuitConfig::default()
+        .min_calls(3)
+        .consecutive_exceptions(3)
+        .wait(Wait::new(std::time::Duration::from_millis(1)))
+        .probes(2)
+        .unwrap();
+    let breaker = CircuitBreaker::with_clock(config, ManualClock::new(NOON));
+    let done = AtomicBool::new(false);
+    let reader = |mut transitions: Transitions| {
+        let (mut state, mut seen) = (Closed, 0_u64);
+        loop {
+            let is_done = done.load(Ordering::Acquire);
+            while let Some(transition) = transitions.next() {
+                assert_eq!(transition.from, state, "after {seen} transitions");
+                state = transition.to;
+                seen += 1;
+            }
+            if is_done {
+                return (state, seen);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let readers = [(); 2].map(|()| {
+            let transitions = breaker.transitions();
+            scope.spawn(|| reader(transitions))
+        });
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let breaker = &breaker;
+                scope.spawn(move || {
+                    let mut random = fastrand::Rng::with_seed(thread);
+                    for millis in 0..20_000 {
+                        let now = NOON.saturating_add(std::time::Duration::from_millis(millis));
+                        if let Ok(permit) = breaker.try_acquire_at(now).at_once() {
+                            match random.u32(0..3) {
+                                0 => permit.accept_at(now),
+                                1 => permit.reject_at(now),
+                                _ => permit.cancel_at(now),
+                            }
+                        }
+                        if random.u32(0..100) == 0 {
+                            breaker.set_state_at(now, Closed).unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        done.store(true, Ordering::Release);
+        let [one, other] = readers.map(|reader| reader.join().unwrap());
+        assert_eq!(one, other);
+        assert!(one.1 > 1_000, "{one:?}");
+        assert_eq!(breaker.snapshot_at(Timestamp::MIN).state, one.0);
+    });
+}
