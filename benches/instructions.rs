@@ -22,7 +22,7 @@ use std::{env, mem, thread};
 
 use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, BreakerPermit, LeakyBucket, Limiter, RandomSource, Rate,
+    AdaptiveBreaker, BreakerConfig, FeedbackPermit, LeakyBucket, Limiter, RandomSource, Rate,
     SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{
@@ -265,7 +265,7 @@ fn breaker_refused_at(times: u64) {
     let config = BreakerConfig::default().min_requests(0);
     let breaker = AdaptiveBreaker::with_source(config, ManualClock::new(NOW), Lowest);
     for _ in 0..2 {
-        let admitted = breaker.try_acquire_at(NOW).map(BreakerPermit::reject);
+        let admitted = breaker.try_acquire_at(NOW).map(FeedbackPermit::reject);
         assert!(admitted.is_admitted(), "the first request, and a probe");
     }
     repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(mem::forget));

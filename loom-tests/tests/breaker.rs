@@ -3,7 +3,7 @@
 #![cfg(loom)]
 
 use leaparray::MetricEvent::{Block, Exception, Success};
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig, BreakerPermit, Decision, RandomSource};
+use leaparray::flow::{AdaptiveBreaker, BreakerConfig, Decision, FeedbackPermit, RandomSource};
 use leaparray::{ManualClock, Timestamp, WindowConfig, show_all_words};
 use leaparray_loom_tests::{LEN, explore, start};
 use loom::sync::Arc;
@@ -25,7 +25,7 @@ const STRICT: Draw = Draw(0);
 const LENIENT: Draw = Draw(5 << 28);
 
 type Breaker = Arc<AdaptiveBreaker<ManualClock, Draw>>;
-type Kept = BreakerPermit<Breaker>;
+type Kept = FeedbackPermit<Breaker>;
 
 /// A breaker whose window has one bucket. The probe interval is a second, which is two buckets.
 fn breaker(min_requests: u64, random: Draw) -> Breaker {
@@ -36,7 +36,7 @@ fn breaker(min_requests: u64, random: Draw) -> Breaker {
 }
 
 fn ask(breaker: &Breaker, number: u32) -> Option<Kept> {
-    match BreakerPermit::try_acquire_at(breaker.clone(), start(number)) {
+    match FeedbackPermit::try_acquire_at(breaker.clone(), start(number)) {
         Decision::Admitted(permit) => Some(permit),
         _ => None,
     }
@@ -137,7 +137,7 @@ fn rejection_beside_a_thread_that_follows_the_time() {
         // word.
         let later = start(1).saturating_add(LEN / 2);
         let ask =
-            move |breaker: Breaker| BreakerPermit::try_acquire_at(breaker, later).at_once().ok();
+            move |breaker: Breaker| FeedbackPermit::try_acquire_at(breaker, later).at_once().ok();
         let rejected = permit(&breaker, 1);
         let other = {
             let breaker = breaker.clone();

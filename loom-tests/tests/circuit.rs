@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
 use leaparray::flow::{
-    BreakerPermit, CircuitBreaker, CircuitConfig, CircuitState, Transitions, Wait,
+    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, Transitions, Wait,
 };
 use leaparray::{ManualClock, Timestamp, WindowConfig, shadow_all_words};
 use leaparray_loom_tests::{LEN, explore};
@@ -111,7 +111,7 @@ fn late_outcome_counts_in_no_later_state() {
             shadow_all_words();
             let breaker = breaker(config);
             fail(&breaker, START);
-            let late = BreakerPermit::try_acquire_at(breaker.clone(), START).at_once().unwrap();
+            let late = FeedbackPermit::try_acquire_at(breaker.clone(), START).at_once().unwrap();
             let late = thread::spawn(move || late.reject_at(START));
             fail(&breaker, START);
             let now = after_wait();

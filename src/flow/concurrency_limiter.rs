@@ -109,8 +109,8 @@ impl ConcurrencyLimiter {
     ) -> Decision<ConcurrencyPermit<Arc<Self>>> {
         match self.take(permits) {
             // Cloned only after the decision: a refused request does not write the shared reference count.
-            None => Decision::Admitted(ConcurrencyPermit { limit: Arc::clone(self), permits }),
-            Some(refusal) => Decision::Refused(refusal),
+            Ok(_) => Decision::Admitted(ConcurrencyPermit { limit: Arc::clone(self), permits }),
+            Err(refusal) => Decision::Refused(refusal),
         }
     }
 
@@ -145,7 +145,7 @@ impl ConcurrencyLimiter {
     }
 
     /// Returns the decision that a request for `permits` permits would get now, and takes none.
-    fn peek(&self, permits: u64) -> Decision {
+    pub(super) fn peek(&self, permits: u64) -> Decision {
         let refusal = Self::refuse(self.limit(), self.in_use(), permits);
         refusal.map_or(Decision::Admitted(()), Decision::Refused)
     }
@@ -161,14 +161,14 @@ impl ConcurrencyLimiter {
         Some(if never { Refusal::never() } else { refusal })
     }
 
-    /// Takes `permits` permits. If that fails, returns the refusal.
+    /// Takes `permits` permits, and returns the number of permits in use with them.
     #[inline]
-    fn take(&self, permits: u64) -> Option<Refusal> {
+    pub(super) fn take(&self, permits: u64) -> Result<u64, Refusal> {
         let limit = self.limit();
         let mut in_use = self.in_use.load(Ordering::Relaxed);
         loop {
             if let Some(refusal) = Self::refuse(limit, in_use, permits) {
-                return Some(refusal);
+                return Err(refusal);
             }
             // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an earlier request
             // happens after everything that was done under that permit.
@@ -178,14 +178,14 @@ impl ConcurrencyLimiter {
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return None,
+                Ok(_) => return Ok(in_use + permits),
                 Err(found) => in_use = found,
             }
         }
     }
 
     #[inline]
-    fn give_back(&self, permits: u64) {
+    pub(super) fn give_back(&self, permits: u64) {
         // Release: pairs with the Acquire in `take`.
         self.in_use.fetch_sub(permits, Ordering::Release);
     }
@@ -205,8 +205,8 @@ impl<L: Deref<Target = ConcurrencyLimiter>> ConcurrencyPermit<L> {
     #[inline]
     pub fn try_acquire(limit: L, permits: u64) -> Decision<Self> {
         match limit.take(permits) {
-            None => Decision::Admitted(Self { limit, permits }),
-            Some(refusal) => Decision::Refused(refusal),
+            Ok(_) => Decision::Admitted(Self { limit, permits }),
+            Err(refusal) => Decision::Refused(refusal),
         }
     }
 

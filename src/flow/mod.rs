@@ -17,6 +17,7 @@
 //! | admit at a rate, and bursts up to a size | [`TokenBucket`] |
 //! | let a cold service warm up | [`WarmUp`] |
 //! | limit the requests in flight | [`ConcurrencyLimiter`] |
+//! | limit the requests in flight to what a backend can serve | [`AdaptiveLimiter`] |
 //! | wait for any of them, in turn | [`WaitQueue`] |
 //! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
 //! | refuse all requests while a backend fails, and probe it | [`CircuitBreaker`] |
@@ -29,15 +30,16 @@
 //! the newest bucket for which any thread has asked. A leaky bucket or a token bucket compares `now` with its own
 //! stored time, which is then further ahead. A breaker uses `now` as it is.
 
+mod adaptive;
 mod all_of;
 mod breaker;
-mod breaker_permit;
 mod bucket_permits;
 mod circuit;
 mod concurrency_limiter;
 mod decision;
 mod direct_passes;
 mod error;
+mod feedback_permit;
 mod fixed_window_limiter;
 mod horizon;
 mod leaky_bucket;
@@ -58,9 +60,12 @@ mod token_bucket;
 mod warm_up;
 
 pub use crate::node::Reason;
+pub use adaptive::{
+    AdaptiveLimiter, Aimd, Bbr, CpuLoad, EndedCall, EpochCalls, FixedCpuLoad, Gradient2, Headroom,
+    LimitAlgorithm, LimitEvidence, LimitPlan, LimitRange, SystemCpu, Vegas,
+};
 pub use all_of::AllOf;
 pub use breaker::{AdaptiveBreaker, BreakerConfig, RandomSource, SeededRandom, ThreadRandom};
-pub use breaker_permit::{Breaker, BreakerPermit};
 pub use bucket_permits::BucketPermits;
 pub use circuit::{
     Cause, CircuitBreaker, CircuitConfig, CircuitSnapshot, CircuitState, RatioLimit, Transition,
@@ -69,8 +74,10 @@ pub use circuit::{
 pub use concurrency_limiter::{ConcurrencyLimiter, ConcurrencyPermit};
 pub use decision::{Decision, Delayed};
 pub use error::{
-    BreakerConfigError, CircuitConfigError, CircuitStateError, LimitError, RateError, WarmUpError,
+    AdaptiveConfigError, BreakerConfigError, CircuitConfigError, CircuitStateError, LimitError,
+    RateError, WarmUpError,
 };
+pub use feedback_permit::{Feedback, FeedbackPermit};
 pub use fixed_window_limiter::FixedWindowLimiter;
 pub use leaky_bucket::LeakyBucket;
 pub use limiter::{BoxLimiter, BoxPermit, Limiter, Passed};

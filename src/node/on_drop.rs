@@ -12,7 +12,7 @@ use crate::sync::{AtomicU32, Ordering};
 /// client goes away, which says nothing about the service: for futures, choose [`Cancelled`](Self::Cancelled). The
 /// policy can be set for [a registry](crate::RegistryConfig::on_drop), for [a resource](crate::ResourceConfig::on_drop),
 /// for [a node](crate::ResourceNode::set_on_drop), for [a breaker](crate::flow::BreakerConfig::on_drop), and for a
-/// single [entry](crate::Entry::on_drop) or [permit](crate::flow::BreakerPermit::on_drop).
+/// single [entry](crate::Entry::on_drop) or [permit](crate::flow::FeedbackPermit::on_drop).
 ///
 /// Under either policy, a drop by a panic that began after the request entered is an exception. A request that a destructor
 /// enters during a panic follows the policy.

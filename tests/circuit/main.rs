@@ -9,12 +9,12 @@ mod transitions;
 use std::time::Duration;
 
 use leaparray::flow::{
-    BreakerPermit, CircuitBreaker, CircuitConfig, CircuitState, RatioLimit, Wait,
+    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, RatioLimit, Wait,
 };
 use leaparray::{CountTotals, ManualClock, Timestamp, WindowConfig};
 
 type Breaker = CircuitBreaker<ManualClock>;
-type CallPermit<'a> = BreakerPermit<&'a Breaker>;
+type CallPermit<'a> = FeedbackPermit<&'a Breaker>;
 
 const SECOND: Duration = Duration::from_secs(1);
 const NOON: Timestamp = Timestamp::from_secs(43_200);
@@ -89,7 +89,7 @@ impl Scene {
 
     /// Returns whether a request is admitted, and cancels it.
     fn admits(&self) -> bool {
-        self.ask().map(BreakerPermit::cancel).is_some()
+        self.ask().map(FeedbackPermit::cancel).is_some()
     }
 
     #[track_caller]

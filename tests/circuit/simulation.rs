@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
 use leaparray::flow::{
-    BreakerPermit, CircuitBreaker, CircuitConfig, CircuitState, RatioLimit, Wait,
+    CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, RatioLimit, Wait,
 };
 use leaparray::{Clock, CountTotals, ManualClock, Timestamp, WindowConfig};
 
@@ -163,7 +163,7 @@ struct InFlight<'a> {
     end: u64,
     number: u64,
     start: u64,
-    permit: BreakerPermit<&'a Breaker>,
+    permit: FeedbackPermit<&'a Breaker>,
     generation: u64,
 }
 

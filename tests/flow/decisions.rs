@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BoxLimiter, BreakerConfig, BreakerPermit, ConcurrencyLimiter, Decision,
+    AdaptiveBreaker, BoxLimiter, BreakerConfig, ConcurrencyLimiter, Decision, FeedbackPermit,
     FixedWindowLimiter, LeakyBucket, Limiter, RandomSource, Rate, Reason, Refusal, Retry,
     SlidingWindowLimiter, TokenBucket, WaitQueue, WarmUp, WarmUpConfig,
 };
@@ -300,7 +300,7 @@ fn request_that_would_have_to_wait_is_blocked_if_its_caller_cannot_wait() {
 struct Paced<'a>(&'a AdaptiveBreaker<ManualClock>);
 
 impl<'a> Limiter for Paced<'a> {
-    type Permit = BreakerPermit<&'a AdaptiveBreaker<ManualClock>>;
+    type Permit = FeedbackPermit<&'a AdaptiveBreaker<ManualClock>>;
 
     fn now(&self) -> Timestamp {
         at(60_000)

@@ -115,7 +115,7 @@ impl BreakerConfig {
         Ok(Self { recovery, ..self })
     }
 
-    /// Sets the outcome of a request whose [`BreakerPermit`](crate::flow::BreakerPermit) is dropped without a report: the backend
+    /// Sets the outcome of a request whose [`FeedbackPermit`](crate::flow::FeedbackPermit) is dropped without a report: the backend
     /// has rejected it, which is the default, or it was cancelled.
     ///
     /// If permits live in futures, choose [`OnDrop::Cancelled`]. Otherwise, clients that go away make the breaker drop

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{AdaptiveBreaker, RandomSource};
-use crate::flow::{BreakerPermit, Decision, Limiter};
+use crate::flow::{Decision, FeedbackPermit, Limiter};
 use crate::time::{Clock, Timestamp};
 
 impl<'a, C: Clock, R: RandomSource> Limiter for &'a AdaptiveBreaker<C, R> {
-    type Permit = BreakerPermit<&'a AdaptiveBreaker<C, R>>;
+    type Permit = FeedbackPermit<&'a AdaptiveBreaker<C, R>>;
 
     #[inline]
     fn now(&self) -> Timestamp {
@@ -17,12 +17,12 @@ impl<'a, C: Clock, R: RandomSource> Limiter for &'a AdaptiveBreaker<C, R> {
     /// Asks for one request, whatever the number of permits, also if that is 0.
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
-        BreakerPermit::try_acquire_at(self, now)
+        FeedbackPermit::try_acquire_at(self, now)
     }
 }
 
 impl<C: Clock, R: RandomSource> Limiter for Arc<AdaptiveBreaker<C, R>> {
-    type Permit = BreakerPermit<Self>;
+    type Permit = FeedbackPermit<Self>;
 
     #[inline]
     fn now(&self) -> Timestamp {

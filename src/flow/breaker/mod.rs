@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub use config::BreakerConfig;
 pub use random::{RandomSource, SeededRandom, ThreadRandom};
 
-use super::breaker_permit::sealed::{Admission, Decide};
-use super::{BreakerConfigError, BreakerPermit, Decision, Limiter, Reason, Refusal, Retry};
+use super::feedback_permit::sealed::{Admission, Decide};
+use super::{BreakerConfigError, Decision, FeedbackPermit, Limiter, Reason, Refusal, Retry};
 use crate::metric::MetricEvent;
 use crate::node::{Entry, OnDrop, Outcome, ResourceNode};
 use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
@@ -38,7 +38,7 @@ use settings::Settings;
 /// A *probe* is a request that is let through although it would be dropped. A request becomes a probe if no request
 /// that might have been dropped got through during the [probe interval](BreakerConfig::probe_interval). If threads race
 /// for a probe, one of them gets it. The time of a request that got through by chance is noted to a sixteenth of the
-/// interval, so a probe may be early by that much. If a probe is [cancelled](BreakerPermit::cancel), and no other request
+/// interval, so a probe may be early by that much. If a probe is [cancelled](FeedbackPermit::cancel), and no other request
 /// got through since, the next request that would be dropped is a probe. If another one did, the next probe follows from its
 /// time; or, if that one is cancelled later, from the time of the cancelled probe.
 ///
@@ -168,14 +168,14 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     /// while more than half of the requests are dropped, and otherwise unknown. Each attempt counts as a request, and so
     /// raises the probability.
     #[inline(always)]
-    pub fn try_acquire(&self) -> Decision<BreakerPermit<&Self>> {
-        BreakerPermit::try_acquire(self)
+    pub fn try_acquire(&self) -> Decision<FeedbackPermit<&Self>> {
+        FeedbackPermit::try_acquire(self)
     }
 
     /// Like [`try_acquire`](Self::try_acquire), at `now`.
     #[inline(always)]
-    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<BreakerPermit<&Self>> {
-        BreakerPermit::try_acquire_at(self, now)
+    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<FeedbackPermit<&Self>> {
+        FeedbackPermit::try_acquire_at(self, now)
     }
 
     /// Like [`try_acquire`](Self::try_acquire), for a permit that does not borrow the breaker.
@@ -190,7 +190,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     /// # Ok::<_, leaparray::flow::Refusal>(())
     /// ```
     #[inline(always)]
-    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<BreakerPermit<Arc<Self>>> {
+    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<FeedbackPermit<Arc<Self>>> {
         self.try_acquire_owned_at(self.clock().now())
     }
 
@@ -199,17 +199,17 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     pub fn try_acquire_owned_at(
         self: &Arc<Self>,
         now: Timestamp,
-    ) -> Decision<BreakerPermit<Arc<Self>>> {
+    ) -> Decision<FeedbackPermit<Arc<Self>>> {
         match self.decide(now) {
             // Cloned only after the decision: a dropped request does not write the shared reference count.
-            Ok(admission) => Decision::Admitted(BreakerPermit::of(Arc::clone(self), admission)),
+            Ok(admission) => Decision::Admitted(FeedbackPermit::of(Arc::clone(self), admission)),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
 
     /// Enters a request into a node, or refuses it and counts it there as blocked; see [`Limiter::enter`]. The entry
     /// borrows this value: enter through an [`Arc`] for one that does not.
-    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, BreakerPermit<&Self>>>
+    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, FeedbackPermit<&Self>>>
     where
         N: Deref<Target = ResourceNode<D>>,
         D: Clock + Clone,
@@ -222,7 +222,7 @@ impl<C: Clock, R: RandomSource> AdaptiveBreaker<C, R> {
     /// # Errors
     ///
     /// Returns the refusal.
-    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, BreakerPermit<&Self>>, Refusal>
+    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, FeedbackPermit<&Self>>, Refusal>
     where
         N: Deref<Target = ResourceNode<D>>,
         D: Clock + Clone,

@@ -138,7 +138,7 @@ impl CircuitConfig {
         Self { half_open_timeout: timeout, ..self }
     }
 
-    /// Sets the outcome of a request whose [`BreakerPermit`](crate::flow::BreakerPermit) is dropped without a report: an exception,
+    /// Sets the outcome of a request whose [`FeedbackPermit`](crate::flow::FeedbackPermit) is dropped without a report: an exception,
     /// which is the default, or a cancellation. A cancelled probe gives its place to another one.
     pub const fn on_drop(self, policy: OnDrop) -> Self {
         Self { on_drop: policy, ..self }

@@ -6,7 +6,7 @@ use super::evidence::Ended;
 use super::state::Cause;
 use super::word::{Phase, Probes, Word};
 use crate::flow::breaker::RandomSource;
-use crate::flow::breaker_permit::sealed::{Admission, Decide};
+use crate::flow::feedback_permit::sealed::{Admission, Decide};
 use crate::flow::{Decision, Reason, Refusal, Retry};
 use crate::node::{OnDrop, Outcome};
 use crate::time::{Clock, Timestamp};

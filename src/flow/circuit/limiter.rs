@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::CircuitBreaker;
 use crate::flow::breaker::RandomSource;
-use crate::flow::{BreakerPermit, Decision, Limiter};
+use crate::flow::{Decision, FeedbackPermit, Limiter};
 use crate::time::{Clock, Timestamp};
 
 impl<'a, C: Clock, R: RandomSource> Limiter for &'a CircuitBreaker<C, R> {
-    type Permit = BreakerPermit<&'a CircuitBreaker<C, R>>;
+    type Permit = FeedbackPermit<&'a CircuitBreaker<C, R>>;
 
     #[inline]
     fn now(&self) -> Timestamp {
@@ -18,7 +18,7 @@ impl<'a, C: Clock, R: RandomSource> Limiter for &'a CircuitBreaker<C, R> {
     /// Asks for one request, whatever the number of permits, also if that is 0.
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, _permits: u64) -> Decision<Self::Permit> {
-        BreakerPermit::try_acquire_at(self, now)
+        FeedbackPermit::try_acquire_at(self, now)
     }
 
     fn peek_at(&self, now: Timestamp, _permits: u64) -> Option<Decision> {
@@ -27,7 +27,7 @@ impl<'a, C: Clock, R: RandomSource> Limiter for &'a CircuitBreaker<C, R> {
 }
 
 impl<C: Clock, R: RandomSource> Limiter for Arc<CircuitBreaker<C, R>> {
-    type Permit = BreakerPermit<Self>;
+    type Permit = FeedbackPermit<Self>;
 
     #[inline]
     fn now(&self) -> Timestamp {

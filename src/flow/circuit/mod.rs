@@ -24,8 +24,8 @@ pub use state::{Cause, CircuitState, Transition};
 pub use wait::Wait;
 
 use super::breaker::{RandomSource, ThreadRandom};
-use super::breaker_permit::sealed::Decide;
-use super::{BreakerPermit, CircuitStateError, Decision, Limiter, Refusal};
+use super::feedback_permit::sealed::Decide;
+use super::{CircuitStateError, Decision, FeedbackPermit, Limiter, Refusal};
 use crate::node::{Entry, ResourceNode};
 use crate::sync::AtomicU64;
 use crate::time::{Clock, MonotonicClock, Timestamp};
@@ -43,7 +43,7 @@ use word::{Generation, Phase, Probes, Word};
 ///   closes and begins with empty counts; otherwise it opens again. It also opens again if they take
 ///   [too long](CircuitConfig::half_open_timeout).
 ///
-/// The caller reports the outcome of each admitted request with its [`BreakerPermit`]. An outcome counts only in the state
+/// The caller reports the outcome of each admitted request with its [`FeedbackPermit`]. An outcome counts only in the state
 /// in which its request was admitted: a request that was admitted before the breaker opened decides nothing when it ends later.
 /// A cancelled request counts nowhere, and a cancelled probe gives its place to another one.
 ///
@@ -155,19 +155,19 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     ///
     /// A refusal has the reason [`Reason::Failing`](crate::node::Reason::Failing). It has the time to ask again if the breaker is open.
     #[inline]
-    pub fn try_acquire(&self) -> Decision<BreakerPermit<&Self>> {
+    pub fn try_acquire(&self) -> Decision<FeedbackPermit<&Self>> {
         self.try_acquire_at(self.clock.now())
     }
 
     /// Like [`try_acquire`](Self::try_acquire), at `now`.
     #[inline]
-    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<BreakerPermit<&Self>> {
-        BreakerPermit::try_acquire_at(self, now)
+    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<FeedbackPermit<&Self>> {
+        FeedbackPermit::try_acquire_at(self, now)
     }
 
     /// Like [`try_acquire`](Self::try_acquire), for a permit that does not borrow the breaker.
     #[inline]
-    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<BreakerPermit<Arc<Self>>> {
+    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<FeedbackPermit<Arc<Self>>> {
         self.try_acquire_owned_at(self.clock.now())
     }
 
@@ -176,17 +176,17 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     pub fn try_acquire_owned_at(
         self: &Arc<Self>,
         now: Timestamp,
-    ) -> Decision<BreakerPermit<Arc<Self>>> {
+    ) -> Decision<FeedbackPermit<Arc<Self>>> {
         match self.decide(now) {
             // Cloned only after the decision: a refused request does not write the shared reference count.
-            Ok(admission) => Decision::Admitted(BreakerPermit::of(Arc::clone(self), admission)),
+            Ok(admission) => Decision::Admitted(FeedbackPermit::of(Arc::clone(self), admission)),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
 
     /// Enters a request into a node, or refuses it and counts it there as blocked; see [`Limiter::enter`]. The entry
     /// borrows this value: enter through an [`Arc`] for one that does not.
-    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, BreakerPermit<&Self>>>
+    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, FeedbackPermit<&Self>>>
     where
         N: Deref<Target = ResourceNode<D>>,
         D: Clock + Clone,
@@ -199,7 +199,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     /// # Errors
     ///
     /// Returns the refusal.
-    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, BreakerPermit<&Self>>, Refusal>
+    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, FeedbackPermit<&Self>>, Refusal>
     where
         N: Deref<Target = ResourceNode<D>>,
         D: Clock + Clone,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, Reason, Retry, SeededRandom,
+    AdaptiveBreaker, BreakerConfig, FeedbackPermit, RandomSource, Reason, Retry, SeededRandom,
     ThreadRandom,
 };
 use leaparray::{ManualClock, OnDrop, Timestamp, WindowConfig};
@@ -154,7 +154,7 @@ fn nothing_is_dropped_once_enough_is_accepted() {
     let (breaker, _) = strict();
     let permits = [(); 4].map(|()| breaker.try_acquire().at_once().expect("nothing has ended"));
     assert!(ask(&breaker, false) && ask(&breaker, false));
-    permits.into_iter().for_each(BreakerPermit::accept);
+    permits.into_iter().for_each(FeedbackPermit::accept);
     for _ in 0..100 {
         assert!(ask(&breaker, true));
     }

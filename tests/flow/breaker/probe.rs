@@ -73,6 +73,6 @@ fn stale_timestamp_gets_no_probe_of_its_own() {
         breaker.try_acquire_at(in_time).at_once().unwrap().reject_at(in_time);
     }
     for now in [NOON.saturating_add(MILLI), in_time].repeat(10) {
-        assert!(breaker.try_acquire_at(now).map(BreakerPermit::cancel).is_refused(), "{now}");
+        assert!(breaker.try_acquire_at(now).map(FeedbackPermit::cancel).is_refused(), "{now}");
     }
 }

@@ -10,7 +10,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig, BreakerPermit, RandomSource, SeededRandom};
+use leaparray::flow::{AdaptiveBreaker, BreakerConfig, FeedbackPermit, RandomSource, SeededRandom};
 use leaparray::{ManualClock, Outcome, Timestamp};
 
 /// The answer of the backend to a request.
@@ -42,7 +42,7 @@ struct Attempt<'a> {
     /// The number of the request. Of two attempts that end at the same time, the earlier request ends first.
     number: u64,
     outcome: Outcome,
-    permit: BreakerPermit<&'a Breaker>,
+    permit: FeedbackPermit<&'a Breaker>,
 }
 
 impl Attempt<'_> {

@@ -25,7 +25,7 @@ fn rejection_counts_requests_that_end_in_the_bucket_before() {
     second.accept_at(held_up);
     assert!(breaker.drop_probability_at(NOON) > 0.0);
     assert!(
-        (0..100).all(|_| !breaker.try_acquire_at(NOON).map(BreakerPermit::cancel).is_admitted())
+        (0..100).all(|_| !breaker.try_acquire_at(NOON).map(FeedbackPermit::cancel).is_admitted())
     );
     third.accept_at(NOON);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, BreakerPermit, ConcurrencyLimiter, Decision,
+    AdaptiveBreaker, BreakerConfig, FeedbackPermit, ConcurrencyLimiter, Decision,
     FixedWindowLimiter, LeakyBucket, Limiter, RandomSource, Rate, SlidingWindowLimiter,
     TokenBucket, WarmUp, WarmUpConfig,
 };
@@ -143,7 +143,7 @@ impl Cases<'_> {
         });
         for breaker in [&lucky, &unlucky] {
             for _ in 0..2 {
-                let admitted = breaker.try_acquire().map(BreakerPermit::reject);
+                let admitted = breaker.try_acquire().map(FeedbackPermit::reject);
                 assert!(admitted.is_admitted(), "the first request and the probe are admitted");
             }
         }

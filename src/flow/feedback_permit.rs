@@ -1,4 +1,4 @@
-//! The permit of a request that a breaker has admitted.
+//! The permit of a request whose outcome its controller learns from.
 #![expect(
     clippy::inline_always,
     reason = "as for an entry: one call that is not inlined moves the permit to memory"
@@ -12,11 +12,12 @@ use crate::node::{Drops, OnDrop, Outcome, Permit};
 use crate::time::{Clock, Timestamp};
 use sealed::{Admission, Decide};
 
-/// A breaker: an [`AdaptiveBreaker`](super::AdaptiveBreaker) or a [`CircuitBreaker`](super::CircuitBreaker). It cannot be
-/// implemented for other types.
-pub trait Breaker: Decide {}
+/// A controller that learns from the outcomes of the requests that it has admitted: an
+/// [`AdaptiveBreaker`](super::AdaptiveBreaker), a [`CircuitBreaker`](super::CircuitBreaker) or an
+/// [`AdaptiveLimiter`](super::AdaptiveLimiter). It cannot be implemented for other types.
+pub trait Feedback: Decide {}
 
-impl<T: Decide> Breaker for T {}
+impl<T: Decide> Feedback for T {}
 
 pub(super) mod sealed {
     use crate::flow::Refusal;
@@ -42,8 +43,8 @@ pub(super) mod sealed {
     }
 }
 
-/// The permit of a request that an [`AdaptiveBreaker`](super::AdaptiveBreaker) or a [`CircuitBreaker`](super::CircuitBreaker) has
-/// admitted. The caller reports the outcome of the request with it.
+/// The permit of a request that an [`AdaptiveBreaker`](super::AdaptiveBreaker), a [`CircuitBreaker`](super::CircuitBreaker) or an
+/// [`AdaptiveLimiter`](super::AdaptiveLimiter) has admitted. The caller reports the outcome of the request with it.
 ///
 /// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject), by
 /// [`cancel`](Self::cancel), or when the permit is dropped: on an early return, in a panic, or with its future. A drop
@@ -51,7 +52,7 @@ pub(super) mod sealed {
 /// [other](super::CircuitConfig::on_drop)); by default, it rejects. The outcome is counted at the time of the report; an
 /// adaptive breaker counts a cancellation at the time of the admission.
 ///
-/// A permit can be sent to another thread, and reported there. `B` is the type of the reference to the breaker, such as
+/// A permit can be sent to another thread, and reported there. `L` is the type of the reference to the breaker, such as
 /// `&AdaptiveBreaker` or [`Arc<CircuitBreaker>`](std::sync::Arc).
 ///
 /// ```
@@ -71,41 +72,41 @@ pub(super) mod sealed {
 /// assert_eq!([Success, Exception].map(|event| breaker.window().sum(event)), [1, 1]);
 /// ```
 #[must_use = "a permit that is dropped at once has no outcome"]
-pub struct BreakerPermit<B>
+pub struct FeedbackPermit<L>
 where
-    B: Deref,
-    B::Target: Breaker,
+    L: Deref,
+    L::Target: Feedback,
 {
-    breaker: B,
+    controller: L,
     admission: Admission,
     drops: Drops,
 }
 
-impl<B> BreakerPermit<B>
+impl<L> FeedbackPermit<L>
 where
-    B: Deref,
-    B::Target: Breaker,
+    L: Deref,
+    L::Target: Feedback,
 {
     /// Asks for one request, through any reference to the breaker; see [`AdaptiveBreaker::try_acquire`](super::AdaptiveBreaker::try_acquire).
     #[inline(always)]
-    pub fn try_acquire(breaker: B) -> Decision<Self> {
-        let now = breaker.clock().now();
-        Self::try_acquire_at(breaker, now)
+    pub fn try_acquire(controller: L) -> Decision<Self> {
+        let now = controller.clock().now();
+        Self::try_acquire_at(controller, now)
     }
 
     /// Like [`try_acquire`](Self::try_acquire), at `now`.
     #[inline(always)]
-    pub fn try_acquire_at(breaker: B, now: Timestamp) -> Decision<Self> {
-        match breaker.decide(now) {
-            Ok(admission) => Decision::Admitted(Self::of(breaker, admission)),
+    pub fn try_acquire_at(controller: L, now: Timestamp) -> Decision<Self> {
+        match controller.decide(now) {
+            Ok(admission) => Decision::Admitted(Self::of(controller, admission)),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
 
     /// Creates the permit of a request that was let through.
     #[inline(always)]
-    pub(super) fn of(breaker: B, admission: Admission) -> Self {
-        Self { breaker, admission, drops: Drops::inherited() }
+    pub(super) fn of(controller: L, admission: Admission) -> Self {
+        Self { controller, admission, drops: Drops::inherited() }
     }
 
     /// Reports now that the backend has accepted the request.
@@ -171,27 +172,27 @@ where
     #[inline(always)]
     fn end(
         &mut self,
-        now: impl FnOnce(&<B::Target as Decide>::Clock) -> Timestamp,
+        now: impl FnOnce(&<L::Target as Decide>::Clock) -> Timestamp,
         outcome: Outcome,
     ) {
         // Set before the clock is read: if the clock panics here, it would panic again in `drop`, which aborts the
         // process.
         self.drops.end();
-        let now = now(self.breaker.clock());
-        self.breaker.end(now, self.admission, outcome);
+        let now = now(self.controller.clock());
+        self.controller.end(now, self.admission, outcome);
     }
 
     #[cold]
     fn abandon(&mut self) {
-        let outcome = self.drops.now(self.breaker.on_drop());
+        let outcome = self.drops.now(self.controller.on_drop());
         self.end(Clock::now, outcome);
     }
 }
 
-impl<B> Permit for BreakerPermit<B>
+impl<L> Permit for FeedbackPermit<L>
 where
-    B: Deref,
-    B::Target: Breaker,
+    L: Deref,
+    L::Target: Feedback,
 {
     /// Reports a success as an acceptance, and an exception as a rejection.
     #[inline]
@@ -203,16 +204,16 @@ where
 
     /// Reports a cancellation if the entry was cancelled, or if the policy of the permit or of the breaker says so.
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
-        let own = self.drops.now(self.breaker.on_drop());
+        let own = self.drops.now(self.controller.on_drop());
         let is_cancelled = [own, outcome].contains(&Outcome::Cancelled);
         self.end_at(now, if is_cancelled { Outcome::Cancelled } else { outcome });
     }
 }
 
-impl<B> Drop for BreakerPermit<B>
+impl<L> Drop for FeedbackPermit<L>
 where
-    B: Deref,
-    B::Target: Breaker,
+    L: Deref,
+    L::Target: Feedback,
 {
     #[inline(always)]
     fn drop(&mut self) {
@@ -222,12 +223,12 @@ where
     }
 }
 
-impl<B> fmt::Debug for BreakerPermit<B>
+impl<L> fmt::Debug for FeedbackPermit<L>
 where
-    B: Deref,
-    B::Target: Breaker,
+    L: Deref,
+    L::Target: Feedback,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BreakerPermit").finish_non_exhaustive()
+        f.debug_struct("FeedbackPermit").finish_non_exhaustive()
     }
 }

@@ -1,0 +1,166 @@
+//! A backend with a number of workers and one queue, behind a limiter.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::time::Duration;
+
+use fastrand::Rng;
+use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimitAlgorithm};
+use leaparray::{ManualClock, Timestamp};
+
+/// The time after which a response is of no use.
+pub const DEADLINE: Duration = Duration::from_millis(100);
+/// The time that a worker takes for a fast call.
+pub const FAST: Duration = Duration::from_millis(5);
+/// The time that a worker takes for a slow call.
+pub const SLOW: Duration = Duration::from_millis(50);
+
+/// A part of a simulation in which nothing changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phase {
+    /// Its length in seconds.
+    pub secs: u32,
+    /// The number of workers.
+    pub workers: u32,
+    /// The share of slow calls.
+    pub slow: f64,
+    /// The number of calls that arrive in a second, at random times.
+    pub arrivals: f64,
+}
+
+impl Phase {
+    /// Returns the number of calls that workers can serve in a second.
+    #[must_use]
+    pub fn capacity(workers: u32, slow: f64) -> f64 {
+        let mean = FAST.as_secs_f64() * (1.0 - slow) + SLOW.as_secs_f64() * slow;
+        f64::from(workers) / mean
+    }
+}
+
+/// The calls of a phase, and the limit during it.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// The response times of all calls that arrived in the phase and were admitted.
+    pub response_times: Vec<Duration>,
+    /// The number of calls that ended within the [deadline](DEADLINE), by the second of their end.
+    pub good: Vec<u32>,
+    /// The limit at the end of each tenth of a second.
+    pub limits: Vec<u64>,
+    /// The permits in use at the same times.
+    pub in_use: Vec<u64>,
+}
+
+impl Observed {
+    /// Returns the number of calls that ended within the deadline.
+    #[must_use]
+    pub fn total_good(&self) -> u64 {
+        self.good.iter().copied().map(u64::from).sum()
+    }
+
+    /// Returns the quantile 0.99 of the response times.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is none.
+    #[must_use]
+    pub fn p99(&self) -> Duration {
+        let mut sorted = self.response_times.clone();
+        sorted.sort_unstable();
+        sorted[(sorted.len() * 99).div_ceil(100) - 1]
+    }
+}
+
+type Limiter = AdaptiveLimiter<Box<dyn LimitAlgorithm>, ManualClock>;
+
+struct Call<'a> {
+    arrived: Timestamp,
+    phase: usize,
+    permit: FeedbackPermit<&'a Limiter>,
+}
+
+/// The calls that are in the backend.
+#[derive(Default)]
+struct Backend<'a> {
+    queue: VecDeque<Call<'a>>,
+    served: HashMap<u64, Call<'a>>,
+    /// The ends of the calls that are served, with their numbers.
+    ends: BinaryHeap<Reverse<(Timestamp, u64)>>,
+    number: u64,
+}
+
+impl<'a> Backend<'a> {
+    fn next_end(&self) -> Timestamp {
+        self.ends.peek().map_or(Timestamp::MAX, |Reverse((end, _))| *end)
+    }
+
+    fn take_ended(&mut self) -> Option<Call<'a>> {
+        let Reverse((_, number)) = self.ends.pop()?;
+        self.served.remove(&number)
+    }
+
+    /// Gives queued calls to free workers.
+    fn serve(&mut self, now: Timestamp, phase: &Phase, rng: &mut Rng) {
+        while self.served.len() < phase.workers as usize
+            && let Some(call) = self.queue.pop_front()
+        {
+            let time = if rng.f64() < phase.slow { SLOW } else { FAST };
+            self.number += 1;
+            self.served.insert(self.number, call);
+            self.ends.push(Reverse((now.saturating_add(time), self.number)));
+        }
+    }
+}
+
+/// Simulates calls that arrive at random, are admitted or refused, wait in one queue for a worker, and are served to their
+/// end. If the number of workers falls, the calls that are served go on.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "a phase has few seconds")]
+pub fn simulate(phases: &[Phase], algorithm: Box<dyn LimitAlgorithm>, seed: u64) -> Vec<Observed> {
+    const TENTH: Duration = Duration::from_millis(100);
+    let mut rng = Rng::with_seed(seed);
+    let begin = Timestamp::from_secs(1_000);
+    let limiter = AdaptiveLimiter::with_clock(algorithm, ManualClock::new(begin));
+    let mut backend = Backend::default();
+    let empty =
+        |phase: &Phase| Observed { good: vec![0; phase.secs as usize], ..Observed::default() };
+    let mut observed: Vec<_> = phases.iter().map(empty).collect();
+    let (mut index, mut phase_start) = (0, begin);
+    let mut arrival = begin;
+    let mut sample = begin.saturating_add(TENTH);
+    loop {
+        let now = arrival.min(backend.next_end()).min(sample);
+        let length = Duration::from_secs(phases[index].secs.into());
+        if now >= phase_start.saturating_add(length) {
+            phase_start = phase_start.saturating_add(length);
+            index += 1;
+            if index == phases.len() {
+                return observed;
+            }
+        }
+        let phase = &phases[index];
+        if now == sample {
+            observed[index].limits.push(limiter.limit());
+            observed[index].in_use.push(limiter.in_use());
+            sample = sample.saturating_add(TENTH);
+        } else if now == arrival {
+            let gap = -(1.0 - rng.f64()).ln() / phase.arrivals;
+            arrival = now.saturating_add(Duration::from_secs_f64(gap));
+            if let Ok(permit) = limiter.try_acquire_at(now).at_once() {
+                backend.queue.push_back(Call { arrived: now, phase: index, permit });
+            }
+        } else if let Some(call) = backend.take_ended() {
+            let response_time = now.saturating_since(call.arrived);
+            call.permit.accept_at(now);
+            let of = &mut observed[call.phase];
+            of.response_times.push(response_time);
+            if response_time <= DEADLINE {
+                // A call that ends after its phase counts in the last second of it.
+                let second = now.saturating_since(phase_start).as_secs();
+                let is_current = call.phase == index && second < u64::from(phase.secs);
+                let second = if is_current { second as usize } else { of.good.len() - 1 };
+                of.good[second] += 1;
+            }
+        }
+        backend.serve(now, phase, &mut rng);
+    }
+}

@@ -1,0 +1,245 @@
+//! The tables and the plots.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::algorithms::{ALL, Algorithm, HEADROOM};
+use crate::backend::{Observed, simulate};
+use crate::scenarios::Scenario;
+use crate::score::{Best, Score, best, score};
+
+/// The seeds of the arrivals and of the mix. Scores are the worst of all of them, and plots are of the first one.
+pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+
+const HEAD: &str = "\
+# Limits that adapt themselves, simulated
+
+<!-- Written by `cargo run --release -p leaparray-simulations`. Do not edit: run it again. -->
+
+Calls arrive at random, at a load of 1.2 unless a scenario says otherwise: 1.2 × what 64 workers serve. A call that is admitted waits in one queue for a worker, which
+takes 5 ms for it, or 50 ms for a slow call; usually, one of ten is slow. A call is *good* if it ends within 100 ms. All calls are served to their end. Each phase lasts
+60 s.
+
+The *best fixed limit* of a phase is the lowest one with at least 99.5 % of the highest goodput. Each cell is the goodput as a share of its goodput, the quantile 0.99 of
+the response times as a multiple of its quantile, and the seconds after which three seconds together have at least 95 % of its goodput. Each number is the worst of five seeds.
+The algorithms have their default settings. `Bbr` is told that the processors are always busy.
+
+The last column is the highest limit of `Headroom` from five seconds after the start of the phase, as a multiple of the mean of the calls in flight.
+
+The plots show the limit, and the goodput of each second. A gray line is the best fixed limit of each phase, with its goodput.
+
+Regenerate this page and its plots with
+
+```sh
+cargo run --release -p leaparray-simulations
+```
+";
+
+/// A scenario, and what each algorithm has reached in it.
+#[derive(Debug)]
+pub struct Result {
+    best: Vec<Best>,
+    /// The worst scores by algorithm and phase, with what happened with the first seed.
+    of: Vec<(Vec<Score>, Vec<Observed>)>,
+}
+
+impl Result {
+    /// Returns a line for each phase in which `Headroom` misses a goal: 97 % of the goodput (92 % if the mix changes), 1.2 × the
+    /// quantile, 2 s, and 3 × the use.
+    #[must_use]
+    pub fn missed(&self, scenario: &Scenario) -> Vec<String> {
+        let least = if scenario.changes_mix { 0.92 } else { 0.97 };
+        let is_missed = |score: &Score| {
+            score.goodput < least
+                || score.p99 > 1.2
+                || score.settled.is_none_or(|it| it > 2)
+                || score.limit_by_use > 3.0
+        };
+        let scores = self.of[0].0.iter().enumerate().filter(|(_, score)| is_missed(score));
+        scores
+            .map(|(phase, score)| format!("phase {phase} of {}: {score:?}", scenario.name))
+            .collect()
+    }
+}
+
+/// Simulates a scenario with all algorithms.
+///
+/// # Panics
+///
+/// Panics if a thread cannot be started.
+#[must_use]
+pub fn run(scenario: &Scenario) -> Result {
+    let best = best(&scenario.phases, 30);
+    let run = |algorithm: &Algorithm| run_algorithm(scenario, *algorithm, &best, &SEEDS);
+    let of = ALL.iter().map(run).collect();
+    Result { best, of }
+}
+
+/// Simulates a scenario with each seed. Returns the worst scores, and what happened with the first seed.
+///
+/// # Panics
+///
+/// Panics if there is no seed.
+#[must_use]
+pub fn run_algorithm(
+    scenario: &Scenario,
+    algorithm: Algorithm,
+    best: &[Best],
+    seeds: &[u64],
+) -> (Vec<Score>, Vec<Observed>) {
+    let phases = &scenario.phases;
+    let scores_of = |observed: &[Observed]| -> Vec<Score> {
+        let pairs = phases.iter().zip(observed).zip(best);
+        pairs.map(|((phase, observed), best)| score(phase, observed, best)).collect()
+    };
+    let first = simulate(phases, (algorithm.create)(), seeds[0]);
+    let mut worst = scores_of(&first);
+    for seed in &seeds[1..] {
+        let scores = scores_of(&simulate(phases, (algorithm.create)(), *seed));
+        worst = worst.into_iter().zip(scores).map(|(one, other)| one.worse(other)).collect();
+    }
+    (worst, first)
+}
+
+/// Writes the page and its plots.
+///
+/// # Errors
+///
+/// Returns the error of a file that cannot be written, or of a plot.
+pub fn write(
+    page: &Path,
+    plots: &Path,
+    results: &[(Scenario, Result)],
+) -> std::result::Result<(), Box<dyn Error>> {
+    fs::create_dir_all(plots)?;
+    let folder = plots.file_name().and_then(|it| it.to_str()).ok_or("a folder without a name")?;
+    let mut text = HEAD.to_owned();
+    for (scenario, result) in results {
+        write!(text, "\n## {}\n\n{}", uppercase(&scenario.name), table(result))?;
+        let file = format!("{}.svg", scenario.file);
+        plot(&plots.join(&file), scenario, result)?;
+        write!(text, "\n![The limits and the goodput over time]({folder}/{file})\n")?;
+    }
+    fs::write(page, text)?;
+    Ok(())
+}
+
+fn uppercase(name: &str) -> String {
+    let mut chars = name.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn table(result: &Result) -> String {
+    let mut text = String::from("| best fixed limit | goodput /s | p99 ms |");
+    let mut line = String::from("\n|---:|---:|---:|");
+    for algorithm in ALL {
+        write!(text, " {} |", algorithm.name).expect("memory");
+        line.push_str("---:|");
+    }
+    text.push_str(" limit / use |");
+    text += &line;
+    text.push_str("---:|\n");
+    for (phase, best) in result.best.iter().enumerate() {
+        let millis = best.p99.as_secs_f64() * 1e3;
+        write!(text, "| {} | {:.0} | {millis:.1} |", best.limit, best.goodput).expect("memory");
+        for (scores, _) in &result.of {
+            let Score { goodput, p99, settled, .. } = scores[phase];
+            let settled = settled.map_or("never".to_owned(), |it| format!("{it} s"));
+            write!(text, " {:.1} %, {p99:.2}, {settled} |", goodput * 100.0).expect("memory");
+        }
+        writeln!(text, " {:.1} |", result.of[0].0[phase].limit_by_use).expect("memory");
+    }
+    text
+}
+
+const COLORS: [RGBColor; 5] = [
+    RGBColor(214, 39, 40),
+    RGBColor(31, 119, 180),
+    RGBColor(44, 160, 44),
+    RGBColor(255, 127, 14),
+    RGBColor(148, 103, 189),
+];
+const GRAY: RGBColor = RGBColor(160, 160, 160);
+
+fn plot(
+    file: &Path,
+    scenario: &Scenario,
+    result: &Result,
+) -> std::result::Result<(), Box<dyn Error>> {
+    let area = SVGBackend::new(file, (900, 560)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let [limits, goodput] = [0, 1].map(|index| area.split_evenly((2, 1))[index].clone());
+    let seconds: u32 = scenario.phases.iter().map(|phase| phase.secs).sum();
+    let limits_of = |observed: &Observed| -> Vec<f64> {
+        observed.limits.chunks(10).map(|tenths| float(tenths[tenths.len() - 1])).collect()
+    };
+    let goodput_of = |observed: &Observed| observed.good.iter().copied().map(f64::from).collect();
+    let steps = |of: &dyn Fn(&Best) -> f64| -> Vec<(f64, f64)> {
+        let mut start = 0.0;
+        let mut points = Vec::new();
+        for (phase, best) in scenario.phases.iter().zip(&result.best) {
+            let end = start + f64::from(phase.secs);
+            points.extend([(start, of(best)), (end, of(best))]);
+            start = end;
+        }
+        points
+    };
+    let limit = Panel { name: "limit", highest: 250.0, of: &limits_of };
+    draw(&limits, &limit, seconds, result, steps(&|best| float(best.limit)))?;
+    let good = Panel { name: "good calls in a second", highest: 9_000.0, of: &goodput_of };
+    draw(&goodput, &good, seconds, result, steps(&|best| best.goodput))?;
+    area.present()?;
+    Ok(())
+}
+
+/// A part of a plot.
+struct Panel<'a> {
+    name: &'static str,
+    highest: f64,
+    /// Returns the value of each second of a phase.
+    of: &'a dyn Fn(&Observed) -> Vec<f64>,
+}
+
+fn draw(
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    panel: &Panel<'_>,
+    seconds: u32,
+    result: &Result,
+    best: Vec<(f64, f64)>,
+) -> std::result::Result<(), Box<dyn Error>> {
+    let mut chart = ChartBuilder::on(area)
+        .margin(8)
+        .x_label_area_size(28)
+        .y_label_area_size(56)
+        .build_cartesian_2d(0.0..f64::from(seconds), 0.0..panel.highest)?;
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc("seconds").y_desc(panel.name).max_light_lines(0).draw()?;
+    chart.draw_series(LineSeries::new(best, GRAY.stroke_width(3)))?;
+    // The algorithm of the crate last, above the others.
+    for index in (0..ALL.len()).rev() {
+        let values = result.of[index].1.iter().flat_map(panel.of);
+        let points = (0..seconds).map(f64::from).zip(values);
+        let width = if ALL[index].name == HEADROOM.name { 2 } else { 1 };
+        let color = COLORS[index];
+        chart
+            .draw_series(LineSeries::new(points, color.stroke_width(width)))?
+            .label(ALL[index].name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.8))
+        .draw()?;
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn float(number: u64) -> f64 {
+    number as f64
+}

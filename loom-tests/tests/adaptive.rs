@@ -1,0 +1,132 @@
+//! The adaptive limiter: no permit beyond the limit, each epoch is planned once, and a call of an epoch was admitted under its
+//! limit or a later one.
+#![cfg(loom)]
+
+use std::time::Duration;
+
+use leaparray::flow::{AdaptiveLimiter, LimitAlgorithm, LimitEvidence, LimitPlan};
+use leaparray::{ManualClock, Timestamp, shadow_all_words};
+use leaparray_loom_tests::explore;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+
+const LENGTH: Duration = Duration::from_millis(1);
+const START: Timestamp = Timestamp::from_secs(1);
+
+fn after(epochs: u32) -> Timestamp {
+    START.saturating_add(LENGTH * epochs)
+}
+
+/// Allows `limits[n]` calls in the epoch n, and notes the calls that it was told of.
+struct Script {
+    limits: &'static [u64],
+    plans: usize,
+    told: Arc<Told>,
+}
+
+/// Calls that began, and the number of epochs.
+#[derive(Default)]
+struct Told {
+    begun: AtomicU64,
+    /// Of them, those in epochs with the limit 1.
+    begun_under_1: AtomicU64,
+    epochs: AtomicU64,
+}
+
+impl Script {
+    fn plan(&mut self) -> LimitPlan {
+        let limit = self.limits[self.plans.min(self.limits.len() - 1)];
+        self.plans += 1;
+        LimitPlan::epoch(limit, LENGTH)
+    }
+}
+
+impl LimitAlgorithm for Script {
+    fn first_plan(&mut self) -> LimitPlan {
+        self.plan()
+    }
+
+    fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+        if let LimitEvidence::Epoch(epoch) = evidence {
+            assert!(epoch.begun >= epoch.response_times.count(), "a call ended before it began");
+            self.told.begun.fetch_add(epoch.begun, Ordering::Relaxed);
+            if epoch.limit == 1 {
+                self.told.begun_under_1.fetch_add(epoch.begun, Ordering::Relaxed);
+            }
+            self.told.epochs.fetch_add(1, Ordering::Relaxed);
+        }
+        self.plan()
+    }
+}
+
+type Limiter = AdaptiveLimiter<Script, ManualClock>;
+
+fn limiter(limits: &'static [u64]) -> (Arc<Limiter>, Arc<Told>) {
+    shadow_all_words();
+    let told = Arc::new(Told::default());
+    let script = Script { limits, plans: 0, told: told.clone() };
+    (Arc::new(AdaptiveLimiter::with_clock(script, ManualClock::new(START))), told)
+}
+
+#[test]
+fn threads_that_race_for_the_last_permit_get_one() {
+    explore(Some(2), || {
+        let (limiter, _) = limiter(&[1]);
+        let other = limiter.clone();
+        let other = thread::spawn(move || {
+            let call = other.try_acquire_at(START).at_once();
+            call.is_ok_and(|call| {
+                call.accept_at(START);
+                true
+            })
+        });
+        let call = limiter.try_acquire_at(START).at_once();
+        if call.is_ok() {
+            assert_eq!(limiter.in_use(), 1);
+        }
+        let admitted = call.is_ok();
+        drop(call);
+        assert!(other.join().unwrap() || admitted);
+        assert_eq!(limiter.in_use(), 0);
+    });
+}
+
+#[test]
+fn epoch_is_planned_once_by_threads_that_find_it_over() {
+    explore(Some(1), || {
+        let (limiter, told) = limiter(&[4, 4, 5, 6]);
+        limiter.try_acquire_at(START).at_once().unwrap().accept_at(START);
+        limiter.try_acquire_at(after(1)).at_once().unwrap().accept_at(after(1));
+        let other = limiter.clone();
+        let other = thread::spawn(move || drop(other.try_acquire_at(after(2)).at_once()));
+        drop(limiter.try_acquire_at(after(2)).at_once());
+        other.join().unwrap();
+        assert_eq!(told.epochs.load(Ordering::Relaxed), 1);
+        assert_eq!(told.begun.load(Ordering::Relaxed), 1);
+        assert_eq!((limiter.limit(), limiter.in_use()), (4, 0));
+    });
+}
+
+#[test]
+fn call_of_an_epoch_was_admitted_under_its_limit_or_a_later_one() {
+    explore(Some(2), || {
+        // The limit falls to 1 in the third epoch: the first one has no evidence at its end, so its plan applies twice.
+        let (limiter, told) = limiter(&[2, 1, 1, 1]);
+        limiter.try_acquire_at(START).at_once().unwrap().accept_at(START);
+        // One call is in flight from the second epoch on. So no call can be admitted under the limit 1.
+        let held = limiter.try_acquire_at(after(1)).at_once().unwrap();
+        let other = limiter.clone();
+        // Begins the third epoch.
+        let other = thread::spawn(move || assert!(other.try_acquire_at(after(2)).is_refused()));
+        // The clock of this thread is behind. It is admitted under the limit 2, or refused.
+        drop(limiter.try_acquire_at(after(1)).at_once());
+        other.join().unwrap();
+        assert!(limiter.try_acquire_at(after(3)).is_refused());
+        assert!(limiter.try_acquire_at(after(4)).is_refused());
+        assert_eq!(told.epochs.load(Ordering::Relaxed), 3);
+        assert_eq!(told.begun_under_1.load(Ordering::Relaxed), 0);
+        held.accept_at(after(4));
+        assert_eq!(limiter.in_use(), 0);
+    });
+}

@@ -1,0 +1,165 @@
+//! The trait of the algorithms that set the limit, and what they are told.
+
+use std::time::Duration;
+
+use crate::histogram::LatencyHistogram;
+use crate::time::Timestamp;
+
+/// An algorithm that sets the limit of an [`AdaptiveLimiter`](super::AdaptiveLimiter).
+///
+/// The limiter calls it after each call or after each *epoch*, as the last [`LimitPlan`] says. One thread at a time calls
+/// it, so it needs no atomics. It must not block: it runs in a thread that begins or ends a call.
+///
+/// ```
+/// use leaparray::flow::{AdaptiveLimiter, LimitAlgorithm, LimitEvidence, LimitPlan};
+/// use std::time::Duration;
+///
+/// /// Allows ten more calls after each epoch in which no call failed, and otherwise half as many.
+/// struct Halving(u64);
+///
+/// impl LimitAlgorithm for Halving {
+///     fn first_plan(&mut self) -> LimitPlan {
+///         LimitPlan::epoch(self.0, Duration::from_millis(100))
+///     }
+///
+///     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+///         if let LimitEvidence::Epoch(epoch) = evidence {
+///             self.0 = if epoch.exceptions == 0 { self.0 + 10 } else { self.0 / 2 };
+///         }
+///         LimitPlan::epoch(self.0, Duration::from_millis(100))
+///     }
+/// }
+///
+/// let limiter = AdaptiveLimiter::new(Halving(50));
+/// assert_eq!(limiter.limit(), 50);
+/// ```
+pub trait LimitAlgorithm {
+    /// Returns the limit before the first call. Called once, when the limiter is made.
+    fn first_plan(&mut self) -> LimitPlan;
+
+    /// Returns the next limit.
+    fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan;
+}
+
+impl<T: LimitAlgorithm + ?Sized> LimitAlgorithm for Box<T> {
+    fn first_plan(&mut self) -> LimitPlan {
+        (**self).first_plan()
+    }
+
+    fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+        (**self).next_plan(evidence)
+    }
+}
+
+/// A limit, and the time at which the algorithm is asked for the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct LimitPlan {
+    pub(super) limit: u64,
+    pub(super) next: Next,
+}
+
+/// The time of the next plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    EachCall,
+    Epoch { length: Duration, calls: u64, longest: Duration },
+}
+
+impl LimitPlan {
+    /// A plan with that limit up to the end of the next call. If two calls end at the same time, one of them may be skipped:
+    /// see [`skipped_calls`](super::AdaptiveLimiter::skipped_calls).
+    pub const fn each_call(limit: u64) -> Self {
+        Self { limit, next: Next::EachCall }
+    }
+
+    /// A plan with that limit for an epoch of that length, at least 1 ms. An epoch ends with the first call that begins or
+    /// ends after its length.
+    pub const fn epoch(limit: u64, length: Duration) -> Self {
+        Self { limit, next: Next::Epoch { length, calls: 0, longest: length } }
+    }
+
+    /// Extends the epoch until `calls` calls have begun in it, but not beyond the length `longest`. A plan for each call stays
+    /// as it is.
+    ///
+    /// ```
+    /// use leaparray::flow::LimitPlan;
+    /// use std::time::Duration;
+    ///
+    /// let plan = LimitPlan::epoch(20, Duration::from_millis(100)).until_calls(50, Duration::from_secs(1));
+    /// assert_eq!(plan.limit(), 20);
+    /// ```
+    pub const fn until_calls(mut self, calls: u64, longest: Duration) -> Self {
+        if let Next::Epoch { length, .. } = self.next {
+            self.next = Next::Epoch { length, calls, longest };
+        }
+        self
+    }
+
+    /// Returns the limit.
+    #[must_use]
+    pub const fn limit(self) -> u64 {
+        self.limit
+    }
+}
+
+/// The evidence for the next limit: a call that ended, or an epoch.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum LimitEvidence<'a> {
+    /// A call has ended, after a [plan for each call](LimitPlan::each_call).
+    Call(EndedCall),
+    /// An epoch has ended, after a [plan for an epoch](LimitPlan::epoch).
+    Epoch(EpochCalls<'a>),
+}
+
+/// A call that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndedCall {
+    /// The time at which the call ended.
+    pub now: Timestamp,
+    /// The time that the call has taken.
+    pub response_time: Duration,
+    /// Whether the call ended with an exception.
+    pub is_exception: bool,
+    /// The permits in use after the call got its own.
+    pub in_flight: u64,
+}
+
+/// The calls of an epoch: those that *began* in it.
+///
+/// It is told one epoch late, so that most of its calls have ended: at the end of the epoch after it. A call that begins
+/// in an epoch was admitted under the limit of this epoch or of a later one. So the response times are those under a limit, also
+/// just after the limit has changed.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct EpochCalls<'a> {
+    /// The time at which the evidence is told.
+    pub now: Timestamp,
+    /// The time at which the epoch began.
+    pub start: Timestamp,
+    /// The time at which the epoch ended.
+    pub end: Timestamp,
+    /// The limit during the epoch.
+    pub limit: u64,
+    /// The highest number of permits in use during the epoch.
+    pub peak_in_flight: u64,
+    /// The number of calls that began in the epoch, without those that were cancelled since.
+    pub begun: u64,
+    /// The number of those calls that have ended with an exception.
+    pub exceptions: u64,
+    /// The response times of those calls that have ended, also with an exception.
+    pub response_times: &'a LatencyHistogram,
+    /// The number of calls that have begun in the current epoch, which follows this one.
+    pub begun_since: u64,
+}
+
+impl EpochCalls<'_> {
+    /// Returns the number of calls that began in the epoch and have not ended. Each of them has taken at least the time since
+    /// the end of the epoch.
+    #[must_use]
+    pub fn unfinished(&self) -> u64 {
+        self.begun.saturating_sub(self.response_times.count())
+    }
+}

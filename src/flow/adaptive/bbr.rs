@@ -1,0 +1,133 @@
+//! The limit of Kratos's BBR.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use super::algorithm::{EpochCalls, LimitAlgorithm, LimitEvidence, LimitPlan};
+use super::cpu::CpuLoad;
+use super::range::{LimitRange, float, floor};
+use crate::time::Timestamp;
+
+/// The limit of [Kratos](https://github.com/go-kratos/aegis)'s and [go-zero](https://github.com/zeromicro/go-zero)'s load
+/// shedding, named for TCP BBR: the highest throughput times the shortest response time, while the processors are busy.
+///
+/// Of the epochs of the last 10 s, 100 ms each: the highest number of calls, and the shortest mean response time. Their
+/// product is the number of calls in flight. It is the limit while the average [load of the processors](CpuLoad) is at least the
+/// [threshold](Self::threshold), and for 1 s after that. Otherwise the limit is the highest one. The load is measured every 0.5 s,
+/// and each measurement counts for 0.05 of the average.
+///
+/// The limit protects the processors of *this* process's machine or group. A backend on other machines can have a long queue
+/// while they are idle: see [`Headroom`](super::Headroom).
+///
+/// ```
+/// use leaparray::flow::{AdaptiveLimiter, Bbr, FixedCpuLoad, SystemCpu};
+///
+/// // The load of this process's group or machine.
+/// let limiter = AdaptiveLimiter::new(Bbr::new(SystemCpu::new()));
+/// // As if the processors were always busy.
+/// let always = AdaptiveLimiter::new(Bbr::new(FixedCpuLoad(1.0)));
+/// assert_eq!(always.limit(), 1_000, "before the first calls");
+/// ```
+pub struct Bbr<L> {
+    cpu: L,
+    range: LimitRange,
+    threshold: f64,
+    epochs: VecDeque<PastEpoch>,
+    /// The average load, as in Kratos: 0.95 of the former average and 0.05 of the newest load.
+    load: Option<f64>,
+    measured: Option<Timestamp>,
+    /// The time up to which the limit applies.
+    until: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PastEpoch {
+    /// Calls in a second.
+    rate: f64,
+    /// The mean response time in seconds.
+    mean: f64,
+}
+
+impl<L: CpuLoad> Bbr<L> {
+    const EPOCHS: usize = 100;
+    const EPOCH: Duration = Duration::from_millis(100);
+    const MEASURE: Duration = Duration::from_millis(500);
+    const COOL: Duration = Duration::from_secs(1);
+
+    /// Creates the algorithm, with a limit from 1 to 1,000, at first 1,000, and a threshold of 0.8.
+    pub const fn new(cpu: L) -> Self {
+        Self {
+            cpu,
+            range: LimitRange::known(1, 1_000, 1_000),
+            threshold: 0.8,
+            epochs: VecDeque::new(),
+            load: None,
+            measured: None,
+            until: None,
+        }
+    }
+
+    /// Sets the range of the limit. The highest limit applies while the processors are not busy.
+    #[must_use]
+    pub fn range(self, range: LimitRange) -> Self {
+        Self { range, ..self }
+    }
+
+    /// Sets the load from which the limit applies: 0.8 in Kratos, 0.9 in go-zero. At 0 it applies always, above 1 never.
+    #[must_use]
+    pub fn threshold(self, threshold: f64) -> Self {
+        Self { threshold, ..self }
+    }
+
+    fn note(&mut self, epoch: &EpochCalls<'_>) {
+        let seconds = epoch.end.saturating_since(epoch.start).as_secs_f64();
+        let Some(mean) = epoch.response_times.mean() else { return };
+        if self.epochs.len() == Self::EPOCHS {
+            self.epochs.pop_front();
+        }
+        let rate = float(epoch.response_times.count()) / seconds.max(1e-3);
+        self.epochs.push_back(PastEpoch { rate, mean: mean.as_secs_f64() });
+    }
+
+    fn is_busy(&mut self, now: Timestamp) -> bool {
+        let is_due = |measured| now.saturating_since(measured) >= Self::MEASURE;
+        if self.measured.is_none_or(is_due) {
+            self.measured = Some(now);
+            if let Some(load) = self.cpu.load(now) {
+                self.load = Some(self.load.map_or(load, |before| before * 0.95 + load * 0.05));
+            }
+        }
+        if self.load.is_some_and(|load| load >= self.threshold) {
+            self.until = Some(now.saturating_add(Self::COOL));
+        }
+        self.until.is_some_and(|until| now <= until)
+    }
+
+    fn limit(&mut self, now: Timestamp) -> f64 {
+        if !self.is_busy(now) || self.epochs.is_empty() {
+            return float(self.range.max());
+        }
+        let rate = self.epochs.iter().map(|it| it.rate).fold(0.0, f64::max);
+        let mean = self.epochs.iter().map(|it| it.mean).fold(f64::INFINITY, f64::min);
+        self.range.clamp((rate * mean).round())
+    }
+}
+
+impl<L: CpuLoad> LimitAlgorithm for Bbr<L> {
+    fn first_plan(&mut self) -> LimitPlan {
+        LimitPlan::epoch(self.range.initial(), Self::EPOCH)
+    }
+
+    fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+        let LimitEvidence::Epoch(epoch) = evidence else { return self.first_plan() };
+        self.note(epoch);
+        LimitPlan::epoch(floor(self.limit(epoch.now)), Self::EPOCH)
+    }
+}
+
+impl<L> fmt::Debug for Bbr<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bbr").field("threshold", &self.threshold).finish_non_exhaustive()
+    }
+}

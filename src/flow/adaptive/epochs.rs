@@ -1,0 +1,111 @@
+//! The calls of the last epochs.
+
+use std::time::Duration;
+
+use super::algorithm::EpochCalls;
+use crate::histogram::{HistogramConfig, LatencyHistogram};
+use crate::metric::MetricEvent;
+use crate::node::Outcome;
+use crate::time::{Clock, Timestamp, WindowConfig, saturating_nanos};
+use crate::window::SlidingWindow;
+
+/// The calls of the last epochs, each counted in the epoch in which it began: a window whose time is the number of the epoch.
+#[derive(Debug)]
+pub(super) struct Epochs {
+    last: SlidingWindow<NoClock>,
+    /// The same, for one epoch.
+    one: SlidingWindow<NoClock>,
+}
+
+/// An epoch, except for its calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Past {
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+    pub(super) limit: u64,
+    pub(super) peak: u64,
+}
+
+impl Epochs {
+    /// A call that is still in flight after so many epochs is counted as late when it ends.
+    const KEPT: u32 = 4;
+    /// The length of an epoch in the window: the shortest bucket.
+    const UNIT: Duration = Duration::from_nanos(2);
+
+    pub(super) fn new() -> Self {
+        let of = |epochs: u32| {
+            WindowConfig::new(epochs as usize, Self::UNIT * epochs).expect("whole nanoseconds")
+        };
+        let kept = of(Self::KEPT);
+        let histogram = Some(HistogramConfig::default());
+        let last = SlidingWindow::made_at(kept, histogram, NoClock, Timestamp::MIN);
+        let one = last.view(of(1)).expect("it divides the window");
+        Self { last, one }
+    }
+
+    #[inline]
+    pub(super) fn begin(&self, epoch: u64) {
+        self.last.add_at(time_of(epoch), MetricEvent::Pass, 1);
+    }
+
+    #[inline]
+    pub(super) fn end(&self, epoch: u64, outcome: Outcome, response_time: Duration) {
+        let epoch = time_of(epoch);
+        match outcome {
+            Outcome::Success => {
+                self.last.record_success_nanos_at(epoch, saturating_nanos(response_time));
+            }
+            Outcome::Exception => self.last.record_exception_at(epoch, response_time),
+            Outcome::Cancelled => self.last.add_at(epoch, MetricEvent::Cancelled, 1),
+        }
+    }
+
+    /// Returns the number of calls that have begun in an epoch, also of those that were cancelled since.
+    pub(super) fn begun(&self, epoch: u64) -> u64 {
+        self.one.sum_at(time_of(epoch), MetricEvent::Pass)
+    }
+
+    /// Returns the calls of an epoch. Their response times are read into `response_times`.
+    pub(super) fn calls<'a>(
+        &self,
+        epoch: u64,
+        past: Past,
+        now: Timestamp,
+        response_times: &'a mut LatencyHistogram,
+    ) -> EpochCalls<'a> {
+        let at = time_of(epoch);
+        // Each call is counted as begun before it is counted as ended, so the ends are read first.
+        self.one.histogram_into_at(at, response_times);
+        let [exceptions, cancelled] = [MetricEvent::Exception, MetricEvent::Cancelled]
+            .map(|event| self.one.sum_at(at, event));
+        let begun = self.begun(epoch).saturating_sub(cancelled);
+        let Past { start, end, limit, peak: peak_in_flight } = past;
+        let begun_since = self.begun(epoch + 1);
+        EpochCalls {
+            now,
+            start,
+            end,
+            limit,
+            peak_in_flight,
+            begun,
+            exceptions,
+            response_times,
+            begun_since,
+        }
+    }
+}
+
+#[inline]
+const fn time_of(epoch: u64) -> Timestamp {
+    Timestamp::from_nanos(epoch * 2)
+}
+
+/// The clock of a window that is always given the number of an epoch.
+#[derive(Clone, Copy, Debug)]
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+}

@@ -1,0 +1,293 @@
+//! The algorithm of this crate.
+
+mod profile;
+
+use std::time::Duration;
+
+use super::super::AdaptiveConfigError;
+use super::algorithm::{EpochCalls, LimitAlgorithm, LimitEvidence, LimitPlan};
+use super::range::{LimitRange, float, floor};
+use crate::time::Timestamp;
+use profile::Profile;
+
+/// Follows the capacity, with a headroom of its square root.
+///
+/// # Capacity
+///
+/// From time to time, and only while the limit is reached, the limit is halved for some milliseconds. In such a *dip* no call
+/// queues, and the response times of the calls that begin in it are the *base*. In other epochs, calls take longer than the
+/// base by the time that they queue. By Little's law, of L calls in flight C = L · base/(base + longer) are served: the capacity.
+/// *Longer* is the median of the differences of ten quantiles, from 0.5 to 0.95. It is the time in the queue also if fast and slow calls
+/// mix, where a mean is noisy and a minimum tells nothing. A call that has not ended counts with its age.
+///
+/// # Limit
+///
+/// The limit becomes C + h · √C. With the *headroom* h · √C, 1.5 · √C by default, as many calls queue as it takes to keep the
+/// backend busy although calls arrive at random: the square-root staffing rule of Halfin and Whitt, *Heavy-Traffic Limits for Queues
+/// with Many Exponential Servers*, 1981. While hardly a call queues, the limit grows by a quarter in every second epoch, but only if most of it is in
+/// use. If a third of it is not in use, it shrinks slowly to 1.5 times the peak, though not below the first limit.
+///
+/// # Changes
+///
+/// An epoch lasts 0.1 s, or up to 1 s for 100 calls. After a change of the capacity, the limit is at most halved in every second
+/// epoch. If calls become slower for another reason, as when the mix of calls changes, a lower limit makes them no
+/// faster. After two such cuts, the response times are the new base, and the limit is what it was. If a dip shows that half of the limit yields nearly the
+/// same throughput, the limit stays at that half, and another dip follows.
+///
+/// ```
+/// use leaparray::flow::{AdaptiveLimiter, Headroom, LimitRange};
+///
+/// let algorithm = Headroom::new(LimitRange::new(10, 50, 2_000)?).headroom(2.0)?;
+/// let limiter = AdaptiveLimiter::new(algorithm);
+/// assert_eq!(limiter.limit(), 50);
+/// # Ok::<_, leaparray::flow::AdaptiveConfigError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Headroom {
+    range: LimitRange,
+    factor: f64,
+    dip_interval: Duration,
+    limit: f64,
+    base: Option<Profile>,
+    /// The last epoch that was not in a dip.
+    last: Option<Profile>,
+    phase: Phase,
+    /// Whether the limit was reached since the last dip.
+    was_reached: bool,
+    /// The start of the last dip, and the number of dips since the base was last replaced.
+    last_dip: Option<Timestamp>,
+    dips: u32,
+    last_cut: Option<Cut>,
+    cuts_without_effect: u32,
+}
+
+/// The role of the epoch that the next evidence is about. The evidence is one epoch late.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// An epoch under the current limit.
+    Steady,
+    /// An epoch before a cut.
+    BeforeCut,
+    /// The epoch before a dip. The dip has begun, and the calls from before are leaving.
+    Leaving,
+    /// The first part of a dip. The second part has begun.
+    Measuring,
+    /// The second part of a dip.
+    Measured,
+}
+
+/// A cut of the limit.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    /// The estimated mean response time before it, in seconds.
+    mean: f64,
+    /// The new limit, as a share of the limit before.
+    share: f64,
+    /// The limit before the first of several cuts.
+    from: f64,
+}
+
+impl Default for Headroom {
+    /// From 4 to 10,000, at first 20; a headroom of 1.5 · √C, and 8 s between dips.
+    fn default() -> Self {
+        Self::new(LimitRange::known(4, 20, 10_000))
+    }
+}
+
+impl Headroom {
+    const EPOCH: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_secs(1);
+    /// Calls in an epoch, unless there are fewer in its longest time.
+    const CALLS: u64 = 100;
+    /// With fewer calls, an epoch tells nothing.
+    const LEAST_CALLS: u64 = 10;
+    const SHORTEST_DIP: Duration = Duration::from_millis(20);
+    const GROWTH: f64 = 1.25;
+    /// The queue below which the limit grows, as a share of the headroom.
+    const SHORT_QUEUE: f64 = 0.3;
+
+    /// Creates the algorithm with a headroom of 1.5 · √C, and 8 s between dips.
+    #[must_use]
+    pub const fn new(range: LimitRange) -> Self {
+        Self {
+            range,
+            factor: 1.5,
+            dip_interval: Duration::from_secs(8),
+            limit: range.initial_f64(),
+            base: None,
+            last: None,
+            phase: Phase::Steady,
+            was_reached: false,
+            last_dip: None,
+            dips: 0,
+            last_cut: None,
+            cuts_without_effect: 0,
+        }
+    }
+
+    /// Sets the factor h of the headroom. A higher one gives more throughput under bursts, and a longer queue.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`AdaptiveConfigError`] unless the factor is from 0.5 to 10.
+    pub const fn headroom(self, factor: f64) -> Result<Self, AdaptiveConfigError> {
+        if factor >= 0.5 && factor <= 10.0 {
+            Ok(Self { factor, ..self })
+        } else {
+            Err(AdaptiveConfigError::Headroom { factor })
+        }
+    }
+
+    /// Sets the time between dips, at least 1 s. The first dips come sooner: 1 s, 2 s and 4 s after the dip before.
+    #[must_use]
+    pub fn dip_interval(self, interval: Duration) -> Self {
+        Self { dip_interval: interval.max(Duration::from_secs(1)), ..self }
+    }
+
+    fn steady_plan(&self) -> LimitPlan {
+        LimitPlan::epoch(floor(self.limit), Self::EPOCH).until_calls(Self::CALLS, Self::LONGEST)
+    }
+
+    /// Begins a dip. The first part lasts until the calls from before have left.
+    fn dip_plan(&mut self) -> LimitPlan {
+        self.phase = Phase::Leaving;
+        LimitPlan::epoch(self.dip_limit(), self.dip_length())
+    }
+
+    /// The second part of a dip, in which calls are measured.
+    fn measuring_plan(&mut self) -> LimitPlan {
+        self.phase = Phase::Measuring;
+        LimitPlan::epoch(self.dip_limit(), self.dip_length())
+            .until_calls(Self::CALLS, Self::LONGEST)
+    }
+
+    fn dip_limit(&self) -> u64 {
+        floor(self.limit / 2.0).max(2)
+    }
+
+    fn dip_length(&self) -> Duration {
+        let mean = self.base.map_or(0.0, |base| base.mean());
+        Duration::from_secs_f64((3.0 * mean).min(1.0)).max(Self::SHORTEST_DIP)
+    }
+
+    /// Sets the base to the measurement of a dip.
+    fn end_dip(&mut self, epoch: &EpochCalls<'_>) -> LimitPlan {
+        self.phase = Phase::Steady;
+        let Some(dip) = Profile::of(epoch, Self::LEAST_CALLS) else { return self.steady_plan() };
+        let queued = self.last.map_or(0.0, |last| last.longer_than(&dip));
+        self.base = Some(dip.averaged_with(self.base.as_ref()));
+        // By Little's law, the throughput in the dip as a share of that before.
+        let throughput = float(epoch.limit) / self.limit * (1.0 + queued / dip.mean());
+        if throughput > 0.85 && self.limit > float(self.range.min()) {
+            self.last = Some(dip);
+            self.limit = self.range.clamp(float(epoch.limit));
+            return self.dip_plan();
+        }
+        self.steady_plan()
+    }
+
+    fn update(&mut self, epoch: &EpochCalls<'_>) -> LimitPlan {
+        self.was_reached |= epoch.peak_in_flight >= epoch.limit;
+        let Some(profile) = Profile::of(epoch, Self::LEAST_CALLS) else {
+            return self.steady_plan();
+        };
+        let base = *self.base.get_or_insert(profile);
+        self.last = Some(profile);
+        let longer = profile.longer_than(&base);
+        let ratio = 1.0 + longer / base.mean();
+        if ratio < 0.9 {
+            self.base = Some(profile);
+        }
+        if self.has_no_effect(base.mean() + longer) {
+            self.base = Some(profile);
+            self.limit = self.last_cut.take().map_or(self.limit, |cut| cut.from);
+            (self.dips, self.last_dip) = (1, Some(epoch.now));
+            return self.steady_plan();
+        }
+        let before = self.limit;
+        self.limit = self.range.clamp(self.next_limit(epoch, ratio));
+        let share = self.limit / before;
+        if share < 0.8 {
+            let from = self.last_cut.map_or(before, |cut| cut.from);
+            self.last_cut = Some(Cut { mean: base.mean() + longer, share, from });
+            self.phase = Phase::BeforeCut;
+            return self.steady_plan();
+        }
+        self.last_cut = None;
+        self.cuts_without_effect = 0;
+        if self.is_dip_due(epoch.now) { self.dip_plan() } else { self.steady_plan() }
+    }
+
+    /// Whether the last two cuts did not shorten the response times.
+    fn has_no_effect(&mut self, mean: f64) -> bool {
+        let Some(cut) = self.last_cut else { return false };
+        // If calls queue, their mean shrinks as the limit, except for the part that they are served.
+        let is_without = mean > cut.mean * f64::midpoint(1.0, cut.share);
+        self.cuts_without_effect = if is_without { self.cuts_without_effect + 1 } else { 0 };
+        let has_none = self.cuts_without_effect >= 2;
+        if has_none {
+            self.cuts_without_effect = 0;
+        }
+        has_none
+    }
+
+    fn next_limit(&self, epoch: &EpochCalls<'_>, ratio: f64) -> f64 {
+        let before = self.limit;
+        let used = float(epoch.limit.min(epoch.peak_in_flight)).max(1.0);
+        let capacity = used / ratio.max(0.9);
+        let headroom = self.factor * capacity.sqrt();
+        let queued = capacity * (ratio - 1.0);
+        let target = if queued >= Self::SHORT_QUEUE * headroom {
+            capacity + headroom
+        } else if epoch.limit == floor(before) {
+            before * Self::GROWTH
+        } else {
+            // The limit has grown since this epoch.
+            before
+        };
+        let target = target.clamp(before / 2.0, before * Self::GROWTH);
+        let peak = float(epoch.peak_in_flight);
+        let is_used = peak * Self::GROWTH >= before;
+        if is_used || target < before {
+            // A small change may be noise.
+            let step = if (target / before - 1.0).abs() < 0.2 { 0.5 } else { 1.0 };
+            return before + step * (target - before);
+        }
+        let enough = (1.5 * peak).max(self.range.initial_f64());
+        if before > enough { (before * 0.98).max(enough) } else { before }
+    }
+
+    fn is_dip_due(&mut self, now: Timestamp) -> bool {
+        let last = *self.last_dip.get_or_insert(now);
+        let interval = self.dip_interval.min(Duration::from_secs(1 << self.dips.min(16)));
+        if !self.was_reached || now.saturating_since(last) < interval {
+            return false;
+        }
+        self.dips += 1;
+        (self.last_dip, self.was_reached) = (Some(now), false);
+        true
+    }
+}
+
+impl LimitAlgorithm for Headroom {
+    fn first_plan(&mut self) -> LimitPlan {
+        self.steady_plan()
+    }
+
+    fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+        let LimitEvidence::Epoch(epoch) = evidence else { return self.steady_plan() };
+        match self.phase {
+            Phase::Steady => self.update(epoch),
+            Phase::BeforeCut => {
+                self.phase = Phase::Steady;
+                self.steady_plan()
+            }
+            Phase::Leaving => self.measuring_plan(),
+            Phase::Measuring => {
+                self.phase = Phase::Measured;
+                self.steady_plan()
+            }
+            Phase::Measured => self.end_dip(epoch),
+        }
+    }
+}

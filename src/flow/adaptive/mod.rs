@@ -1,0 +1,303 @@
+//! Limits of the calls in flight that adapt themselves.
+
+mod aimd;
+mod algorithm;
+mod bbr;
+mod cpu;
+mod epochs;
+mod gradient2;
+mod headroom;
+mod limiter;
+mod plan;
+mod range;
+mod token;
+mod vegas;
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+pub use aimd::Aimd;
+pub use algorithm::{EndedCall, EpochCalls, LimitAlgorithm, LimitEvidence, LimitPlan};
+pub use bbr::Bbr;
+pub use cpu::{CpuLoad, FixedCpuLoad, SystemCpu};
+pub use gradient2::Gradient2;
+pub use headroom::Headroom;
+pub use range::LimitRange;
+pub use vegas::Vegas;
+
+use super::feedback_permit::sealed::{Admission, Decide};
+use super::{ConcurrencyLimiter, Decision, FeedbackPermit, Limiter, Quota, Refusal};
+use crate::node::{Entry, OnDrop, Outcome, ResourceNode};
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::time::{Clock, MonotonicClock, Timestamp};
+use epochs::Epochs;
+use plan::Planner;
+use token::Token;
+
+/// A limiter of the calls in flight whose limit follows the capacity of the backend.
+///
+/// A [`LimitAlgorithm`] sets the limit: [`Headroom`] unless another one is chosen. [`Aimd`], [`Vegas`], [`Gradient2`] and
+/// [`Bbr`] are those of other libraries, as published.
+///
+/// The caller reports the end of each admitted call with its [`FeedbackPermit`]. The algorithm learns from the response time, whatever
+/// the outcome, and some algorithms from exceptions. A cancelled call tells nothing and gives its permit back. Cancel calls that
+/// the backend has not worked on, for example those that failed to connect.
+///
+/// The check and the taking of permits are one atomic step, as in a [`ConcurrencyLimiter`]: there are never more permits in
+/// use than the limit at the time of the admission. Calls that are in flight when the limit falls go on.
+///
+/// ```
+/// use leaparray::flow::AdaptiveLimiter;
+///
+/// let limiter = AdaptiveLimiter::default();
+/// let call = limiter.try_acquire().at_once()?;
+/// assert_eq!((limiter.in_use(), limiter.limit()), (1, 20));
+/// call.accept();
+/// assert_eq!(limiter.in_use(), 0);
+/// # Ok::<_, leaparray::flow::Refusal>(())
+/// ```
+//
+// # Orderings
+//
+// The planner stores the limit of an epoch, and then the number of the epoch with Release. An admission loads the number with
+// Acquire, and then the limit. So a call that is counted in an epoch was admitted under the limit of this epoch or of a later one. A
+// response time under a lowered limit is what an algorithm relies on.
+pub struct AdaptiveLimiter<A = Headroom, C = MonotonicClock> {
+    permits: ConcurrencyLimiter,
+    /// The time in nanoseconds from which the next plan is made, or [`Self::EACH_CALL`].
+    due: AtomicU64,
+    /// The number of the current epoch.
+    epoch: AtomicU64,
+    /// The highest number of permits in use in the current epoch; at least the limit if a call was refused.
+    peak: AtomicU64,
+    epochs: Epochs,
+    /// Only ever tried: a thread that has stalled in a plan delays the plans, and no call.
+    planner: Mutex<Planner<A>>,
+    skipped: AtomicU64,
+    on_drop: OnDrop,
+    clock: C,
+}
+
+impl Default for AdaptiveLimiter {
+    /// A limiter with the default [`Headroom`].
+    fn default() -> Self {
+        Self::new(Headroom::default())
+    }
+}
+
+impl<A: LimitAlgorithm> AdaptiveLimiter<A> {
+    /// Creates a limiter with its own [`MonotonicClock`].
+    #[must_use]
+    pub fn new(algorithm: A) -> Self {
+        Self::with_clock(algorithm, MonotonicClock::new())
+    }
+}
+
+impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
+    /// The value of `due` if the plan is for each call.
+    const EACH_CALL: u64 = u64::MAX;
+
+    /// Creates a limiter that reads `clock`.
+    #[must_use]
+    pub fn with_clock(algorithm: A, clock: C) -> Self {
+        let mut planner = Planner::new(algorithm, clock.now());
+        let first = planner.first();
+        Self {
+            permits: ConcurrencyLimiter::new(first.limit),
+            due: AtomicU64::new(first.due),
+            epoch: AtomicU64::new(first.epoch),
+            peak: AtomicU64::new(0),
+            epochs: Epochs::new(),
+            planner: Mutex::new(planner),
+            skipped: AtomicU64::new(0),
+            on_drop: OnDrop::Exception,
+            clock,
+        }
+    }
+
+    /// Sets the outcome of a call whose permit is dropped without a report. By default, it is an exception. Under either policy,
+    /// the permit is given back. The response time of a cancelled call counts nowhere.
+    #[must_use]
+    pub fn on_drop(self, policy: OnDrop) -> Self {
+        Self { on_drop: policy, ..self }
+    }
+
+    /// Returns the limit: the highest number of permits in use at which a call for one permit is refused.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.permits.limit()
+    }
+
+    /// Returns the number of permits in use.
+    #[must_use]
+    pub fn in_use(&self) -> u64 {
+        self.permits.in_use()
+    }
+
+    /// Returns the number of calls that an algorithm with a [plan for each call](LimitPlan::each_call) was not told, because another
+    /// thread was making the plan when they ended.
+    #[must_use]
+    pub fn skipped_calls(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+
+    /// Returns the clock that this limiter reads.
+    #[must_use]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// Asks for one permit now.
+    #[inline]
+    pub fn try_acquire(&self) -> Decision<FeedbackPermit<&Self>> {
+        self.try_acquire_at(self.clock.now())
+    }
+
+    /// Like [`try_acquire`](Self::try_acquire), at `now`.
+    #[inline]
+    pub fn try_acquire_at(&self, now: Timestamp) -> Decision<FeedbackPermit<&Self>> {
+        self.try_acquire_many_at(now, 1)
+    }
+
+    /// Asks at `now` for `permits` permits: all of them or none. A call for more permits than the limit has is refused for the
+    /// reason [`Reason::MoreThanLimit`](crate::node::Reason::MoreThanLimit).
+    ///
+    /// To the algorithm, it is one call.
+    #[inline]
+    pub fn try_acquire_many_at(
+        &self,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision<FeedbackPermit<&Self>> {
+        match self.admit(now, permits) {
+            Ok(admission) => Decision::Admitted(FeedbackPermit::of(self, admission)),
+            Err(refusal) => Decision::Refused(refusal),
+        }
+    }
+
+    /// Like [`try_acquire`](Self::try_acquire), for a permit that does not borrow the limiter.
+    #[inline]
+    pub fn try_acquire_owned(self: &Arc<Self>) -> Decision<FeedbackPermit<Arc<Self>>> {
+        self.try_acquire_many_owned_at(self.clock.now(), 1)
+    }
+
+    /// Like [`try_acquire_many_at`](Self::try_acquire_many_at), for a permit that does not borrow the limiter.
+    #[inline]
+    pub fn try_acquire_many_owned_at(
+        self: &Arc<Self>,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision<FeedbackPermit<Arc<Self>>> {
+        match self.admit(now, permits) {
+            // Cloned only after the decision: a refused call does not write the shared reference count.
+            Ok(admission) => Decision::Admitted(FeedbackPermit::of(Arc::clone(self), admission)),
+            Err(refusal) => Decision::Refused(refusal),
+        }
+    }
+
+    /// Enters a call into a node, or refuses it and counts it there as blocked; see [`Limiter::enter`]. The entry borrows
+    /// this value: enter through an [`Arc`] for one that does not.
+    pub fn enter<N, D>(&self, node: N) -> Decision<Entry<N, D, FeedbackPermit<&Self>>>
+    where
+        N: Deref<Target = ResourceNode<D>>,
+        D: Clock + Clone,
+    {
+        Limiter::enter(&self, node)
+    }
+
+    /// Enters a call into a node, for a caller that cannot wait; see [`Limiter::try_enter`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    pub fn try_enter<N, D>(&self, node: N) -> Result<Entry<N, D, FeedbackPermit<&Self>>, Refusal>
+    where
+        N: Deref<Target = ResourceNode<D>>,
+        D: Clock + Clone,
+    {
+        Limiter::try_enter(&self, node)
+    }
+
+    /// Returns the limit and the permits that are left. The time at which the permits in use are free again is not known.
+    #[must_use]
+    pub fn quota_at(&self, now: Timestamp) -> Quota {
+        self.permits.quota_at(now)
+    }
+
+    #[inline]
+    fn admit(&self, now: Timestamp, permits: u64) -> Result<Admission, Refusal> {
+        let due = self.due.load(Ordering::Relaxed);
+        if now.as_nanos() >= due && due != Self::EACH_CALL {
+            self.plan_after_epoch(now);
+        }
+        // Acquire: pairs with the Release in `publish`. Loaded before the limit.
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let in_use = match self.permits.take(permits) {
+            Ok(in_use) => in_use,
+            Err(refusal) => {
+                self.raise_peak(self.permits.limit());
+                return Err(refusal);
+            }
+        };
+        let token = if due == Self::EACH_CALL {
+            Token::of_call(in_use, permits)
+        } else {
+            self.raise_peak(in_use);
+            self.epochs.begin(epoch);
+            Token::of_epoch(epoch, permits)
+        };
+        Ok(Admission { start: now, token: token.0 })
+    }
+
+    /// Raises the peak to `in_use`. Most calls only read it.
+    #[inline]
+    fn raise_peak(&self, in_use: u64) {
+        if in_use > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(in_use, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
+    type Clock = C;
+
+    #[inline]
+    fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    fn on_drop(&self) -> OnDrop {
+        self.on_drop
+    }
+
+    #[inline]
+    fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
+        self.admit(now, 1)
+    }
+
+    #[inline]
+    fn end(&self, now: Timestamp, admission: Admission, outcome: Outcome) {
+        let token = Token(admission.token);
+        let response_time = now.saturating_since(admission.start);
+        if let Some(in_flight) = token.in_flight() {
+            self.permits.give_back(token.permits());
+            if outcome != Outcome::Cancelled {
+                let is_exception = outcome == Outcome::Exception;
+                self.plan_after_call(EndedCall { now, response_time, is_exception, in_flight });
+            }
+            return;
+        }
+        self.epochs.end(token.epoch(), outcome, response_time);
+        self.permits.give_back(token.permits());
+        if now.as_nanos() >= self.due.load(Ordering::Relaxed) {
+            self.plan_after_epoch(now);
+        }
+    }
+}
+
+impl<A, C> fmt::Debug for AdaptiveLimiter<A, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdaptiveLimiter").field("permits", &self.permits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! The making of plans.
+
+use std::sync::TryLockError;
+use std::time::Duration;
+
+use super::AdaptiveLimiter;
+use super::algorithm::{EndedCall, LimitAlgorithm, LimitEvidence, LimitPlan, Next};
+use super::epochs::Past;
+use super::range::LimitRange;
+use crate::histogram::LatencyHistogram;
+use crate::sync::{MutexGuard, Ordering};
+use crate::time::{Clock, Timestamp};
+
+/// The algorithm, and the current plan.
+#[derive(Debug)]
+pub(super) struct Planner<A> {
+    algorithm: A,
+    plan: LimitPlan,
+    /// The number of the current epoch.
+    epoch: u64,
+    /// The start of the current epoch.
+    start: Timestamp,
+    /// The epoch before it.
+    previous: Option<Past>,
+    /// The memory for the response times of an epoch.
+    response_times: LatencyHistogram,
+}
+
+/// The part of a plan that the calls read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Published {
+    pub(super) limit: u64,
+    pub(super) epoch: u64,
+    pub(super) due: u64,
+}
+
+impl<A: LimitAlgorithm> Planner<A> {
+    const SHORTEST: Duration = Duration::from_millis(1);
+
+    pub(super) fn new(mut algorithm: A, now: Timestamp) -> Self {
+        let plan = algorithm.first_plan();
+        let response_times = LatencyHistogram::default();
+        Self { algorithm, plan, epoch: 1, start: now, previous: None, response_times }
+    }
+
+    pub(super) fn first(&mut self) -> Published {
+        self.begin(self.plan, self.start)
+    }
+
+    /// Begins an epoch with that plan.
+    fn begin(&mut self, plan: LimitPlan, now: Timestamp) -> Published {
+        self.plan = LimitPlan { limit: plan.limit.clamp(1, LimitRange::MAX), ..plan };
+        self.epoch += 1;
+        self.start = now;
+        let due = match plan.next {
+            Next::EachCall => u64::MAX,
+            Next::Epoch { length, .. } => Self::due(now, length),
+        };
+        Published { limit: self.plan.limit, epoch: self.epoch, due }
+    }
+
+    fn due(now: Timestamp, length: Duration) -> u64 {
+        // The highest value is that of a plan for each call.
+        now.saturating_add(length.max(Self::SHORTEST)).as_nanos().min(u64::MAX - 1)
+    }
+}
+
+impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
+    /// Ends the current epoch and begins the next one, unless another thread does so.
+    #[cold]
+    pub(super) fn plan_after_epoch(&self, now: Timestamp) {
+        let Some(mut planner) = self.try_planner() else { return };
+        let planner = &mut *planner;
+        let Next::Epoch { length, calls, longest } = planner.plan.next else { return };
+        let elapsed = now.saturating_since(planner.start);
+        if elapsed < length.max(Planner::<A>::SHORTEST) {
+            // Another thread has begun an epoch since this thread found that the last one was over.
+            return;
+        }
+        if elapsed < longest && self.epochs.begun(planner.epoch) < calls {
+            self.due.store(Planner::<A>::due(now, length / 8), Ordering::Relaxed);
+            return;
+        }
+        // A call that raises the peak at the same time may raise that of either epoch.
+        let peak = self.peak.swap(self.permits.in_use(), Ordering::Relaxed);
+        let limit = planner.plan.limit;
+        let ended = Past { start: planner.start, end: now, limit, peak };
+        let plan = match planner.previous.replace(ended) {
+            None => planner.plan,
+            Some(past) => {
+                let epoch = planner.epoch - 1;
+                let calls = self.epochs.calls(epoch, past, now, &mut planner.response_times);
+                planner.algorithm.next_plan(&LimitEvidence::Epoch(calls))
+            }
+        };
+        self.publish(planner.begin(plan, now));
+    }
+
+    /// Tells the algorithm of a call, unless another thread is making a plan.
+    pub(super) fn plan_after_call(&self, call: EndedCall) {
+        let Some(mut planner) = self.try_planner() else {
+            self.skipped.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        if planner.plan.next != Next::EachCall {
+            return;
+        }
+        let plan = planner.algorithm.next_plan(&LimitEvidence::Call(call));
+        if plan.next == Next::EachCall {
+            planner.plan.limit = plan.limit.clamp(1, LimitRange::MAX);
+            self.permits.set_limit(planner.plan.limit);
+        } else {
+            planner.previous = None;
+            self.publish(planner.begin(plan, call.now));
+        }
+    }
+
+    fn publish(&self, plan: Published) {
+        self.permits.set_limit(plan.limit);
+        // Release: pairs with the Acquire in `admit`.
+        self.epoch.store(plan.epoch, Ordering::Release);
+        self.due.store(plan.due, Ordering::Relaxed);
+    }
+
+    fn try_planner(&self) -> Option<MutexGuard<'_, Planner<A>>> {
+        match self.planner.try_lock() {
+            Ok(planner) => Some(planner),
+            // The algorithm has panicked. It is asked again.
+            Err(TryLockError::Poisoned(planner)) => Some(planner.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}

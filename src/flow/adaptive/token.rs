@@ -1,0 +1,53 @@
+//! What a permit keeps of its admission.
+
+/// `{ for each call: 1, epoch or permits in use: 39, permits: 24 }`.
+///
+/// At one epoch in a millisecond, the number of the epoch wraps around after 17 years. The call is then counted as late.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token(pub(super) u64);
+
+impl Token {
+    const PERMIT_BITS: u32 = 24;
+    const EACH_CALL: u64 = 1 << 63;
+    const NUMBER: u64 = (1 << 39) - 1;
+
+    #[inline]
+    pub(super) const fn of_call(in_use: u64, permits: u64) -> Self {
+        Self(Self::of_epoch(in_use, permits).0 | Self::EACH_CALL)
+    }
+
+    #[inline]
+    pub(super) const fn of_epoch(epoch: u64, permits: u64) -> Self {
+        Self((epoch & Self::NUMBER) << Self::PERMIT_BITS | permits)
+    }
+
+    /// Returns the permits in use at the admission, if the plan was for each call.
+    #[inline]
+    pub(super) const fn in_flight(self) -> Option<u64> {
+        if self.0 & Self::EACH_CALL == 0 { None } else { Some(self.epoch()) }
+    }
+
+    #[inline]
+    pub(super) const fn epoch(self) -> u64 {
+        self.0 >> Self::PERMIT_BITS & Self::NUMBER
+    }
+
+    #[inline]
+    pub(super) const fn permits(self) -> u64 {
+        self.0 & ((1 << Self::PERMIT_BITS) - 1)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::Token;
+
+    #[test]
+    fn parts_of_a_token_do_not_overlap() {
+        let (number, permits) = (Token::NUMBER, (1 << 24) - 1);
+        let epoch = Token::of_epoch(number, permits);
+        assert_eq!((epoch.in_flight(), epoch.epoch(), epoch.permits()), (None, number, permits));
+        let call = Token::of_call(7, 3);
+        assert_eq!((call.in_flight(), call.permits()), (Some(7), 3));
+    }
+}

@@ -1,0 +1,73 @@
+//! `Bbr`.
+
+use leaparray::Timestamp;
+use leaparray::flow::{Bbr, CpuLoad};
+
+use super::{NOON, Scene, millis, range};
+
+/// A load that is high from the second `from` to the second `to` after noon.
+struct Busy {
+    from: u64,
+    to: u64,
+}
+
+impl CpuLoad for Busy {
+    fn load(&mut self, now: Timestamp) -> Option<f64> {
+        let second = now.saturating_since(NOON).as_secs();
+        Some(if (self.from..self.to).contains(&second) { 1.0 } else { 0.0 })
+    }
+}
+
+fn scene(cpu: Busy, threshold: f64) -> Scene<Bbr<Busy>> {
+    Scene::new(Bbr::new(cpu).range(range(1, 500, 500)).threshold(threshold))
+}
+
+#[test]
+fn limit_is_the_product_of_the_best_epochs() {
+    let scene = scene(Busy { from: 10, to: 1_000 }, 0.01);
+    for _ in 0..20 {
+        scene.calls(20, millis(10));
+        scene.clock.advance(millis(90));
+    }
+    for _ in 0..20 {
+        scene.calls(80, millis(40));
+        scene.clock.advance(millis(60));
+    }
+    assert_eq!(scene.limiter.limit(), 500, "the processors are idle");
+    for _ in 0..70 {
+        scene.calls(1, millis(40));
+        scene.clock.advance(millis(60));
+    }
+    // 800 calls in a second, 10 ms.
+    assert_eq!(scene.limiter.limit(), 8);
+}
+
+#[test]
+fn epochs_are_forgotten_after_100() {
+    let scene = scene(Busy { from: 0, to: 1_000 }, 0.0);
+    scene.calls(1, millis(10));
+    scene.clock.advance(millis(90));
+    for _ in 0..110 {
+        scene.calls(1, millis(100));
+    }
+    // 10 calls in a second, 100 ms: one in flight.
+    assert_eq!(scene.limiter.limit(), 1);
+}
+
+#[test]
+fn limit_applies_for_a_second_after_the_load() {
+    let scene = scene(Busy { from: 0, to: 2 }, 0.9);
+    let mut limited = Vec::new();
+    for tenth in 0..60 {
+        scene.calls(1, millis(10));
+        scene.clock.advance(millis(90));
+        if scene.limiter.limit() < 500 {
+            limited.push(tenth);
+        }
+    }
+    // The average falls below 0.9 with the third low load: 0.95, 0.9025, 0.857. They come every 500 ms from the second 2 on, the third in the
+    // second 3.1. The limit applies until a second after the epoch before it.
+    let last = *limited.last().unwrap();
+    assert!((39..=42).contains(&last), "{limited:?}");
+    assert!(limited.windows(2).all(|it| it[0] + 1 == it[1]));
+}

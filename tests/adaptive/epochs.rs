@@ -1,0 +1,135 @@
+//! What an algorithm is told of an epoch.
+
+use leaparray::Clock;
+use leaparray::flow::LimitPlan;
+
+use super::{NOON, Scene, Script, TENTH, Told, millis};
+
+#[test]
+fn calls_are_told_by_the_epoch_in_which_they_began() {
+    let script = Script::new([LimitPlan::epoch(4, TENTH), LimitPlan::epoch(6, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    let slow = [scene.call(), scene.call()];
+    scene.clock.advance(millis(30));
+    scene.call().reject();
+    scene.call().cancel();
+    scene.clock.advance(millis(70));
+    // The next epoch: it begins with the call that finds the first one over.
+    let later = scene.call();
+    let [one, other] = slow;
+    scene.clock.advance(millis(50));
+    one.accept();
+    scene.clock.advance(millis(50));
+    later.accept();
+    let first = Told {
+        start: NOON,
+        end: NOON.saturating_add(TENTH),
+        limit: 4,
+        peak_in_flight: 3,
+        begun: 3,
+        exceptions: 1,
+        unfinished: 1,
+        response_times: vec![millis(0), millis(150)],
+    };
+    assert_eq!(*told.lock().unwrap(), [first]);
+    assert_eq!(scene.limiter.limit(), 6);
+    other.accept();
+}
+
+#[test]
+fn epoch_without_calls_is_told() {
+    let script = Script::new([LimitPlan::epoch(4, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    for _ in 0..3 {
+        scene.clock.advance(TENTH);
+        assert!(scene.limiter.try_acquire_many_at(scene.clock.now(), 5).is_refused());
+    }
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 2);
+    assert!(told.iter().all(|it| it.begun == 0 && it.response_times.is_empty()));
+    // A refusal shows that the limit was reached.
+    assert_eq!(told[1].peak_in_flight, 4);
+}
+
+#[test]
+fn epoch_is_extended_until_enough_calls_began() {
+    let plan = LimitPlan::epoch(9, TENTH).until_calls(3, millis(1_000));
+    let script = Script::new([plan]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    scene.call().accept();
+    for _ in 0..4 {
+        scene.clock.advance(TENTH);
+        assert!(scene.limiter.try_acquire_many_at(scene.clock.now(), 10).is_refused());
+    }
+    scene.call().accept();
+    scene.call().accept();
+    // Asks again an eighth of the length later.
+    scene.clock.advance(millis(13));
+    scene.call().accept();
+    scene.clock.advance(millis(1_000));
+    scene.call().accept();
+    let told = told.lock().unwrap();
+    let [first] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((first.begun, first.end), (3, NOON.saturating_add(millis(413))));
+}
+
+#[test]
+fn epoch_ends_at_its_longest_length() {
+    let plan = LimitPlan::epoch(9, TENTH).until_calls(1_000, millis(300));
+    let script = Script::new([plan]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    for _ in 0..40 {
+        scene.call().accept();
+        scene.clock.advance(millis(20));
+    }
+    let told = told.lock().unwrap();
+    assert_eq!(told[0].end, NOON.saturating_add(millis(300)));
+    assert_eq!(told[0].begun, 15);
+}
+
+#[test]
+fn call_that_ends_many_epochs_later_is_unfinished_and_gives_its_permit_back() {
+    let script = Script::new([LimitPlan::epoch(3, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    let long = scene.call();
+    for _ in 0..20 {
+        scene.clock.advance(TENTH);
+        scene.call().accept();
+    }
+    long.accept();
+    assert_eq!(scene.limiter.in_use(), 0);
+    let told = told.lock().unwrap();
+    assert_eq!((told[0].begun, told[0].unfinished), (1, 1));
+    assert!(told[1..].iter().all(|it| (it.begun, it.unfinished) == (1, 0)));
+}
+
+#[test]
+fn algorithm_changes_between_calls_and_epochs() {
+    let plans = [
+        LimitPlan::each_call(2),
+        LimitPlan::epoch(3, TENTH),
+        LimitPlan::each_call(4),
+        LimitPlan::each_call(5),
+    ];
+    let script = Script::new(plans);
+    let scene = Scene::new(script);
+    let early = scene.call();
+    scene.call().accept();
+    assert_eq!(scene.limiter.limit(), 3);
+    let of_epoch = scene.call();
+    early.accept();
+    assert_eq!(scene.limiter.limit(), 3, "a call of the former plan changes nothing");
+    for _ in 0..2 {
+        scene.clock.advance(TENTH);
+        scene.call().accept();
+    }
+    assert_eq!(scene.limiter.limit(), 4);
+    of_epoch.accept();
+    scene.call().accept();
+    assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (5, 0));
+}

@@ -1,0 +1,135 @@
+//! `Headroom`, with calls whose response times follow a rule. `checks/simulations` has a backend with random calls.
+
+use std::collections::VecDeque;
+
+use leaparray::flow::{FeedbackPermit, Headroom};
+
+use super::{Scene, millis, range};
+
+/// A backend that begins to serve `rate` calls in each millisecond, each for `service` milliseconds, and has always more calls than the
+/// limit allows. Its capacity is `rate` · `service` calls.
+struct Saturated {
+    scene: Scene<Headroom>,
+    rate: u64,
+    service: u32,
+}
+
+impl Saturated {
+    fn new(algorithm: Headroom, rate: u64) -> Self {
+        Self { scene: Scene::new(algorithm), rate, service: 10 }
+    }
+
+    /// Runs for some tenths of a second. Returns the limits after each tenth.
+    fn run(&self, tenths: u32) -> Vec<u64> {
+        let (mut waiting, mut served) = (VecDeque::new(), VecDeque::new());
+        let mut limits = Vec::new();
+        for step in 1..=tenths * 100 {
+            while let Ok(call) = self.scene.limiter.try_acquire().at_once() {
+                waiting.push_back(call);
+            }
+            for _ in 0..self.rate {
+                served.extend(waiting.pop_front().map(|call| (step + self.service, call)));
+            }
+            self.scene.clock.advance(millis(1));
+            while served.front().is_some_and(|(end, _)| *end <= step + 1) {
+                served.pop_front().unwrap().1.accept();
+            }
+            if step % 100 == 0 {
+                limits.push(self.scene.limiter.limit());
+            }
+        }
+        waiting
+            .into_iter()
+            .chain(served.into_iter().map(|it| it.1))
+            .for_each(FeedbackPermit::cancel);
+        limits
+    }
+}
+
+fn last(limits: &[u64], count: usize) -> [u64; 2] {
+    let last = &limits[limits.len() - count..];
+    [*last.iter().min().unwrap(), *last.iter().max().unwrap()]
+}
+
+#[test]
+fn limit_reaches_the_capacity_from_below_and_from_above() {
+    for initial in [4, 400] {
+        let backend = Saturated::new(Headroom::new(range(4, initial, 1_000)), 4);
+        let limits = backend.run(300);
+        // 40 and 1.5 · √40 = 9.5; in a dip, half of it.
+        let [lowest, highest] = last(&limits, 100);
+        assert!((18..=40).contains(&lowest), "{limits:?}");
+        assert!((40..=60).contains(&highest), "{limits:?}");
+    }
+}
+
+#[test]
+fn limit_follows_a_capacity_that_falls() {
+    let mut backend = Saturated::new(Headroom::default(), 8);
+    backend.run(300);
+    backend.rate = 1;
+    let limits = backend.run(30);
+    assert!(limits[29] <= 20, "{limits:?}");
+}
+
+#[test]
+fn limit_does_not_fall_when_all_calls_become_slower() {
+    let mut backend = Saturated::new(Headroom::default(), 4);
+    backend.run(300);
+    // The same number of calls at once, each for five times as long.
+    (backend.rate, backend.service) = (1, 50);
+    let limits = backend.run(100);
+    let [_, highest] = last(&limits, 40);
+    assert!(highest >= 50, "{limits:?}");
+}
+
+#[test]
+fn unused_limit_does_not_grow() {
+    let scene = Scene::new(Headroom::default());
+    for _ in 0..2_000 {
+        scene.calls(12, millis(10));
+    }
+    assert_eq!(scene.limiter.limit(), 20);
+}
+
+#[test]
+fn unused_limit_shrinks_to_its_use_and_no_further_than_the_first() {
+    let backend = Saturated::new(Headroom::default(), 10);
+    let limits = backend.run(200);
+    assert!(limits[199] > 80, "{limits:?}");
+    for _ in 0..30_000 {
+        backend.scene.calls(40, millis(10));
+    }
+    assert_eq!(backend.scene.limiter.limit(), 60, "1.5 times the calls in flight");
+    for _ in 0..60_000 {
+        backend.scene.calls(2, millis(10));
+    }
+    assert_eq!(backend.scene.limiter.limit(), 20);
+}
+
+#[test]
+fn hanging_calls_lower_the_limit_before_they_end() {
+    let scene = Scene::new(Headroom::new(range(4, 40, 1_000)));
+    for _ in 0..100 {
+        scene.calls(30, millis(10));
+    }
+    let before = scene.limiter.limit();
+    // From now on no call ends.
+    let mut hanging = Vec::new();
+    for _ in 0..30 {
+        hanging.extend((0..10).map_while(|_| scene.limiter.try_acquire().at_once().ok()));
+        scene.clock.advance(millis(100));
+    }
+    assert!(scene.limiter.limit() <= before / 2, "{before} {}", scene.limiter.limit());
+    hanging.into_iter().for_each(FeedbackPermit::cancel);
+}
+
+#[test]
+fn few_calls_change_nothing() {
+    let scene = Scene::new(Headroom::default());
+    for millis_of_call in [1, 500, 2, 700, 1, 900] {
+        scene.calls(1, millis(millis_of_call));
+        scene.clock.advance(millis(1_000));
+    }
+    assert_eq!(scene.limiter.limit(), 20);
+}
