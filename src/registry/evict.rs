@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Registry;
 use super::listed::Listed;
+use super::{Registry, Resource};
 use crate::sync::Arc;
 use crate::time::{Clock, Timestamp};
 
@@ -104,24 +104,51 @@ impl<C: Clock + Clone> Registry<C> {
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn remove(&self, name: &str) -> bool {
-        // Before the lock is taken: a clock is code of the user.
-        let now = self.clock.now();
         loop {
             let Some(listed) = self.names.with(name, Arc::clone) else { return false };
-            let mut _released = Vec::new();
-            let mut delisted = self.delisted();
-            let is_ours = listed.holders().remove();
-            if is_ours {
-                delisted.keep(Arc::clone(&listed));
-                _released = delisted.reclaim_released();
-                self.limit_undelivered(&mut delisted, now);
-            }
-            drop(delisted);
-            self.delist(&listed);
-            if is_ours {
+            if self.remove_listed(&listed) {
                 return true;
             }
             // Another thread has removed or evicted the resource. A new resource with this name may be listed by now.
         }
+    }
+
+    /// Removes this resource, or the resource of this context, and returns whether it was listed in this registry.
+    ///
+    /// Unlike [`remove`](Self::remove), this does not remove another resource that was listed with the same name after this one
+    /// was evicted or removed.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    ///
+    /// let registry = Registry::new();
+    /// let former = registry.resource("GET /orders")?;
+    /// assert!(registry.remove_resource(&former));
+    /// let anew = registry.resource("GET /orders")?;
+    /// assert!(!registry.remove_resource(&former) && !anew.is_removed());
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    pub fn remove_resource(&self, resource: &Resource<C>) -> bool {
+        let listed = resource.listed();
+        // A resource of another registry is not in this map.
+        let is_listed = self.names.with(listed.name(), |found| Arc::ptr_eq(found, listed));
+        is_listed == Some(true) && self.remove_listed(listed)
+    }
+
+    /// Removes a resource from the map; `false` if another thread has removed or evicted it.
+    fn remove_listed(&self, listed: &Arc<Listed<C>>) -> bool {
+        // Before the lock is taken: a clock is code of the user.
+        let now = self.clock.now();
+        let mut _released = Vec::new();
+        let mut delisted = self.delisted();
+        let is_ours = listed.holders().remove();
+        if is_ours {
+            delisted.keep(Arc::clone(listed));
+            _released = delisted.reclaim_released();
+            self.limit_undelivered(&mut delisted, now);
+        }
+        drop(delisted);
+        self.delist(listed);
+        is_ours
     }
 }

@@ -5,7 +5,7 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// The identity of a resource, or of a context of a resource. Returned by [`Resource::id`].
 ///
-/// It is unique in a registry, for as long as the registry exists.
+/// A registry never uses an identity again. Resources of different registries may have equal identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ResourceId(u64);
 
@@ -27,8 +27,8 @@ impl NextId {
 impl<C> Resource<C> {
     /// Returns the identity of the resource, or of the context if the handle is to a context.
     ///
-    /// A name has another identity once its resource was evicted or removed and is listed again. So an exporter that
-    /// keeps the last counts by identity notices that they begin at 0 again.
+    /// If a resource is evicted or removed, and its name is listed again, the new resource has another identity. An exporter
+    /// that keeps the last counts by identity can tell that the new resource counts from 0.
     ///
     /// ```
     /// use leaparray::Registry;

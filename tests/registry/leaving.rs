@@ -187,6 +187,21 @@ fn held_resource_that_was_not_removed_is_listed() {
 }
 
 #[test]
+fn handle_removes_its_own_resource_only() {
+    let [(registry, _), (other, _)] = [registry(), registry()];
+    let [former, foreign] = [&registry, &other].map(|it| it.resource("a").unwrap());
+    assert!(!registry.remove_resource(&foreign) && !foreign.is_removed() && !former.is_removed());
+    let context = former.in_context("web").unwrap();
+    assert!(registry.remove_resource(&context) && former.is_removed());
+    let anew = registry.resource("a").unwrap();
+    assert!(!registry.remove_resource(&former) && !anew.is_removed());
+    assert_eq!((registry.len(), other.len()), (1, 1));
+    anew.block();
+    assert!(registry.remove_resource(&anew) && registry.is_empty());
+    assert_eq!(registry.lifetime().sum(Block), 1);
+}
+
+#[test]
 fn removed_resource_still_works_for_its_handles() {
     let (registry, _) = registry_of(RegistryConfig::default().max_resources(1));
     let old = registry.resource("a").unwrap();

@@ -22,13 +22,19 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin middleware
 //! ```
 //!
-//! A third one counts the adds that this crate and its peers lose at rollovers:
+//! A third one measures the circuit breaker and the adaptive limiter, with the same options:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin feedback
+//! ```
+//!
+//! A fourth one counts the adds that this crate and its peers lose at rollovers:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
 //!
-//! A fourth one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
+//! A fifth one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin geometry
@@ -43,6 +49,7 @@
 )]
 
 mod bytes;
+mod feedback;
 mod goals;
 mod harness;
 mod histograms;
@@ -58,6 +65,7 @@ mod scenarios;
 mod standins;
 mod timed;
 
+pub use feedback::run as run_feedback;
 pub use histograms::run as run_histograms;
 pub use losses::run as run_losses;
 pub use middleware::run as run_middleware;

@@ -43,6 +43,7 @@ pub(crate) enum Page {
     Main,
     Histograms,
     Middleware,
+    Feedback,
 }
 
 impl Page {
@@ -52,12 +53,13 @@ impl Page {
             Self::Main => "",
             Self::Histograms => "-histograms",
             Self::Middleware => "-middleware",
+            Self::Feedback => "-feedback",
         }
     }
 
     /// Returns the page whose files have that name.
     fn of(name: &str) -> Self {
-        let pages = [Self::Histograms, Self::Middleware];
+        let pages = [Self::Histograms, Self::Middleware, Self::Feedback];
         pages.into_iter().find(|page| name.ends_with(page.suffix())).unwrap_or(Self::Main)
     }
 }

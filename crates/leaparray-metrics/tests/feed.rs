@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leaparray::{
@@ -145,10 +145,22 @@ fn removed_resource_has_no_requests_in_flight() {
     drop((first, second));
 }
 
-/// A recorder that panics once, when a counter is registered for the third time.
+/// A recorder that panics once, when a metric with this name is registered for the first time.
 struct Panicking {
     inner: DebuggingRecorder,
-    counters: AtomicU32,
+    name: &'static str,
+    has_panicked: AtomicBool,
+}
+
+impl Panicking {
+    fn new(name: &'static str) -> Self {
+        Self { inner: DebuggingRecorder::new(), name, has_panicked: AtomicBool::new(false) }
+    }
+
+    fn check(&self, key: &Key) {
+        let fails = key.name() == self.name && !self.has_panicked.swap(true, Ordering::Relaxed);
+        assert!(!fails, "the recorder fails");
+    }
 }
 
 impl Recorder for Panicking {
@@ -157,11 +169,12 @@ impl Recorder for Panicking {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> metrics::Counter {
-        assert_ne!(self.counters.fetch_add(1, Ordering::Relaxed), 2, "the recorder fails");
+        self.check(key);
         self.inner.register_counter(key, metadata)
     }
 
     fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> metrics::Gauge {
+        self.check(key);
         self.inner.register_gauge(key, metadata)
     }
 
@@ -178,15 +191,33 @@ fn no_count_is_fed_twice_if_a_recorder_panics() {
     for _ in 0..3 {
         orders.enter().success();
     }
-    let inner = DebuggingRecorder::new();
-    let snapshotter = inner.snapshotter();
-    let recorder = Panicking { inner, counters: AtomicU32::new(0) };
+    let recorder = Panicking::new("leaparray_success");
+    let snapshotter = recorder.inner.snapshotter();
     let publication = || with_local_recorder(&recorder, || feed.publish());
     catch_unwind(AssertUnwindSafe(publication)).unwrap_err();
     publication();
     let snapshot = snapshotter.snapshot().into_vec();
     let pass = snapshot.iter().find(|(key, ..)| key.key().name() == "leaparray_pass").unwrap();
     assert_eq!(pass.3, DebugValue::Counter(3));
+}
+
+#[test]
+fn requests_in_flight_are_right_after_a_recorder_has_panicked() {
+    let registry = registry();
+    let feed = RegistryFeed::new(Arc::clone(&registry));
+    let entry = registry.resource("orders").unwrap().enter_owned();
+    let recorder = Panicking::new("leaparray_in_flight");
+    recorder.has_panicked.store(true, Ordering::Relaxed);
+    let publication = || with_local_recorder(&recorder, || feed.publish());
+    publication();
+    entry.success();
+    assert!(registry.remove("orders"));
+    recorder.has_panicked.store(false, Ordering::Relaxed);
+    catch_unwind(AssertUnwindSafe(publication)).unwrap_err();
+    publication();
+    let snapshot = recorder.inner.snapshotter().snapshot().into_vec();
+    let gauge = snapshot.iter().find(|(key, ..)| key.key().name() == "leaparray_in_flight");
+    assert_eq!(gauge.unwrap().3, DebugValue::Gauge(0.0.into()));
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod convention;
 mod meter;
 #[cfg(feature = "otlp")]
 mod otlp;
+#[cfg(feature = "meter")]
+mod series;
 
 #[cfg(feature = "meter")]
 pub use meter::observe;

@@ -1,13 +1,13 @@
 //! The instruments of a meter.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use leaparray::{Clock, Registry, Resource, ResourceId, TrafficType};
+use leaparray::{Clock, Registry, Resource};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
 use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
+use crate::series::AllSeries;
 
 /// Registers instruments with `meter` that read the registry at each collection: a counter for each event, and the requests in flight.
 /// The README has their names.
@@ -15,13 +15,23 @@ use crate::convention::{self, COUNTERS, Kind, PERMITS, REQUESTS};
 /// The instruments do not keep the registry alive. Once it is dropped, they report no points. OpenTelemetry cannot
 /// remove them, so call this once for each registry and meter.
 ///
-/// If a resource is evicted and listed again between two collections, its counters continue: the SDK has one start time for all
-/// points, and with delta temporality it subtracts the values of two collections. If there was a collection without it, they begin at
-/// 0. All readers of a provider share these collections, so use at most one reader with delta temporality.
+/// # Counters of evicted and removed resources
+///
+/// The SDK has one start time for all points of an instrument, so a counter must not begin at 0 again. If a resource is evicted or
+/// removed, the counters of its labels keep their last values, and continue if a resource with these labels is listed again. The counts
+/// between the last collection and the eviction or removal are missing, and so are counts through handles to a removed resource.
+///
+/// The number of labels that are kept in this way is [`Registry::max_resources`], or the largest number of resources and contexts at a
+/// collection, if that is larger. The oldest are forgotten first, and their counters begin at 0 if they are listed again. A reader with
+/// delta temporality subtracts the values of two collections. If a provider has such a reader and a second reader, whose collection
+/// has forgotten the labels, the difference is negative, and the increment is wrong.
+///
+/// # Limits of the SDK
 ///
 /// The SDK has no observable histogram: for response times, see `OtlpSource`. By default, it keeps at most 2,000 sets of
-/// attributes of an instrument. For all others, it keeps one point, with the value of one of them, which may decrease. For more resources and
-/// contexts, raise the limit by a view with `Stream::builder().with_cardinality_limit`.
+/// attributes of an instrument. For all others, it keeps one point, with the value of one of them, which may decrease. With delta
+/// temporality, this decrease makes a wrong increment, so raise the limit above the number of resources and contexts, by a view with
+/// `Stream::builder().with_cardinality_limit`.
 ///
 /// ```
 /// use leaparray::Registry;
@@ -44,22 +54,18 @@ pub fn observe<C>(registry: &Arc<Registry<C>>, meter: &Meter)
 where
     C: Clock + Clone + Send + Sync + 'static,
 {
+    let series = Arc::new(Mutex::new(AllSeries::default()));
     for (event, name, description) in COUNTERS {
-        let registry = Arc::downgrade(registry);
+        let (registry, series) = (Arc::downgrade(registry), Arc::clone(&series));
         let counter = meter.u64_observable_counter(name).with_description(description);
-        let sums = Mutex::new(HashMap::<Names, Sum>::new());
         let counter = counter.with_unit(PERMITS).with_callback(move |observer| {
-            // A callback that panicked has left the sums as they were.
-            let mut last = sums.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut sums = HashMap::with_capacity(last.len());
-            for_each(&registry, |resource| {
-                let names = Names::of(resource);
-                let of_node = resource.lifetime().sum(event);
-                let sum = Sum::continued(last.get(&names), resource.id(), of_node);
-                observer.observe(sum.value(), &attributes(resource));
-                sums.insert(names, sum);
-            });
-            *last = sums;
+            let Some(registry) = registry.upgrade() else { return };
+            // The series after a panic are valid: each was read or was not.
+            let mut series = series.lock().unwrap_or_else(PoisonError::into_inner);
+            series.read(&registry);
+            for (sum, attributes) in series.sums(event) {
+                observer.observe(sum, attributes);
+            }
         });
         counter.build();
     }
@@ -79,49 +85,6 @@ where
     }
 }
 
-/// The names of a node: of the resource and of the context, and the direction.
-#[derive(PartialEq, Eq, Hash)]
-struct Names {
-    resource: String,
-    context: Option<String>,
-    is_outbound: bool,
-}
-
-impl Names {
-    fn of<C>(resource: &Resource<C>) -> Self {
-        Self {
-            resource: resource.name().to_owned(),
-            context: resource.context().map(str::to_owned),
-            is_outbound: resource.traffic_type() == TrafficType::Outbound,
-        }
-    }
-}
-
-/// The sum of a counter at a collection.
-#[derive(Clone, Copy)]
-struct Sum {
-    node: ResourceId,
-    /// The sum of former nodes with the same names.
-    base: u64,
-    of_node: u64,
-}
-
-impl Sum {
-    /// Returns the sum of a node. It continues the sum of the last node with the same names.
-    fn continued(last: Option<&Self>, node: ResourceId, of_node: u64) -> Self {
-        let base = match last {
-            None => 0,
-            Some(last) if last.node == node => last.base,
-            Some(last) => last.value(),
-        };
-        Self { node, base, of_node }
-    }
-
-    const fn value(self) -> u64 {
-        self.base.saturating_add(self.of_node)
-    }
-}
-
 /// Calls `visit` with each resource and each context, unless the registry was dropped.
 fn for_each<C: Clock + Clone>(registry: &Weak<Registry<C>>, mut visit: impl FnMut(&Resource<C>)) {
     let Some(registry) = registry.upgrade() else { return };
@@ -131,7 +94,7 @@ fn for_each<C: Clock + Clone>(registry: &Weak<Registry<C>>, mut visit: impl FnMu
     }
 }
 
-fn attributes<C>(resource: &Resource<C>) -> Vec<KeyValue> {
+pub(crate) fn attributes<C>(resource: &Resource<C>) -> Vec<KeyValue> {
     let mut attributes = Vec::new();
     convention::attributes(resource, |name, value| {
         attributes.push(KeyValue::new(name, value.to_owned()));

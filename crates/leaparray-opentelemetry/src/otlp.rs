@@ -1,10 +1,11 @@
 //! The messages of OTLP.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use leaparray::{Clock, LatencyHistogram, MonotonicClock, Registry, Resource};
+use leaparray::{Clock, LatencyHistogram, MonotonicClock, Registry, Resource, ResourceId};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
@@ -46,14 +47,18 @@ pub struct OtlpSource<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
     /// The attributes of the service.
     attributes: Vec<KeyValue>,
-    /// The time of the last message, in nanoseconds since the epoch; before the first message, the creation time of the source.
-    last: Mutex<u64>,
+    last: Mutex<Last>,
 }
 
-/// The start time of a node's points, in nanoseconds since the epoch: the time of the last message before the one with its first points.
-/// It lives with the node. A resource that is listed again has another one, which tells the collector that the counters were
-/// reset.
-struct Start(u64);
+/// The last message. Times are in nanoseconds since the epoch.
+struct Last {
+    /// The time of the message; before the first message, the creation time of the source.
+    time: u64,
+    /// The start times of the points of each node in the message. The start time is the time of the message before the first one
+    /// with the node. A resource that is listed again is another node with another start time, which tells the collector
+    /// that the counters were reset.
+    starts: HashMap<ResourceId, u64>,
+}
 
 /// The data points, grouped by metric.
 #[derive(Default)]
@@ -63,10 +68,10 @@ struct Points {
     response_times: [Vec<ExponentialHistogramDataPoint>; Kind::ALL.len()],
 }
 
-/// The time of a message, and the time of the previous message, in nanoseconds since the epoch.
+/// The start time and the time of a point, in nanoseconds since the epoch.
 #[derive(Clone, Copy)]
 struct Times {
-    last: u64,
+    start: u64,
     now: u64,
 }
 
@@ -80,7 +85,8 @@ impl<C: Clock + Clone> OtlpSource<C> {
     /// Like [`new`](Self::new), at `now`, which is the start time of the points of the first message.
     #[must_use]
     pub fn new_at(now: SystemTime, registry: Arc<Registry<C>>) -> Self {
-        Self { registry, attributes: Vec::new(), last: Mutex::new(nanos(now)) }
+        let last = Last { time: nanos(now), starts: HashMap::new() };
+        Self { registry, attributes: Vec::new(), last: Mutex::new(last) }
     }
 
     /// Adds an attribute of the service, such as `service.name`.
@@ -107,20 +113,24 @@ impl<C: Clock + Clone> OtlpSource<C> {
         self.message(&mut self.lock(), now)
     }
 
-    fn lock(&self) -> MutexGuard<'_, u64> {
+    fn lock(&self) -> MutexGuard<'_, Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn message(&self, last: &mut u64, now: SystemTime) -> ExportMetricsServiceRequest {
-        let times = Times { last: *last, now: nanos(now).max(last.saturating_add(1)) };
+    fn message(&self, last: &mut Last, now: SystemTime) -> ExportMetricsServiceRequest {
+        let now = nanos(now).max(last.time.saturating_add(1));
         let mut points = Points::default();
+        let mut starts = HashMap::with_capacity(last.starts.len());
+        let mut add = |node: &Resource<C>| {
+            let start = last.starts.get(&node.id()).copied().unwrap_or(last.time);
+            starts.insert(node.id(), start);
+            points.add(node, Times { start, now });
+        };
         for resource in &*self.registry {
-            for context in resource.contexts() {
-                points.add(&context, times);
-            }
-            points.add(&resource, times);
+            resource.contexts().for_each(|context| add(&context));
+            add(&resource);
         }
-        *last = times.now;
+        *last = Last { time: now, starts };
         let scope = InstrumentationScope {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -143,14 +153,12 @@ impl<C: Clock + Clone> OtlpSource<C> {
 
 impl Points {
     fn add<C: Clock + Clone>(&mut self, resource: &Resource<C>, times: Times) {
-        // A node without a start was not listed at the last message.
-        let start = resource.data_or_insert_with(|| Start(times.last)).0;
         let mut attributes = Vec::new();
         convention::attributes(resource, |name, value| attributes.push(attribute(name, value)));
         let totals = resource.lifetime();
         let number = |value| NumberDataPoint {
             attributes: attributes.clone(),
-            start_time_unix_nano: start,
+            start_time_unix_nano: times.start,
             time_unix_nano: times.now,
             value: Some(Number::AsInt(i64::try_from(value).unwrap_or(i64::MAX))),
             ..Default::default()
@@ -161,7 +169,7 @@ impl Points {
         let kind = Kind::of(resource) as usize;
         self.in_flight[kind].push(number(resource.concurrency()));
         if let Some(histogram) = resource.lifetime_histogram() {
-            let point = exponential(&histogram, attributes, start, times.now);
+            let point = exponential(&histogram, attributes, times);
             self.response_times[kind].push(point);
         }
     }
@@ -215,8 +223,7 @@ const ZERO_THRESHOLD: f64 = 1e-9;
 fn exponential(
     histogram: &LatencyHistogram,
     attributes: Vec<KeyValue>,
-    start: u64,
-    now: u64,
+    times: Times,
 ) -> ExponentialHistogramDataPoint {
     let (mut positive, mut zero_count) = (Buckets::default(), 0);
     for bin in histogram.buckets() {
@@ -233,8 +240,8 @@ fn exponential(
     }
     ExponentialHistogramDataPoint {
         attributes,
-        start_time_unix_nano: start,
-        time_unix_nano: now,
+        start_time_unix_nano: times.start,
+        time_unix_nano: times.now,
         count: histogram.count(),
         sum: Some(histogram.sum().as_secs_f64()),
         scale: histogram.scale().into(),

@@ -37,36 +37,41 @@ impl Pipeline {
     fn collect(&self) -> BTreeMap<String, i128> {
         self.exporter.reset();
         self.provider.force_flush().unwrap();
-        let mut values = BTreeMap::new();
-        for collected in self.exporter.get_finished_metrics().unwrap() {
-            for metric in collected
-                .scope_metrics()
-                .flat_map(opentelemetry_sdk::metrics::data::ScopeMetrics::metrics)
-            {
-                let mut add = |attributes: Vec<String>, value| {
-                    let mut attributes = attributes;
-                    attributes.sort();
-                    values.insert(format!("{} {}", metric.name(), attributes.join(" ")), value);
-                };
-                match metric.data() {
-                    AggregatedMetrics::U64(MetricData::Sum(sum)) if sum.is_monotonic() => {
-                        for point in sum.data_points() {
-                            let values = point.attributes().map(|it| it.value.to_string());
-                            add(values.collect(), point.value().into());
-                        }
+        values_of(&self.exporter)
+    }
+}
+
+/// Returns the values of all points by the metric and the values of its attributes, in the order of the values.
+fn values_of(exporter: &InMemoryMetricExporter) -> BTreeMap<String, i128> {
+    let mut values = BTreeMap::new();
+    for collected in exporter.get_finished_metrics().unwrap() {
+        for metric in collected
+            .scope_metrics()
+            .flat_map(opentelemetry_sdk::metrics::data::ScopeMetrics::metrics)
+        {
+            let mut add = |attributes: Vec<String>, value| {
+                let mut attributes = attributes;
+                attributes.sort();
+                values.insert(format!("{} {}", metric.name(), attributes.join(" ")), value);
+            };
+            match metric.data() {
+                AggregatedMetrics::U64(MetricData::Sum(sum)) if sum.is_monotonic() => {
+                    for point in sum.data_points() {
+                        let values = point.attributes().map(|it| it.value.to_string());
+                        add(values.collect(), point.value().into());
                     }
-                    AggregatedMetrics::I64(MetricData::Sum(sum)) if !sum.is_monotonic() => {
-                        for point in sum.data_points() {
-                            let values = point.attributes().map(|it| it.value.to_string());
-                            add(values.collect(), point.value().into());
-                        }
-                    }
-                    other => panic!("{other:?}"),
                 }
+                AggregatedMetrics::I64(MetricData::Sum(sum)) if !sum.is_monotonic() => {
+                    for point in sum.data_points() {
+                        let values = point.attributes().map(|it| it.value.to_string());
+                        add(values.collect(), point.value().into());
+                    }
+                }
+                other => panic!("{other:?}"),
             }
         }
-        values
     }
+    values
 }
 
 #[test]
@@ -109,34 +114,112 @@ fn instruments_do_not_keep_the_registry() {
     assert!(values.is_empty(), "{values:?}");
 }
 
+/// Returns the value of a counter with these attributes.
+fn success(values: &BTreeMap<String, i128>, attributes: &str) -> Option<i128> {
+    values.get(&format!("leaparray.success {attributes}")).copied()
+}
+
+fn succeed(registry: &Registry<ManualClock>, name: &str, requests: u32) {
+    for _ in 0..requests {
+        registry.resource(name).unwrap().enter().success();
+    }
+}
+
 #[test]
 fn resource_that_is_listed_again_continues_its_counters() {
     for temporality in [Temporality::Cumulative, Temporality::Delta] {
         let registry = registry();
         let pipeline = Pipeline::with(temporality);
         leaparray_opentelemetry::observe(&registry, &pipeline.provider.meter("test"));
-        let succeed = |requests| {
-            for _ in 0..requests {
-                registry.resource("GET /orders").unwrap().enter().success();
-            }
-        };
-        let collected = || {
+        let mut sum = 0;
+        // The last rounds have a collection without the resource.
+        for (requests, without) in [(5, false), (2, false), (2, false), (3, true), (1, true)] {
+            succeed(&registry, "jobs", requests);
+            let before = sum;
+            sum += i128::from(requests);
+            let is_delta = temporality == Temporality::Delta;
+            let expected = if is_delta { sum - before } else { sum };
             let values = pipeline.collect();
-            let success = values.iter().find(|(name, _)| name.starts_with("leaparray.success "));
-            success.map(|(_, &value)| value)
-        };
-        let is_delta = temporality == Temporality::Delta;
-        succeed(5);
-        assert_eq!(collected(), Some(5));
-        for sum in [7, 9] {
-            assert!(registry.remove("GET /orders"));
-            succeed(2);
-            assert_eq!(collected(), Some(if is_delta { 2 } else { sum }), "{temporality:?}");
+            assert_eq!(success(&values, "inbound jobs"), Some(expected), "{temporality:?}");
+            assert!(registry.remove("jobs"));
+            if without {
+                let values = pipeline.collect();
+                let expected = if is_delta { 0 } else { sum };
+                assert_eq!(success(&values, "inbound jobs"), Some(expected), "{temporality:?}");
+                assert!(!values.keys().any(|name| name.starts_with("leaparray.in_flight")));
+            }
         }
-        // A collection without it ends its counters.
-        assert!(registry.remove("GET /orders"));
-        assert_eq!(collected(), None);
-        succeed(1);
-        assert_eq!(collected(), Some(1), "{temporality:?}");
+    }
+}
+
+#[test]
+fn readers_of_both_temporalities_see_counters_that_continue() {
+    let registry = registry();
+    let exporters = [Temporality::Delta, Temporality::Cumulative].map(|temporality| {
+        InMemoryMetricExporterBuilder::new().with_temporality(temporality).build()
+    });
+    let mut provider = SdkMeterProvider::builder();
+    for exporter in &exporters {
+        provider = provider.with_reader(PeriodicReader::builder(exporter.clone()).build());
+    }
+    let provider = provider.build();
+    leaparray_opentelemetry::observe(&registry, &provider.meter("test"));
+    let collected = || {
+        provider.force_flush().unwrap();
+        exporters.each_ref().map(|exporter| {
+            let values = values_of(exporter);
+            exporter.reset();
+            success(&values, "inbound jobs").unwrap()
+        })
+    };
+    succeed(&registry, "jobs", 5);
+    assert_eq!(collected(), [5, 5]);
+    assert!(registry.remove("jobs"));
+    assert_eq!(collected(), [0, 5]);
+    succeed(&registry, "jobs", 1);
+    assert_eq!(collected(), [1, 6]);
+}
+
+#[test]
+fn series_that_were_delisted_first_are_forgotten() {
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    let config = RegistryConfig::default().max_resources(2);
+    let (registry, pipeline) = (Arc::new(Registry::with_clock(config, clock)), Pipeline::new());
+    leaparray_opentelemetry::observe(&registry, &pipeline.provider.meter("test"));
+    for name in ["first", "second", "third", "fourth"] {
+        succeed(&registry, name, 1);
+        pipeline.collect();
+        assert!(registry.remove(name));
+        pipeline.collect();
+    }
+    let values = pipeline.collect();
+    for (attributes, is_kept) in [
+        ("first inbound", false),
+        ("inbound second", false),
+        ("inbound third", true),
+        ("fourth inbound", true),
+    ] {
+        assert_eq!(success(&values, attributes).is_some(), is_kept, "{attributes}");
+    }
+}
+
+#[test]
+fn contexts_of_a_resource_that_is_listed_again_continue_their_counters() {
+    let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    let config = RegistryConfig::default().max_resources(1);
+    let (registry, pipeline) = (Arc::new(Registry::with_clock(config, clock)), Pipeline::new());
+    leaparray_opentelemetry::observe(&registry, &pipeline.provider.meter("test"));
+    for round in 1..4 {
+        let jobs = registry.resource("jobs").unwrap();
+        for context in ["day", "evening", "night"] {
+            jobs.in_context(context).unwrap().enter().success();
+        }
+        for _ in 0..2 {
+            let values = pipeline.collect();
+            for context in ["day inbound jobs", "evening inbound jobs", "inbound jobs night"] {
+                assert_eq!(success(&values, context), Some(round), "{context}");
+            }
+            registry.remove("jobs");
+        }
     }
 }

@@ -209,6 +209,25 @@ fn resource_that_is_listed_again_has_a_new_start() {
 }
 
 #[test]
+fn each_source_has_its_own_starts() {
+    let registry = registry();
+    let sources = [10, 10].map(|secs| OtlpSource::new_at(time(secs), Arc::clone(&registry)));
+    let point = |source: usize, secs| {
+        let metrics = metrics(&sources[source], secs);
+        let [point] = points(&metrics["leaparray.success"], true) else { panic!("{metrics:?}") };
+        (number(point), point.start_time_unix_nano / 1_000_000_000)
+    };
+    succeed(&registry, ROUTE, 10);
+    succeed(&registry, ROUTE, 10);
+    assert_eq!(point(0, 20), (2, 10));
+    assert!(registry.remove(ROUTE));
+    succeed(&registry, ROUTE, 10);
+    // The first message of the other source has the new resource only.
+    assert_eq!(point(1, 30), (1, 10));
+    assert_eq!(point(0, 40), (1, 20), "the counter was reset, so its start is later");
+}
+
+#[test]
 fn names_follow_the_kind_of_the_resource() {
     let registry = registry();
     registry.resource_with("POST /pay", TrafficType::Outbound).unwrap().enter().success();

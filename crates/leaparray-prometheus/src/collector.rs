@@ -17,7 +17,7 @@ type Read<T> = Box<dyn Fn() -> T + Send + Sync>;
 /// or of both, by the feature.
 ///
 /// A scrape reads the counters, the response times and the requests in flight of a resource one after the other, so a
-/// concurrent request may be in one of them and not in the others. The next scrape uses the memory of the rows again. Concurrent scrapes run
+/// concurrent request may be in one of them and not in the others. The next scrape reuses the memory of the rows. Concurrent scrapes run
 /// one after another. A scrape never blocks recording.
 ///
 /// ```

@@ -10,7 +10,7 @@ use crate::bounds::Bounds;
 use crate::native::{Native, NativeBuckets};
 use crate::series::{AllSeries, Counts};
 
-/// The values that a scrape reads. The next scrape uses the memory of the rows and the buckets again.
+/// The values that a scrape reads. The next scrape reuses the memory of the rows and the buckets.
 #[derive(Debug)]
 pub(crate) struct Reading<C> {
     pub(crate) rows: Vec<Row<C>>,
@@ -125,7 +125,7 @@ impl<C: Clock + Clone> Reading<C> {
             nodes.extend(resource.contexts());
             nodes.push(resource);
         }
-        self.series.begin(nodes.iter(), registry.max_resources());
+        self.series.begin(nodes.iter());
         let mut lifetimes = [inventory.delisted_inbound, inventory.delisted_outbound];
         for node in nodes {
             let of_traffic = match node.traffic_type() {
@@ -134,6 +134,7 @@ impl<C: Clock + Clone> Reading<C> {
             };
             self.read_row(node, bounds, of_traffic);
         }
+        self.series.end(registry.max_resources());
         for ((_, lifetime), read) in self.lifetime.iter_mut().zip(lifetimes) {
             *lifetime = read;
         }

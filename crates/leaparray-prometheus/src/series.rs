@@ -1,5 +1,5 @@
-//! The counts of resources over evictions. A counter must not decrease, so a resource that is listed again continues the counts of
-//! the one before.
+//! The counts of resources over evictions and removals. A counter must not decrease, so a resource that is listed again continues the
+//! counts of the one before.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,14 +14,16 @@ pub(crate) struct AllSeries {
     /// The number of scrapes.
     scrapes: u64,
     listed: HashMap<ResourceId, Series>,
-    delisted: HashMap<Names, Delisted>,
+    delisted: HashMap<Labels, Delisted>,
+    /// The maximum number of nodes whose counts are kept after they were delisted.
+    max_delisted: usize,
 }
 
 /// The counts of a node at the last scrape.
 struct Series {
-    names: Names,
+    labels: Labels,
     of_node: Counts,
-    /// The counts of former nodes with the same names.
+    /// The counts of former nodes with the same labels.
     before: Option<Box<Counts>>,
     /// The number of the scrape that found the node last.
     scrape: u64,
@@ -35,7 +37,7 @@ struct Delisted {
 
 /// The labels of a node.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Names {
+struct Labels {
     resource: Box<str>,
     context: Option<Box<str>>,
     is_outbound: bool,
@@ -52,13 +54,8 @@ pub(crate) struct Counts {
 }
 
 impl AllSeries {
-    /// Begins a scrape that has found these nodes. The counts of all others are kept for nodes with the same names, those of at
-    /// most `max` nodes.
-    pub(crate) fn begin<'a, C: 'a>(
-        &mut self,
-        nodes: impl Iterator<Item = &'a Resource<C>>,
-        max: usize,
-    ) {
+    /// Begins a scrape that has found these nodes. The counts of all others are kept for nodes with the same labels.
+    pub(crate) fn begin<'a, C: 'a>(&mut self, nodes: impl Iterator<Item = &'a Resource<C>>) {
         self.scrapes += 1;
         let scrape = self.scrapes;
         for node in nodes {
@@ -69,22 +66,28 @@ impl AllSeries {
         for (_, series) in self.listed.extract_if(|_, series| series.scrape != scrape) {
             let mut counts = series.of_node;
             counts.add(series.before.as_deref());
-            self.delisted.insert(series.names, Delisted { counts, scrape });
+            self.delisted.insert(series.labels, Delisted { counts, scrape });
         }
-        self.forget_oldest(max);
     }
 
-    fn forget_oldest(&mut self, max: usize) {
-        let mut excess = self.delisted.len().saturating_sub(max);
+    /// Ends a scrape, after all nodes were read. Forgets the counts of the nodes that were delisted first: those of at most `max` nodes
+    /// are kept, or of the largest number of nodes in a scrape, if that is larger.
+    pub(crate) fn end(&mut self, max: usize) {
+        self.max_delisted = self.max_delisted.max(self.listed.len()).max(max);
+        let excess = self.delisted.len().saturating_sub(self.max_delisted);
         if excess == 0 {
             return;
         }
         let mut scrapes: Vec<_> = self.delisted.values().map(|delisted| delisted.scrape).collect();
-        let (_, &mut newest_to_forget, _) = scrapes.select_nth_unstable(excess - 1);
+        let (_, &mut last, _) = scrapes.select_nth_unstable(excess - 1);
+        // Of several that were delisted at the same time, some may be kept.
+        let mut of_last = excess - scrapes.iter().filter(|&&scrape| scrape < last).count();
         self.delisted.retain(|_, delisted| {
-            let is_forgotten = excess > 0 && delisted.scrape <= newest_to_forget;
-            excess -= usize::from(is_forgotten);
-            !is_forgotten
+            if delisted.scrape == last && of_last > 0 {
+                of_last -= 1;
+                return false;
+            }
+            delisted.scrape >= last
         });
     }
 
@@ -94,11 +97,11 @@ impl AllSeries {
         node: &Resource<C>,
         take: impl FnOnce(&Counts, &Counts) -> T,
     ) -> T {
-        let Self { scrapes, listed, delisted } = self;
+        let Self { scrapes, listed, delisted, .. } = self;
         let series = listed.entry(node.id()).or_insert_with(|| {
-            let names = Names::of(node);
-            let before = delisted.remove(&names).map(|delisted| Box::new(delisted.counts));
-            Series { names, of_node: Counts::default(), before, scrape: *scrapes }
+            let labels = Labels::of(node);
+            let before = delisted.remove(&labels).map(|delisted| Box::new(delisted.counts));
+            Series { labels, of_node: Counts::default(), before, scrape: *scrapes }
         });
         series.of_node.read(node);
         match &series.before {
@@ -112,7 +115,7 @@ impl AllSeries {
     }
 }
 
-impl Names {
+impl Labels {
     fn of<C>(node: &Resource<C>) -> Self {
         Self {
             resource: node.name().into(),
@@ -152,6 +155,7 @@ impl fmt::Debug for AllSeries {
             .field("scrapes", &self.scrapes)
             .field("listed", &self.listed.len())
             .field("delisted", &self.delisted.len())
+            .field("max_delisted", &self.max_delisted)
             .finish()
     }
 }

@@ -118,9 +118,8 @@ impl<L: Limiter> Drop for Refund<L> {
 /// The parts of a request that its response needs.
 pub(crate) struct ResponseContext<N, C> {
     pub(crate) kind: RequestKind,
-    /// The layer's resources, if the layer did not find the resource of this request and listed it. Another thread may have listed it
-    /// in between.
-    pub(crate) new_in: Option<Arc<Resources<N, C>>>,
+    /// The resources of the layer, if the first look-up did not find the resource of this request.
+    pub(crate) resources_if_new: Option<Arc<Resources<N, C>>>,
     pub(crate) first_byte: bool,
 }
 
@@ -145,7 +144,7 @@ impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
         let (head, body) = response.into_parts();
         if let Some(entry) = request.entry() {
             let resource = entry.node();
-            if let Some(resources) = self.new_in {
+            if let Some(resources) = self.resources_if_new {
                 resources.remove_unknown(resource, &head);
             }
             if self.first_byte {

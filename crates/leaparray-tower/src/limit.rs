@@ -62,7 +62,7 @@ impl<A, C, L: Limiter + Clone> Limits<A, C> for SharedLimiter<L> {
     type Limiter = L;
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call of the closure")]
+    #[expect(clippy::inline_always, reason = "out of line, the call of the closure costs time")]
     fn with<T>(
         &self,
         _request: &Request<A>,

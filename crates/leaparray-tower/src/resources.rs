@@ -28,7 +28,7 @@ pub(crate) struct Resources<N, C> {
 /// The resource of a request.
 pub(crate) struct Found<C> {
     pub(crate) resource: Resource<C>,
-    /// Whether it was not listed before this request.
+    /// Whether the first look-up did not find it, so this request or one at the same time has listed it.
     pub(crate) is_new: bool,
 }
 
@@ -70,14 +70,15 @@ impl<N, C: Clock + Clone> Resources<N, C> {
         found
     }
 
-    /// Removes the resource that was listed for a request, if the response shows that its target does not exist.
+    /// Removes the resource of the request that listed it, if the response shows that the target of the request does not exist, and no
+    /// request has succeeded.
     pub(crate) fn remove_unknown<A>(&self, resource: &Resource<C>, response: &Parts)
     where
         N: Name<A>,
     {
         // A success of a later request shows that the target exists.
         if self.name.is_unknown(response) && resource.lifetime().sum(MetricEvent::Success) == 0 {
-            self.registry.remove(resource.name());
+            self.registry.remove_resource(resource);
         }
     }
 }

@@ -74,7 +74,7 @@ where
         let in_flight = |entry| InFlight::new(entry, shared.classify.clone());
         let context = ResponseContext {
             kind: RequestKind::of(request.method()),
-            new_in: is_new.then(|| Arc::clone(&shared.resources)),
+            resources_if_new: is_new.then(|| Arc::clone(&shared.resources)),
             first_byte: shared.first_byte,
         };
         #[cfg(feature = "tracing")]

@@ -8,7 +8,7 @@ use super::word::Probes;
 use crate::count_window::CountWindow;
 use crate::flow::error::CircuitConfigError;
 use crate::node::OnDrop;
-use crate::time::WindowConfig;
+use crate::time::{WindowConfig, saturating_nanos};
 
 /// The configuration of a [`CircuitBreaker`](super::CircuitBreaker): which calls count, when it opens, for how long, and how it
 /// closes again.
@@ -54,8 +54,8 @@ pub(super) enum Calls {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SlowLimit {
     pub(super) ratio: RatioLimit,
-    /// The response time above which a call is slow.
-    pub(super) above: Duration,
+    /// The response time in nanoseconds above which a call is slow.
+    pub(super) above: u64,
 }
 
 impl CircuitConfig {
@@ -96,7 +96,8 @@ impl CircuitConfig {
     /// Opens the breaker if the share of slow calls reaches a limit: of the calls whose response time, from the admission to
     /// the outcome, is above `slow_above`. By default, it does not.
     pub const fn slow_ratio(self, limit: RatioLimit, slow_above: Duration) -> Self {
-        Self { slow: Some(SlowLimit { ratio: limit, above: slow_above }), ..self }
+        let above = saturating_nanos(slow_above);
+        Self { slow: Some(SlowLimit { ratio: limit, above }), ..self }
     }
 
     /// Opens the breaker if at least `exceptions` of the calls that count end with an exception, whatever the number of calls. By

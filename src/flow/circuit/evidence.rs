@@ -54,7 +54,7 @@ struct InWindow<C> {
     /// The slow calls, as passes.
     slow: Option<SlidingWindow<C>>,
     turn: AtomicU64,
-    /// The number of the bucket in which a sum had enough calls.
+    /// The start of the bucket in which a sum had enough calls; at first, a time that no call has.
     enough: AtomicU64,
 }
 
@@ -71,7 +71,7 @@ impl<C: Clock + Clone> Evidence<C> {
                     calls: window(),
                     slow: config.slow.map(|_| window()),
                     turn: AtomicU64::new(0),
-                    enough: AtomicU64::new(0),
+                    enough: AtomicU64::new(clock.now().as_nanos() ^ 1 << 63),
                 })
             }
             Calls::Last(calls) => {
@@ -137,21 +137,22 @@ impl<C: Clock> InWindow<C> {
         }
         let may_open = call.is_exception || call.is_slow;
         // Relaxed: see `take_turn`.
-        let bucket = self.calls.config().bucket_number(now);
-        if !may_open && self.enough.load(Ordering::Relaxed) == bucket {
+        let since = now.as_nanos().wrapping_sub(self.enough.load(Ordering::Relaxed));
+        if !may_open && since < self.calls.config().bucket_nanos() {
             return None;
         }
-        Some(self.take_turn(min_calls, now, bucket))
+        Some(self.take_turn(min_calls, now))
     }
 
     #[inline(never)]
-    fn take_turn(&self, min_calls: u64, now: Timestamp, bucket: u64) -> CountTotals {
+    fn take_turn(&self, min_calls: u64, now: Timestamp) -> CountTotals {
         self.turn.fetch_add(1, Ordering::AcqRel);
         let totals = self.totals(now);
         if totals.calls >= min_calls {
             // Relaxed: it orders nothing. A call that finds it need not add up, since no number of further successes reaches
             // a ratio.
-            self.enough.store(bucket, Ordering::Relaxed);
+            let bucket = self.calls.config().bucket_start(now);
+            self.enough.store(bucket.as_nanos(), Ordering::Relaxed);
         }
         totals
     }
@@ -223,7 +224,7 @@ impl CircuitConfig {
     /// Returns whether a call with that response time is slow.
     #[inline]
     pub(super) fn is_slow(&self, rt_nanos: u64) -> bool {
-        self.slow.is_some_and(|limit| rt_nanos > saturating_nanos(limit.above))
+        self.slow.is_some_and(|limit| rt_nanos > limit.above)
     }
 }
 

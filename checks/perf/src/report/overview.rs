@@ -88,8 +88,8 @@ pub(super) fn document(folder: &Path) -> io::Result<String> {
 
 /// Returns the document of sets that are sorted by their ids.
 fn text(mut sets: Vec<Set>) -> String {
-    let [main, histograms, middleware] =
-        [Page::Main, Page::Histograms, Page::Middleware].map(|page| {
+    let [main, histograms, middleware, feedback] =
+        [Page::Main, Page::Histograms, Page::Middleware, Page::Feedback].map(|page| {
             with_known_processors(sets.extract_if(.., |set| Page::of(&set.id) == page).collect())
         });
     format!(
@@ -100,6 +100,8 @@ fn text(mut sets: Vec<Set>) -> String {
         goals_of_histograms = goals_of(&histograms),
         middleware = processors(&middleware),
         goals_of_middleware = goals_of(&middleware),
+        feedback = processors(&feedback),
+        goals_of_feedback = goals_of(&feedback),
     )
 }
 

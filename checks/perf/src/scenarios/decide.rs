@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, FeedbackPermit, ConcurrencyLimiter, Decision,
+    AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, Decision, FeedbackPermit,
     FixedWindowLimiter, LeakyBucket, Limiter, RandomSource, Rate, SlidingWindowLimiter,
     TokenBucket, WarmUp, WarmUpConfig,
 };

@@ -25,7 +25,8 @@ use series::Series;
 /// The kind is `inbound` or `outbound`. A resource that was evicted and is listed again continues its counters. The feed
 /// increments counters instead of setting them, because a recorder ignores a value below the last one. The series of a
 /// resource that is idle are not touched, so an exporter with an idle time-out drops them. If a resource was removed, its requests
-/// in flight are set to 0. Counts between the last publication and the removal of a resource are not fed.
+/// in flight are set to 0. Counts between the last publication and the eviction or removal of a resource are not
+/// fed, and neither are counts through handles to a removed resource.
 ///
 /// Install the recorder before the first publication: without one, a publication feeds nothing, and the next one does not repeat
 /// it.

@@ -25,7 +25,7 @@ pub(super) fn describe(recorder: &dyn Recorder) {
     recorder.describe_histogram(RESPONSE_TIME.into(), Some(Unit::Seconds), "Response times".into());
 }
 
-/// The counts of a node that were fed. Each count is kept before the recorder takes it: if the recorder panics, a count may be
+/// The values of a node that were fed. Each count is kept before the recorder takes it: if the recorder panics, a count may be
 /// lost, and none is fed twice.
 pub(super) struct Series {
     labels: Vec<Label>,
@@ -73,8 +73,10 @@ impl Series {
 
     pub(super) fn feed_in_flight(&mut self, in_flight: u64, recorder: &dyn Recorder) {
         // A gauge that is not 0 is set again, so that an exporter with an idle time-out keeps it.
-        if self.in_flight.replace(in_flight) != Some(in_flight) || in_flight > 0 {
+        if self.in_flight != Some(in_flight) || in_flight > 0 {
             recorder.register_gauge(&self.key(IN_FLIGHT), &METADATA).set(float(in_flight));
+            // After the recorder: if it panics, the next publication sets the gauge again.
+            self.in_flight = Some(in_flight);
         }
     }
 

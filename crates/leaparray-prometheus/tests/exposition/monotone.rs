@@ -87,6 +87,50 @@ fn counts_of_the_resources_that_were_delisted_last_are_kept() {
 }
 
 #[test]
+fn contexts_of_a_resource_that_is_listed_again_continue_their_counters() {
+    let registry = registry_with(RegistryConfig::default().max_resources(1));
+    let collector = Arc::new(RegistryCollector::new(Arc::clone(&registry)));
+    // The second round has a scrape without the resource.
+    for (sum, without) in [(1.0, false), (2.0, true), (3.0, false)] {
+        let jobs = registry.resource("jobs").unwrap();
+        for context in ["day", "evening", "night"] {
+            jobs.in_context(context).unwrap().enter().success();
+        }
+        let samples = Samples::scrape_shared(&collector);
+        for context in ["day", "evening", "night"] {
+            let labels = [("resource", "jobs"), ("context", context), ("kind", "inbound")];
+            assert_eq!(samples.number("leaparray_success", &labels), sum, "{context}");
+        }
+        assert!(registry.remove("jobs"));
+        if without {
+            Samples::scrape_shared(&collector);
+        }
+    }
+}
+
+#[test]
+fn oldest_counts_are_forgotten_although_later_ones_have_one_age() {
+    const KEPT: usize = 4;
+    // With one collector, the order of its map may hide an error.
+    for _ in 0..32 {
+        let registry = registry_with(RegistryConfig::default().max_resources(KEPT));
+        let collector = Arc::new(RegistryCollector::new(Arc::clone(&registry)));
+        let names = ["old", "a", "b", "c", "d", "e", "f"].map(str::to_owned);
+        let (old, later) = names.split_at(1);
+        let (second, third) = later.split_at(KEPT - 1);
+        for names in [old, second, third] {
+            names.iter().for_each(|name| succeed(&registry, name, 10));
+            Samples::scrape_shared(&collector);
+            names.iter().for_each(|name| assert!(registry.remove(name)));
+            Samples::scrape_shared(&collector);
+        }
+        succeed(&registry, "old", 10);
+        let samples = Samples::scrape_shared(&collector);
+        assert_eq!(samples.of_resource("leaparray_success", "old"), 1.0);
+    }
+}
+
+#[test]
 fn number_of_response_times_grows_over_geometries_with_and_without_a_histogram() {
     let registry = registry();
     let with_histogram = registry.config();

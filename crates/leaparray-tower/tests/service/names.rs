@@ -120,6 +120,19 @@ fn resource_with_a_success_is_not_unknown() {
     assert_eq!(endings_of(&registry, "/known"), [2, 0, 0, 0, 0]);
 }
 
+#[test]
+fn resource_that_was_listed_anew_in_the_meantime_is_not_removed() {
+    let registry = registry();
+    let layer = ResourceLayer::new(Arc::clone(&registry), Knows).unwrap();
+    let unknown = Response::builder().header("unknown", "").body(empty().into_body()).unwrap();
+    let first = layer.layer(answering(unknown)).call(get("/path"));
+    assert!(registry.remove("/path"));
+    let anew = registry.resource("/path").unwrap();
+    poll_now(first).unwrap();
+    assert!(!anew.is_removed());
+    assert_eq!(registry.len(), 2);
+}
+
 /// Calls a service while it writes the name of a request.
 #[derive(Clone)]
 struct Calls<S>(S);

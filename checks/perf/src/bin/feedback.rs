@@ -1,0 +1,7 @@
+//! Measures the controllers that learn from outcomes, and writes the results to `docs`.
+
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    leaparray_perf::run_feedback()
+}
