@@ -119,9 +119,13 @@ fn oldest_counts_are_forgotten_although_later_ones_have_one_age() {
         let (old, later) = names.split_at(1);
         let (second, third) = later.split_at(KEPT - 1);
         for names in [old, second, third] {
-            names.iter().for_each(|name| succeed(&registry, name, 10));
+            for name in names {
+                succeed(&registry, name, 10);
+            }
             Samples::scrape_shared(&collector);
-            names.iter().for_each(|name| assert!(registry.remove(name)));
+            for name in names {
+                assert!(registry.remove(name));
+            }
             Samples::scrape_shared(&collector);
         }
         succeed(&registry, "old", 10);
