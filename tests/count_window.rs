@@ -70,36 +70,15 @@ fn totals_and_quantiles_are_those_of_the_last_calls() {
         let window = window(len).with_response_times();
         let mut oracle = Oracle { len: len as usize, calls: VecDeque::new() };
         let mut random = fastrand::Rng::with_seed(len.into());
-        let clear_at = len * 3 / 2;
         for number in 0..(len * 4).min(9_000) {
             assert_eq!(parts(window.totals()), oracle.totals(), "{len}, {number}");
             if number % 97 == 0 {
                 assert_eq!(window.quantile(0.5), oracle.median(), "{len}, {number}");
             }
-            if number == clear_at {
-                window.clear();
-                oracle.calls.clear();
-            }
             let rt = Duration::from_millis(random.u64(95..=105));
             let is_exception = random.bool();
             record(&window, is_exception, rt);
             oracle.record(is_exception, rt);
-        }
-    }
-}
-
-#[test]
-fn clear_forgets_calls_that_are_not_in_their_slots_yet() {
-    for before in 0..6 {
-        let window = window(3);
-        for _ in 0..before {
-            window.record_exception(FAST);
-        }
-        window.clear();
-        assert_eq!(parts(window.totals()), (0, 0, 0));
-        for calls in [1, 2, 3, 3, 3] {
-            window.record_success(FAST);
-            assert_eq!(parts(window.totals()), (calls, 0, 0), "{before}");
         }
     }
 }
@@ -177,52 +156,6 @@ fn readings_are_of_one_moment() {
             let totals = window.totals();
             let half = totals.calls / 2;
             assert!(totals.exceptions.abs_diff(half) <= 2, "{totals:?}");
-        }
-    });
-}
-
-/// Each thread clears the window and records. After that, the window has the calls since the last clear.
-#[test]
-fn clears_beside_records_leave_exact_sums() {
-    for len in [1, 2, 5] {
-        let window = window(len);
-        thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let window = &window;
-                scope.spawn(move || {
-                    for number in 0..20_000 {
-                        record(window, number % 2 == 0, FAST);
-                        if number % 7 == thread {
-                            window.clear();
-                        }
-                    }
-                });
-            }
-        });
-        window.clear();
-        for calls in 1..=2 * len {
-            window.record_exception(FAST);
-            assert_eq!(parts(window.totals()).1, calls.min(len).into());
-        }
-    }
-}
-
-/// One thread records exceptions and clears. A reading of two moments could have exceptions of an emptied window.
-#[test]
-fn clears_beside_reads_leave_no_more_exceptions_than_calls() {
-    let window = window(8);
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let _ends = SetOnDrop(&done);
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                (0..8).for_each(|_| window.record_exception(FAST));
-                window.clear();
-            }
-        });
-        for _ in 0..500_000 {
-            let totals = window.totals();
-            assert_eq!(totals.exceptions, totals.calls);
         }
     });
 }

@@ -30,7 +30,7 @@ fn of_last_calls() -> CircuitConfig {
 /// A breaker of a window of two buckets, which opens at two exceptions.
 fn of_window() -> CircuitConfig {
     let window = WindowConfig::new(2, LEN * 2).unwrap();
-    config().window(window).no_exception_ratio().exceptions(2)
+    config().window(window).unwrap().no_exception_ratio().exceptions(2)
 }
 
 fn breaker(config: CircuitConfig) -> Arc<Breaker> {

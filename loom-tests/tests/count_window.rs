@@ -70,27 +70,6 @@ fn record_that_stalls_for_a_lap_writes_nothing_earlier() {
     });
 }
 
-/// A thread that has read the window before a clear changes nothing of the calls after it.
-#[test]
-fn clear_beside_a_record_leaves_the_calls_after_it() {
-    for len in [1, 2] {
-        explore(Some(3), move || {
-            shadow_all_words();
-            let window = window(len);
-            window.record_exception(FAST);
-            let other = window.clone();
-            let other = thread::spawn(move || other.record_exception(FAST));
-            window.clear();
-            window.record_success(FAST);
-            window.record_success(FAST);
-            other.join().unwrap();
-            let (calls, counted) = exceptions(&window);
-            assert!(calls == u64::from(len) && counted <= 1);
-            check_that_exceptions_leave(&window);
-        });
-    }
-}
-
 #[test]
 fn three_records_are_all_counted() {
     explore(Some(2), || {

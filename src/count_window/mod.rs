@@ -22,7 +22,7 @@ use word::{Call, Layout, Place, State};
 /// [response times](Self::with_response_times), the window also has their quantiles.
 ///
 /// A record takes two compare-exchanges of words that all threads share; a reading of the [totals](Self::totals)
-/// is one load. To count calls in time, see [`SlidingWindow`](crate::SlidingWindow), in which
+/// is one load. A new window is made to count from 0. To count calls in time, see [`SlidingWindow`](crate::SlidingWindow), in which
 /// threads record without contention.
 ///
 /// ```
@@ -50,10 +50,10 @@ use word::{Call, Layout, Place, State};
 /// 2. reads the oldest call from the slot of its own,
 /// 3. replaces the word by one with its call, without the oldest.
 ///
-/// If another thread has replaced the word, it begins anew. Each step can be made by any thread, so no thread waits for
+/// If the word has changed in the meantime, the thread retries. Each step can be made by any thread, so no thread waits for
 /// a stalled one, and each replaced word is the exact sum of the last N calls.
 ///
-/// The word has the number of the lap around the slots in the bits that the sums leave: 25 for a window of 1,000 calls. If
+/// The word has the number of the lap around the slots in the bits that the sums leave: 31 for a window of 1,000 calls. If
 /// a thread stalls before its last step while other threads record exactly as many laps as the number can tell
 /// apart, or a multiple, and leave the same sums, its step may subtract another call than the oldest.
 //
@@ -102,7 +102,6 @@ impl CountWindow {
         let layout = Layout::new(len);
         let first = State {
             lap: 1,
-            era: 0,
             is_full: false,
             position: 0,
             slow: 0,
@@ -157,67 +156,9 @@ impl CountWindow {
         self.totals_of(&self.load())
     }
 
-    /// Forgets all calls.
-    ///
-    /// ```
-    /// use leaparray::CountWindow;
-    /// use std::time::Duration;
-    ///
-    /// let last = CountWindow::new(100)?;
-    /// last.record_exception(Duration::ZERO);
-    /// last.clear();
-    /// assert_eq!(last.totals().calls, 0);
-    /// # Ok::<_, leaparray::CountWindowError>(())
-    /// ```
-    pub fn clear(&self) {
-        let mut found = self.load();
-        while let Err(other) = self.try_clear(&found) {
-            found = other;
-        }
-    }
-
-    fn try_clear(&self, state: &State) -> Result<(), State> {
-        self.settle_last(state)?;
-        self.replace(state, &Layout::begin(state, state.era))
-    }
-
-    /// Records a call of an era, and returns the totals with it. The first call of an era clears the window. A call of an
-    /// earlier era is not recorded.
-    pub(crate) fn record_in_era(
-        &self,
-        era: u64,
-        is_exception: bool,
-        is_slow: bool,
-    ) -> Option<CountTotals> {
-        let call = Call { is_exception, is_slow };
-        let mut found = self.load();
-        loop {
-            let pushed = match Layout::eras_since(found.era, era) {
-                0 => self.push(&found, call, 0),
-                Layout::FIRST_LATER_ERA.. => return None,
-                _ => self.begin(&found, era, call),
-            };
-            match pushed {
-                Ok(totals) => return Some(totals),
-                Err(other) => found = other,
-            }
-        }
-    }
-
-    /// Clears the window, and adds the first call of an era.
-    fn begin(&self, state: &State, era: u64, call: Call) -> Result<CountTotals, State> {
-        self.settle_last(state)?;
-        let begun = Layout::begin(state, Layout::cut_era(era));
-        let new = self.layout.push(begun, call, Call::default());
-        self.replace(state, &new)?;
-        Ok(self.totals_of(&new))
-    }
-
-    /// Returns the counts of an era.
-    pub(crate) fn totals_in_era(&self, era: u64) -> CountTotals {
-        let state = self.load();
-        let is_current = Layout::eras_since(state.era, era) == 0;
-        if is_current { self.totals_of(&state) } else { CountTotals::default() }
+    /// Records a call, and returns the counts with it.
+    pub(crate) fn record_call(&self, is_exception: bool, is_slow: bool) -> CountTotals {
+        self.record_with(Call { is_exception, is_slow }, 0)
     }
 
     /// Returns the quantile `q` of the response times of the last calls, such as 0.99: the response time that a share `q` of
@@ -267,8 +208,11 @@ impl CountWindow {
         (0..self.layout.calls(&state)).filter_map(|position| times.get(place(position))).collect()
     }
 
-    fn record(&self, is_exception: bool, nanos: u64) -> CountTotals {
-        let call = Call { is_exception, is_slow: nanos > self.slow_nanos };
+    fn record(&self, is_exception: bool, nanos: u64) {
+        self.record_with(Call { is_exception, is_slow: nanos > self.slow_nanos }, nanos);
+    }
+
+    fn record_with(&self, call: Call, nanos: u64) -> CountTotals {
         let mut found = self.load();
         loop {
             match self.push(&found, call, nanos) {
@@ -278,13 +222,13 @@ impl CountWindow {
         }
     }
 
-    /// Adds a call to the calls of `state`. If another thread was first, returns the state that it has left.
+    /// Adds a call to the calls of `state`. If the state is no longer `state`, returns the new one.
     fn push(&self, state: &State, call: Call, nanos: u64) -> Result<CountTotals, State> {
-        self.settle_last(state)?;
+        self.store_last(state)?;
         let new = self.layout.push(*state, call, self.oldest(state)?);
         self.replace(state, &new)?;
         if let Some(times) = &self.times {
-            times.note(Place { lap: state.lap, position: state.position }, nanos);
+            times.record(Place { lap: state.lap, position: state.position }, nanos);
         }
         Ok(self.totals_of(&new))
     }
@@ -293,7 +237,7 @@ impl CountWindow {
     ///
     /// A thread replaces a state only after this. So while a slot has a call before the last one, the state does not change,
     /// and a stalled thread that has found that call writes nothing later.
-    fn settle_last(&self, state: &State) -> Result<(), State> {
+    fn store_last(&self, state: &State) -> Result<(), State> {
         let Some(place) = self.layout.last_place(state) else { return Ok(()) };
         let slot = self.slot(place.position);
         let found = slot.load(Ordering::Acquire);
@@ -305,13 +249,13 @@ impl CountWindow {
         if current != *state {
             return Err(current);
         }
-        let settled = self.layout.pack_slot(place.lap, state.last);
-        // If it fails, another thread has settled the call.
-        let _ = slot.compare_exchange(found, settled, Ordering::Release, Ordering::Relaxed);
+        let stored = self.layout.pack_slot(place.lap, state.last);
+        // If it fails, another thread has stored the call.
+        let _ = slot.compare_exchange(found, stored, Ordering::Release, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Returns the call that the next one replaces. If the state is no longer `state`, may return the new one.
+    /// Returns the oldest call, which the next one replaces; of a window that is not full, an empty call. If the state is no longer `state`, may return the new one.
     fn oldest(&self, state: &State) -> Result<Call, State> {
         if !state.is_full {
             return Ok(Call::default());
@@ -388,7 +332,7 @@ mod tests {
         }
         let slots = || window.slots.iter().map(|it| it.load(Ordering::Relaxed)).collect::<Vec<_>>();
         let before = slots();
-        assert_eq!(window.settle_last(&stale), Err(window.load()));
+        assert_eq!(window.store_last(&stale), Err(window.load()));
         assert_eq!(slots(), before);
     }
 }

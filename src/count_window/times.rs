@@ -19,9 +19,9 @@ impl Times {
         Self((0..len).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Notes the response time of the call at a place, unless the slot has a later one: of one of the next 128 laps. A thread
+    /// Records the response time of the call at a place, unless the slot has a later one: of one of the next 128 laps. A thread
     /// that has stalled for longer hides the later one from [`get`](Self::get).
-    pub(super) fn note(&self, place: Place, nanos: u64) {
+    pub(super) fn record(&self, place: Place, nanos: u64) {
         let Some(slot) = self.slot(place.position) else { return };
         let new = place.lap << NANOS_BITS | nanos.min(MAX_NANOS);
         // Relaxed, as all accesses: a word is complete in itself.
@@ -30,7 +30,7 @@ impl Times {
         });
     }
 
-    /// Returns the response time at a place in nanoseconds, or in the same slot one lap later; `None` if neither was noted.
+    /// Returns the response time at a place in nanoseconds, or in the same slot one lap later; `None` if neither was recorded.
     pub(super) fn get(&self, place: Place) -> Option<u64> {
         let found = self.slot(place.position)?.load(Ordering::Relaxed);
         (laps_ahead(found, place.lap) <= 1).then_some(found & MAX_NANOS)
@@ -56,13 +56,13 @@ mod tests {
     }
 
     #[test]
-    fn earlier_response_time_is_not_noted_over_a_later_one() {
+    fn earlier_response_time_is_not_recorded_over_a_later_one() {
         let times = Times::new(1);
         // The lap wraps around in the slot.
         for lap in [1, 2, 1_000, 0xffff, 0x1_0000, 0x1_0001] {
             assert_eq!(times.get(first(lap)), None);
-            times.note(first(lap), lap);
-            times.note(first(lap - 1), MAX_NANOS);
+            times.record(first(lap), lap);
+            times.record(first(lap - 1), MAX_NANOS);
             assert_eq!(times.get(first(lap)), Some(lap));
             assert_eq!(times.get(first(lap - 1)), Some(lap), "of the next lap");
             assert_eq!(times.get(first(lap + 1)), None);
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn response_time_is_cut_to_its_bits() {
         let times = Times::new(1);
-        times.note(first(7), u64::MAX);
+        times.record(first(7), u64::MAX);
         assert_eq!(times.get(first(7)), Some(MAX_NANOS));
         assert_eq!(times.get(first(8)), None);
     }

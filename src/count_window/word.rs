@@ -5,7 +5,6 @@
 pub(super) struct State {
     /// The number of the lap around the slots.
     pub(super) lap: u64,
-    pub(super) era: u64,
     /// Whether there are as many calls as slots. Before that, the first call is in the first slot.
     pub(super) is_full: bool,
     /// The slot of the next call.
@@ -31,7 +30,7 @@ pub(super) struct Place {
 }
 
 /// The layout of the word: from the lowest bits, the last call, the exceptions, the slow calls, the position, the flag
-/// that the window is full, the era, and the lap in all other bits.
+/// that the window is full, and the lap in all other bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// The number of slots.
@@ -53,30 +52,14 @@ impl Call {
 }
 
 impl Layout {
-    /// The bits of the era.
-    const ERA_BITS: u32 = 6;
-
-    /// The least number of eras since a later one.
-    pub(super) const FIRST_LATER_ERA: u64 = 1 << (Self::ERA_BITS - 1);
-
-    pub(super) const fn cut_era(era: u64) -> u64 {
-        era & ((1 << Self::ERA_BITS) - 1)
-    }
-
-    /// Returns the number of eras from one to another, cut to the bits of an era.
-    pub(super) const fn eras_since(from: u64, to: u64) -> u64 {
-        Self::cut_era(to.wrapping_sub(from))
-    }
-
     pub(super) const fn new(len: u32) -> Self {
         Self { len: len as u64, bits: u32::BITS - len.leading_zeros() }
     }
 
     pub(super) const fn pack(self, state: State) -> u64 {
-        let State { lap, era, is_full, position, slow, exceptions, last } = state;
+        let State { lap, is_full, position, slow, exceptions, last } = state;
         // The highest bits of the lap are shifted out.
-        let mut word = lap << Self::ERA_BITS | era;
-        word = word << 1 | is_full as u64;
+        let mut word = lap << 1 | is_full as u64;
         word = word << self.bits | position;
         word = word << self.bits | slow;
         word = word << self.bits | exceptions;
@@ -91,8 +74,7 @@ impl Layout {
         let (slow, word) = (word & count, word >> self.bits);
         let (position, word) = (word & count, word >> self.bits);
         let (is_full, word) = (word & 1 != 0, word >> 1);
-        let era = Self::cut_era(word);
-        State { lap: word >> Self::ERA_BITS, era, is_full, position, slow, exceptions, last }
+        State { lap: word, is_full, position, slow, exceptions, last }
     }
 
     /// Returns the content of a slot: the lap and a call.
@@ -107,7 +89,7 @@ impl Layout {
 
     /// Cuts a lap to the bits that it has in the word.
     const fn cut_lap(self, lap: u64) -> u64 {
-        let below = Call::BITS + 3 * self.bits + 1 + Self::ERA_BITS;
+        let below = Call::BITS + 3 * self.bits + 1;
         lap << below >> below
     }
 
@@ -126,17 +108,11 @@ impl Layout {
         if state.is_full { self.len } else { state.position }
     }
 
-    /// Returns the empty state of another era. Its lap tells its calls from all calls before.
-    pub(super) const fn begin(state: &State, era: u64) -> State {
-        State {
-            lap: state.lap.wrapping_add(1),
-            era,
-            is_full: false,
-            position: 0,
-            slow: 0,
-            exceptions: 0,
-            last: Call { is_exception: false, is_slow: false },
-        }
+    /// Returns a sum with a call and without the oldest. It is kept within the bits of a sum: after a stall of as many laps as
+    /// the word can tell apart, the oldest call may be another one.
+    const fn replaced(self, sum: u64, is_call: bool, is_oldest: bool) -> u64 {
+        let sum = (sum + is_call as u64).saturating_sub(is_oldest as u64);
+        if sum > self.len { self.len } else { sum }
     }
 
     /// Returns the state after a further call, with which the call `oldest` leaves a full window.
@@ -147,10 +123,9 @@ impl Layout {
             lap: if ends_lap { state.lap.wrapping_add(1) } else { state.lap },
             is_full: state.is_full || ends_lap,
             position: if ends_lap { 0 } else { position },
-            slow: state.slow + call.is_slow as u64 - oldest.is_slow as u64,
-            exceptions: state.exceptions + call.is_exception as u64 - oldest.is_exception as u64,
+            slow: self.replaced(state.slow, call.is_slow, oldest.is_slow),
+            exceptions: self.replaced(state.exceptions, call.is_exception, oldest.is_exception),
             last: call,
-            era: state.era,
         }
     }
 }

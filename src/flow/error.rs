@@ -183,6 +183,15 @@ pub enum CircuitConfigError {
         /// The highest number.
         max: u32,
     },
+    /// The interval of the window is too long.
+    Interval {
+        /// The interval that was asked for.
+        interval: Duration,
+        /// The longest interval.
+        max: Duration,
+    },
+    /// The time-out of a half-open breaker is 0.
+    Timeout,
     /// The number of probes is 0 or too high.
     Probes {
         /// The number that was asked for.
@@ -224,6 +233,12 @@ impl fmt::Display for CircuitConfigError {
         match self {
             Self::Calls { calls, max } => {
                 write!(f, "a breaker counts the last 1 to {max} calls, not {calls}")
+            }
+            Self::Interval { interval, max } => {
+                write!(f, "a breaker has a window of at most {max:?}, not {interval:?}")
+            }
+            Self::Timeout => {
+                f.write_str("a half-open breaker has a time-out of more than 0, or none")
             }
             Self::Probes { probes, max } => {
                 write!(f, "a breaker has 1 to {max} probes, not {probes}")

@@ -169,8 +169,22 @@ fn last_ten_calls_decide() {
     assert_eq!(scene.counted(), (10, 2, 0));
 }
 
+/// Resets without calls in between are those that a window of calls does not learn of.
 #[test]
-fn last_calls_begin_anew_when_the_breaker_closes() {
+fn last_calls_count_after_any_number_of_resets() {
+    for resets in [1, 31, 32, 33, 63, 64, 65] {
+        let scene = Scene::new(last_ten());
+        scene.calls("FFFF");
+        for _ in 0..resets {
+            scene.set(Closed);
+        }
+        assert_eq!(scene.counted(), (0, 0, 0), "{resets}");
+        scene.calls(&"F".repeat(10)).is(Open);
+    }
+}
+
+#[test]
+fn last_calls_of_a_closed_breaker_are_those_since_it_has_closed() {
     for calls in [1, 2, 5, 10] {
         let scene = Scene::new(Scene::base().last_calls(calls).unwrap().min_calls(1));
         for _ in 0..70 {
@@ -256,6 +270,7 @@ fn presets_open_at_the_limits_of_their_breakers() {
 fn exceptions_that_have_left_the_window_do_not_open() {
     let config = CircuitConfig::default()
         .window(WindowConfig::new(2, 2 * SECOND).unwrap())
+        .unwrap()
         .no_exception_ratio()
         .exceptions(3);
     let scene = Scene::new(config);

@@ -38,6 +38,7 @@ impl Scene {
     fn base() -> CircuitConfig {
         CircuitConfig::default()
             .window(WindowConfig::new(20, 20 * SECOND).unwrap())
+            .unwrap()
             .min_calls(5)
             .exception_ratio(RatioLimit::at_least(0.5).unwrap())
             .slow_ratio(RatioLimit::at_least(0.5).unwrap(), 4 * SECOND)
@@ -45,6 +46,7 @@ impl Scene {
             .probes(4)
             .unwrap()
             .half_open_timeout(Some(SECOND))
+            .unwrap()
     }
 
     fn after(&self, time: Duration) -> &Self {

@@ -4,10 +4,14 @@ use std::sync::Arc;
 use std::thread;
 
 use leaparray::flow::CircuitState::{Closed, HalfOpen, Open};
-use leaparray::flow::{AllOf, CircuitBreaker, CircuitConfig, Limiter, Reason};
+use leaparray::flow::{AllOf, CircuitBreaker, CircuitConfig, Limiter, Reason, Wait};
 use leaparray::{ManualClock, MetricEvent, NodeConfig, OnDrop, ResourceNode};
 
 use crate::{NOON, SECOND, Scene};
+
+fn growing_wait() -> Wait {
+    Wait::new(5 * SECOND).growing(2.0, 600 * SECOND).unwrap()
+}
 
 #[test]
 fn outcome_of_an_earlier_state_changes_nothing() {
@@ -47,6 +51,54 @@ fn probe_that_ends_after_the_time_out_does_not_count() {
     scene.after(SECOND);
     probe.accept();
     scene.is(Open);
+}
+
+/// A backend that is asked seldom: each probe ends long before the next request.
+#[test]
+fn breaker_closes_however_seldom_its_probes_come() {
+    for wait in [Wait::new(5 * SECOND), growing_wait()] {
+        let scene = Scene::new(CircuitConfig::default().wait(wait));
+        scene.calls(&"F".repeat(20)).after(6 * SECOND);
+        for _ in 0..3 {
+            scene.calls("S").after(3_600 * SECOND);
+        }
+        scene.is(Closed);
+    }
+}
+
+/// The time-out begins with the last probe, not with the first.
+#[test]
+fn each_probe_has_the_time_of_the_time_out() {
+    let scene = Scene::new(Scene::base());
+    scene.calls("FFFFF").after(6 * SECOND).calls("S").after(SECOND * 3);
+    let probe = scene.ask().unwrap();
+    scene.after(SECOND / 2).calls("?").after(SECOND * 9 / 10).is(HalfOpen);
+    probe.accept();
+    scene.is(HalfOpen).after(SECOND / 5).is(Open);
+    assert_eq!(scene.counted(), (0, 0, 0));
+}
+
+#[test]
+fn permit_is_recognized_after_many_transitions() {
+    let scene = Scene::new(Scene::base().probes(1).unwrap());
+    scene.calls("FFFFF").after(6 * SECOND);
+    let probe = scene.ask().unwrap();
+    for _ in 0..(1 << 21) - 2 {
+        scene.breaker.set_state(Closed).unwrap();
+    }
+    scene.set(Open).set(HalfOpen);
+    // The generation has come round. The breaker has admitted no probe that could be given back.
+    probe.cancel();
+    scene.is(HalfOpen).calls("S").is(Closed);
+}
+
+#[test]
+fn half_open_has_a_time_after_many_transitions() {
+    let scene = Scene::new(Scene::base().probes(1).unwrap());
+    for _ in 0..1 << 20 {
+        scene.breaker.set_state(Closed).unwrap();
+    }
+    scene.calls("FFFFF").after(6 * SECOND).calls("?").is(HalfOpen).after(SECOND).is(Open);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use leaparray::CountWindow;
 use leaparray::flow::{
     CircuitBreaker, CircuitConfig, CircuitConfigError, CircuitState, RatioLimit, SeededRandom, Wait,
 };
+use leaparray::{CountWindow, WindowConfig};
 
-use crate::{NOON, SECOND};
+use crate::{NOON, SECOND, Scene};
 
 #[test]
 fn invalid_values_are_refused_with_the_values_that_would_be_right() {
@@ -15,6 +15,14 @@ fn invalid_values_are_refused_with_the_values_that_would_be_right() {
     let wait = Wait::new(5 * SECOND);
     let errors = [
         (config.last_calls(0).unwrap_err(), "a breaker counts the last 1 to 4000 calls, not 0"),
+        (
+            config.window(WindowConfig::new(2, 7_200 * SECOND).unwrap()).unwrap_err(),
+            "a breaker has a window of at most 3600s, not 7200s",
+        ),
+        (
+            config.half_open_timeout(Some(Duration::ZERO)).unwrap_err(),
+            "a half-open breaker has a time-out of more than 0, or none",
+        ),
         (config.probes(1_024).unwrap_err(), "a breaker has 1 to 1023 probes, not 1024"),
         (config.probes(0).unwrap_err(), "a breaker has 1 to 1023 probes, not 0"),
         (
@@ -82,6 +90,40 @@ fn waits_grow_up_to_their_maximum() {
     let wait = Wait::new(SECOND).growing(2.0, 5 * SECOND).unwrap();
     let millis = [1_000, 2_000, 4_000, 5_000, 5_000].map(Duration::from_millis);
     assert_eq!(waits(wait, 5), millis);
+}
+
+#[test]
+fn wait_of_zero_stays_zero() {
+    let wait = Wait::new(Duration::ZERO).growing(2.0, 60 * SECOND).unwrap();
+    assert!(waits(wait, 2_000).iter().all(Duration::is_zero));
+}
+
+#[test]
+fn wait_grows_after_half_open_only() {
+    let wait = Wait::new(SECOND).growing(2.0, 60 * SECOND).unwrap();
+    let scene = Scene::new(CircuitConfig::default().wait(wait));
+    let wait_of = |scene: &Scene| {
+        let until = scene.breaker.snapshot().open_until.unwrap();
+        until.saturating_since(scene.clock_now())
+    };
+    for _ in 0..4 {
+        scene.set(CircuitState::Open);
+        assert_eq!(wait_of(&scene), SECOND);
+        scene.set(CircuitState::ForcedOpen).set(CircuitState::Disabled);
+    }
+    scene.set(CircuitState::Open).set(CircuitState::HalfOpen).set(CircuitState::Open);
+    assert_eq!(wait_of(&scene), 2 * SECOND);
+    scene.set(CircuitState::Open);
+    assert_eq!(wait_of(&scene), SECOND);
+}
+
+/// Limits that the number of calls that are kept cannot reach.
+#[test]
+fn limits_above_the_numbers_that_are_kept_are_reached_at_these() {
+    let only_numbers = CircuitConfig::default().no_exception_ratio();
+    let last_ten = only_numbers.last_calls(10).unwrap().exceptions(11);
+    let scene = Scene::new(last_ten);
+    scene.calls("FFFFFFFFF").is(CircuitState::Closed).calls("F").is(CircuitState::Open);
 }
 
 #[test]

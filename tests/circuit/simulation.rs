@@ -47,7 +47,7 @@ struct Model {
     /// The number of the transition.
     generation: u64,
     calls: VecDeque<Call>,
-    /// The end of the wait, or of half-open.
+    /// The end of the wait, or of the time of the last probe.
     until: u64,
     wait: u64,
     taken: u16,
@@ -83,8 +83,14 @@ impl Model {
         self.go_to(Open);
     }
 
+    /// Whether the breaker is half-open, and its last probe has been in flight for too long.
+    fn is_over(&self, now: u64) -> bool {
+        let is_in_flight = usize::from(self.taken) > self.calls.len();
+        self.state == HalfOpen && is_in_flight && now >= self.until
+    }
+
     fn time_out(&mut self, now: u64) {
-        if self.state == HalfOpen && now >= self.until {
+        if self.is_over(now) {
             self.open(self.until);
         }
     }
@@ -94,7 +100,6 @@ impl Model {
         self.time_out(now);
         if self.state == Open && now >= self.until {
             self.go_to(HalfOpen);
-            self.until = now + TIMEOUT;
         }
         let is_admitted = match self.state {
             Closed => true,
@@ -102,6 +107,9 @@ impl Model {
             _ => false,
         };
         self.taken += u16::from(is_admitted);
+        if self.state == HalfOpen && is_admitted {
+            self.until = now + TIMEOUT;
+        }
         is_admitted.then_some(self.generation)
     }
 
@@ -184,11 +192,12 @@ fn config(counted: Counted) -> CircuitConfig {
         )
         .probes(PROBES)
         .unwrap()
-        .half_open_timeout(Some(Duration::from_millis(TIMEOUT)));
+        .half_open_timeout(Some(Duration::from_millis(TIMEOUT)))
+        .unwrap();
     match counted {
         Counted::InWindow => {
             let bucket = Duration::from_millis(BUCKET_MILLIS);
-            config.window(WindowConfig::new(BUCKETS, bucket * 10).unwrap())
+            config.window(WindowConfig::new(BUCKETS, bucket * 10).unwrap()).unwrap()
         }
         Counted::Last(last) => config.last_calls(u32::try_from(last).unwrap()).unwrap(),
     }
@@ -261,11 +270,12 @@ fn simulate(counted: Counted, seed: u64) -> (u64, u64, u64) {
 fn check(breaker: &Breaker, model: &Model, now: u64) {
     assert_eq!(breaker.clock().now(), at(now));
     let snapshot = breaker.snapshot();
-    let is_over = model.state == HalfOpen && now >= model.until;
+    let is_over = model.is_over(now);
     assert_eq!(snapshot.state, if is_over { Open } else { model.state }, "at {now} ms");
     let CountTotals { calls, exceptions, slow, .. } = snapshot.calls;
     let (of_model, exceptions_of_model, slow_of_model) = model.totals(now);
-    let expected = [of_model, exceptions_of_model, slow_of_model].map(|it| it as u64);
+    let expected = [of_model, exceptions_of_model, slow_of_model];
+    let expected = expected.map(|it| if is_over { 0 } else { it as u64 });
     assert_eq!([calls, exceptions, slow], expected, "at {now} ms: {:?}", model.state);
 }
 

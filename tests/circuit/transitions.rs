@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use leaparray::flow::CircuitState::{Closed, ForcedOpen, HalfOpen, Open};
 use leaparray::flow::{
@@ -39,6 +40,20 @@ fn transitions_have_their_causes_and_times() {
 }
 
 #[test]
+fn time_out_is_not_before_its_half_open_state() {
+    let timeout = Some(Duration::from_micros(500));
+    let config = Scene::base().probes(1).unwrap().half_open_timeout(timeout).unwrap();
+    let scene = Scene::new(config);
+    let mut transitions = scene.breaker.transitions();
+    scene.calls("FFFFF").after(6 * SECOND + Duration::from_micros(900));
+    let probe = scene.ask().unwrap();
+    scene.after(SECOND);
+    probe.accept();
+    let times: Vec<_> = std::iter::from_fn(|| transitions.next()).map(|it| it.at).collect();
+    assert!(times.len() == 3 && times.is_sorted(), "{times:?}");
+}
+
+#[test]
 fn reader_begins_with_the_next_transition() {
     let scene = Scene::new(Scene::base());
     scene.set(ForcedOpen);
@@ -70,7 +85,7 @@ fn readers_see_an_unbroken_chain() {
     let config = CircuitConfig::default()
         .min_calls(3)
         .consecutive_exceptions(3)
-        .wait(Wait::new(std::time::Duration::from_millis(1)))
+        .wait(Wait::new(Duration::from_millis(1)))
         .probes(2)
         .unwrap();
     let breaker = CircuitBreaker::with_clock(config, ManualClock::new(NOON));
@@ -100,7 +115,7 @@ fn readers_see_an_unbroken_chain() {
                 scope.spawn(move || {
                     let mut random = fastrand::Rng::with_seed(thread);
                     for millis in 0..20_000 {
-                        let now = NOON.saturating_add(std::time::Duration::from_millis(millis));
+                        let now = NOON.saturating_add(Duration::from_millis(millis));
                         if let Ok(permit) = breaker.try_acquire_at(now).at_once() {
                             match random.u32(0..3) {
                                 0 => permit.accept_at(now),

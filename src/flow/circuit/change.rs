@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::CircuitBreaker;
 use super::state::{Cause, Transition};
-use super::word::{Generation, MAX_PAYLOAD, Phase, Word};
+use super::word::{Generation, MAX_PAYLOAD, Phase, Probes, Word};
 use crate::flow::breaker::RandomSource;
 use crate::sync::Ordering;
 use crate::time::{Clock, Timestamp};
@@ -22,12 +22,11 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     ) -> Result<Word, Word> {
         let generation = from.generation().next();
         if let Phase::Closed { era } | Phase::MetricsOnly { era } = from.phase() {
-            // Eras only grow, and an era has one generation.
-            self.left.fetch_max(from.generation().tag(era), Ordering::Relaxed);
+            // Eras only grow.
+            self.last_era.fetch_max(era, Ordering::Relaxed);
         }
-        if let Phase::HalfOpen(_) = to {
-            self.begin_half_open(generation, at);
-        }
+        self.trips.raise(generation, self.trips_after(from, to));
+        self.last_probe.raise(generation, self.millis(at));
         let new = Word::new(generation, to);
         self.replace(from, new)?;
         let (from, to) = (from.phase().state(), to.state());
@@ -35,50 +34,54 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         Ok(new)
     }
 
-    /// Notes the time at which a half-open state begins, unless another thread has.
-    fn begin_half_open(&self, generation: Generation, at: Timestamp) {
-        let new = generation.tag(self.millis(at));
-        let _ = self.half_open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |found| {
-            generation.is_after(Generation::untag(found).0).then_some(new)
-        });
+    /// Opens the breaker. If the state is no longer `from`, returns the other word.
+    pub(super) fn open(&self, from: Word, at: Timestamp, cause: Cause) -> Result<Word, Word> {
+        let trips = self.trips_after(from, Phase::Open { until: 0 });
+        let wait = Duration::from_nanos(self.config.wait.nanos(trips, &self.random));
+        let until = self.millis(at.saturating_add(wait)).min(MAX_PAYLOAD);
+        self.change(from, Phase::Open { until }, at, cause)
     }
 
-    /// Returns the time at which the half-open state of a generation is over.
-    pub(super) fn half_open_until(&self, generation: Generation) -> Option<Timestamp> {
-        let timeout = self.config.half_open_timeout?;
-        let (noted, begun) = Generation::untag(self.half_open.load(Ordering::Relaxed));
-        // Otherwise the breaker is in another state by now.
-        (noted == generation).then(|| self.time_of(begun).saturating_add(timeout))
+    /// Returns the number of trips in a row, after a transition: of the times that the breaker has opened with only half-open
+    /// states in between.
+    fn trips_after(&self, from: Word, to: Phase) -> u64 {
+        // Otherwise another thread is about to change the state, so that this transition fails.
+        let trips = || self.trips.of(from.generation()).unwrap_or(0);
+        match (from.phase(), to) {
+            (Phase::Open { .. }, Phase::HalfOpen(_)) => trips(),
+            (Phase::HalfOpen(_), Phase::Open { .. }) => trips() + 1,
+            (_, Phase::Open { .. }) => 1,
+            _ => 0,
+        }
+    }
+
+    /// Returns the time at which a half-open breaker opens again; `None` while no probe is in flight.
+    pub(super) fn half_open_until(
+        &self,
+        generation: Generation,
+        probes: Probes,
+    ) -> Option<Timestamp> {
+        let timeout = self.config.half_open_timeout.filter(|_| probes.taken > probes.ended)?;
+        // If a later generation has a time, the breaker is about to be in another state.
+        let last_probe = self.last_probe.of(generation)?;
+        Some(self.time_of(last_probe).saturating_add(timeout))
     }
 
     /// Returns the era after all others.
     pub(super) fn next_era(&self, word: Word) -> u64 {
         match word.phase() {
             Phase::Closed { era } | Phase::MetricsOnly { era } => era + 1,
-            _ => Generation::untag(self.left.load(Ordering::Relaxed)).1 + 1,
+            _ => self.last_era.load(Ordering::Relaxed) + 1,
         }
     }
 
-    /// Returns the end of the wait of a breaker that opens at `now`.
-    pub(super) fn until(&self, from: Word, now: Timestamp) -> u64 {
-        let closed = match from.phase() {
-            Phase::Closed { .. } | Phase::MetricsOnly { .. } => from.generation(),
-            _ => Generation::untag(self.left.load(Ordering::Relaxed)).0,
-        };
-        // Half-open and open take turns: a trip for two transitions.
-        let trip = from.generation().since(closed) / 2 + 1;
-        let wait = Duration::from_nanos(self.config.wait.nanos(trip, &self.random));
-        let nanos = now.saturating_add(wait).as_nanos().saturating_sub(self.made.as_nanos());
-        nanos.div_ceil(NANOS_PER_MILLI).min(MAX_PAYLOAD)
-    }
-
-    /// Returns the milliseconds from the creation of the breaker to a time, rounded down.
-    const fn millis(&self, time: Timestamp) -> u64 {
-        time.as_nanos().saturating_sub(self.made.as_nanos()) / NANOS_PER_MILLI
+    /// Returns the milliseconds from the creation of the breaker to a time, rounded up.
+    pub(super) const fn millis(&self, time: Timestamp) -> u64 {
+        time.as_nanos().saturating_sub(self.created.as_nanos()).div_ceil(NANOS_PER_MILLI)
     }
 
     pub(super) const fn time_of(&self, millis: u64) -> Timestamp {
-        self.made.saturating_add(Duration::from_millis(millis))
+        self.created.saturating_add(Duration::from_millis(millis))
     }
 
     #[inline]
@@ -91,5 +94,27 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         let replaced =
             self.word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire);
         replaced.map(drop).map_err(Word)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::flow::{CircuitBreaker, CircuitConfig, CircuitState};
+    use crate::time::{ManualClock, Timestamp};
+    use std::time::Duration;
+
+    /// A thread stalls just before it makes the breaker half-open, and another one does so later.
+    #[test]
+    fn probe_has_its_time_although_another_thread_began_half_open_earlier() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let config = CircuitConfig::default().consecutive_exceptions(1).probes(1).unwrap();
+        let breaker = CircuitBreaker::with_clock(config, clock.clone());
+        breaker.try_acquire().at_once().unwrap().reject();
+        clock.advance(Duration::from_secs(6));
+        let half_open = breaker.load().generation().next();
+        breaker.last_probe.raise(half_open, breaker.millis(Timestamp::from_secs(66)));
+        clock.advance(Duration::from_secs(11));
+        breaker.try_acquire().at_once().unwrap().accept();
+        assert_eq!(breaker.state(), CircuitState::Closed);
     }
 }

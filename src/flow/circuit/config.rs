@@ -19,7 +19,7 @@ use crate::time::{WindowConfig, saturating_nanos};
 /// use std::time::Duration;
 ///
 /// let config = CircuitConfig::default()
-///     .window(WindowConfig::new(10, Duration::from_secs(20))?)
+///     .window(WindowConfig::new(10, Duration::from_secs(20))?)?
 ///     .min_calls(50)
 ///     .exception_ratio(RatioLimit::at_least(0.3)?)
 ///     .slow_ratio(RatioLimit::at_least(0.8)?, Duration::from_secs(2))
@@ -59,8 +59,26 @@ pub(super) struct SlowLimit {
 }
 
 impl CircuitConfig {
+    /// The longest interval of a window.
+    pub const MAX_INTERVAL: Duration = Duration::from_secs(3_600);
+
+    /// The highest number of exceptions in a row.
+    pub(super) const MAX_CONSECUTIVE: u64 = (1 << 24) - 1;
+
     /// Counts the calls of a window of time. The default is the last 10 seconds, in 10 buckets.
-    pub const fn window(self, window: WindowConfig) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CircuitConfigError::Interval`] if the interval is longer than [`MAX_INTERVAL`](Self::MAX_INTERVAL).
+    pub const fn window(self, window: WindowConfig) -> Result<Self, CircuitConfigError> {
+        let (interval, max) = (window.interval(), Self::MAX_INTERVAL);
+        if interval.as_nanos() > max.as_nanos() {
+            return Err(CircuitConfigError::Interval { interval, max });
+        }
+        Ok(self.in_window(window))
+    }
+
+    pub(super) const fn in_window(self, window: WindowConfig) -> Self {
         Self { calls: Calls::InWindow(window), ..self }
     }
 
@@ -94,19 +112,21 @@ impl CircuitConfig {
     }
 
     /// Opens the breaker if the share of slow calls reaches a limit: of the calls whose response time, from the admission to
-    /// the outcome, is above `slow_above`. By default, it does not.
+    /// the outcome, is above `slow_above`. By default, it does not. If another limiter makes an admitted request
+    /// [wait](crate::flow::Decision::Wait), the wait is part of the response time.
     pub const fn slow_ratio(self, limit: RatioLimit, slow_above: Duration) -> Self {
         let above = saturating_nanos(slow_above);
         Self { slow: Some(SlowLimit { ratio: limit, above }), ..self }
     }
 
     /// Opens the breaker if at least `exceptions` of the calls that count end with an exception, whatever the number of calls. By
-    /// default, it does not.
+    /// default, it does not. With [`last_calls`](Self::last_calls), a higher number counts as the number of these calls.
     pub const fn exceptions(self, exceptions: u64) -> Self {
         Self { exceptions: Some(exceptions), ..self }
     }
 
-    /// Opens the breaker if `exceptions` calls in a row end with an exception. By default, it does not.
+    /// Opens the breaker if `exceptions` calls in a row end with an exception. By default, it does not. A number above
+    /// 16,777,215 counts as this number.
     pub const fn consecutive_exceptions(self, exceptions: u64) -> Self {
         Self { consecutive_exceptions: Some(exceptions), ..self }
     }
@@ -132,11 +152,21 @@ impl CircuitConfig {
         Ok(Self { probes, ..self })
     }
 
-    /// Sets the time after which a half-open breaker opens again, if its probes have not ended by then. Without one, a
-    /// probe that never ends would keep it half-open. The default is 10 seconds. The time begins with the millisecond of the first
-    /// probe.
-    pub const fn half_open_timeout(self, timeout: Option<Duration>) -> Self {
-        Self { half_open_timeout: timeout, ..self }
+    /// Sets the time after which a half-open breaker opens again, if a probe is still in flight then. Without one, a
+    /// probe that never ends would keep it half-open. The default is 10 seconds. The time begins with the last probe, rounded
+    /// up to a millisecond. While no probe is in flight, the breaker stays half-open and waits for the next request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CircuitConfigError::Timeout`] if the time is 0.
+    pub const fn half_open_timeout(
+        self,
+        timeout: Option<Duration>,
+    ) -> Result<Self, CircuitConfigError> {
+        if let Some(Duration::ZERO) = timeout {
+            return Err(CircuitConfigError::Timeout);
+        }
+        Ok(Self { half_open_timeout: timeout, ..self })
     }
 
     /// Sets the outcome of a request whose [`FeedbackPermit`](crate::flow::FeedbackPermit) is dropped without a report: an exception,

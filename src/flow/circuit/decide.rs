@@ -43,7 +43,7 @@ impl<C: Clock, R: RandomSource> Decide for CircuitBreaker<C, R> {
             (Phase::HalfOpen(_), _) => self.end_probe(found, now, admission, outcome),
             (Phase::Closed { era }, Outcome::Success | Outcome::Exception) => {
                 if let Some(cause) = self.record(era, now, admission, outcome) {
-                    self.open(found, now, cause);
+                    self.trip(found, now, cause);
                 }
             }
             (Phase::MetricsOnly { era }, Outcome::Success | Outcome::Exception) => {
@@ -71,8 +71,10 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
                     let first = Probes { taken: 1, ..Probes::default() };
                     self.change(found, Phase::HalfOpen(first), now, Cause::WaitOver).map(Some)
                 }
-                Phase::HalfOpen(probes) => match self.half_open_until(found.generation()) {
-                    Some(until) if now >= until => self.time_out(found, until).map(|_| None),
+                Phase::HalfOpen(probes) => match self.half_open_until(found.generation(), probes) {
+                    Some(until) if now >= until => {
+                        self.open(found, until, Cause::Timeout).map(|_| None)
+                    }
                     _ if probes.taken >= self.config.probes.into() => {
                         // A probe may end at any time.
                         return Err(Refusal::new(Reason::Failing, Retry::Unknown));
@@ -80,6 +82,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
                     _ => {
                         let taken = Probes { taken: probes.taken + 1, ..probes };
                         let new = Word::new(found.generation(), Phase::HalfOpen(taken));
+                        // Before the exchange, so that a thread that finds the probe finds its time.
+                        self.last_probe.raise(found.generation(), self.millis(now));
                         self.replace(found, new).map(|()| Some(new))
                     }
                 },
@@ -107,9 +111,9 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     }
 
     #[cold]
-    fn open(&self, closed: Word, now: Timestamp, cause: Cause) {
+    fn trip(&self, closed: Word, now: Timestamp, cause: Cause) {
         // If it fails, another thread has changed the state.
-        let _ = self.change(closed, Phase::Open { until: self.until(closed, now) }, now, cause);
+        let _ = self.open(closed, now, cause);
     }
 
     #[cold]
@@ -119,10 +123,10 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         while let (generation, Phase::HalfOpen(probes)) = (found.generation(), found.phase())
             && generation.token() == admission.token
         {
-            if let Some(until) = self.half_open_until(generation)
+            if let Some(until) = self.half_open_until(generation, probes)
                 && now >= until
             {
-                match self.time_out(found, until) {
+                match self.open(found, until, Cause::Timeout) {
                     Ok(_) => return,
                     Err(other) => found = other,
                 }
@@ -135,22 +139,13 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
                     let closed = Phase::Closed { era: self.next_era(found) };
                     self.change(found, closed, now, Cause::Probes).map(drop)
                 }
-                Some(cause) => {
-                    let open = Phase::Open { until: self.until(found, now) };
-                    self.change(found, open, now, cause).map(drop)
-                }
+                Some(cause) => self.open(found, now, cause).map(drop),
             };
             match ended {
                 Ok(()) => return,
                 Err(other) => found = other,
             }
         }
-    }
-
-    /// Opens a half-open breaker whose time was over at `until`.
-    fn time_out(&self, half_open: Word, until: Timestamp) -> Result<Word, Word> {
-        let open = Phase::Open { until: self.until(half_open, until) };
-        self.change(half_open, open, until, Cause::Timeout)
     }
 
     /// Returns the decision that a request would get at `now`; `None` if it depends on a wait that is not drawn yet, because the
@@ -164,7 +159,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
                 Some(self.time_of(until)).filter(|&it| now < it).map(Retry::At)
             }
             Phase::HalfOpen(probes) => {
-                if self.half_open_until(word.generation()).is_some_and(|until| now >= until) {
+                let until = self.half_open_until(word.generation(), probes);
+                if until.is_some_and(|until| now >= until) {
                     return None;
                 }
                 (probes.taken >= self.config.probes.into()).then_some(Retry::Unknown)
@@ -186,7 +182,8 @@ impl Probes {
     const fn after(self, outcome: Outcome, is_slow: bool) -> Self {
         let Self { taken, ended, exceptions, slow } = self;
         if let Outcome::Cancelled = outcome {
-            return Self { taken: taken - 1, ..self };
+            // Saturates: see "The wrap-around of the generation" at the breaker.
+            return Self { taken: taken.saturating_sub(1), ..self };
         }
         let is_exception = matches!(outcome, Outcome::Exception);
         Self {

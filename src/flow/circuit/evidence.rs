@@ -6,7 +6,7 @@ use super::config::{Calls, CircuitConfig};
 use super::state::Cause;
 use crate::count_window::{CountTotals, CountWindow};
 use crate::metric::MetricEvent;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{Arc, AtomicU64, Ordering, Slot};
 use crate::time::{Clock, Timestamp, saturating_nanos};
 use crate::window::SlidingWindow;
 
@@ -30,7 +30,7 @@ pub(super) struct Evidence<C> {
 #[derive(Debug)]
 enum Outcomes<C> {
     InWindow(InWindow<C>),
-    Last(CountWindow),
+    Last(LastCalls),
 }
 
 /// The outcomes in a window of time.
@@ -38,7 +38,8 @@ enum Outcomes<C> {
 /// # Eras
 ///
 /// The window is not emptied for another era. Instead, each era has times of its own: an era begins two intervals after the one
-/// before it, so that the outcomes of that one are no longer in the window, also if one of them is recorded late.
+/// before it, so that the outcomes of that one are no longer in the window, also if one of them is recorded late. The
+/// [longest interval](MAX_INTERVAL) leaves room for two million eras.
 ///
 /// # Decisions
 ///
@@ -54,8 +55,24 @@ struct InWindow<C> {
     /// The slow calls, as passes.
     slow: Option<SlidingWindow<C>>,
     turn: AtomicU64,
-    /// The start of the bucket in which a sum had enough calls; at first, a time that no call has.
-    enough: AtomicU64,
+    /// The start of the bucket in which a sum had enough calls for a ratio; at first, a time that no call has.
+    ratio_bucket: AtomicU64,
+}
+
+/// The outcomes of the last calls.
+///
+/// Each era has a window of its own, which the first call of the era puts into the slot. A thread that has stalled since an
+/// earlier era finds a later window there, and records nothing.
+#[derive(Debug)]
+struct LastCalls {
+    len: u32,
+    window: Slot<EraWindow>,
+}
+
+#[derive(Debug)]
+struct EraWindow {
+    era: u64,
+    calls: CountWindow,
 }
 
 /// The exceptions since the last success, `{ era: 40, exceptions: 24 }`.
@@ -71,13 +88,10 @@ impl<C: Clock + Clone> Evidence<C> {
                     calls: window(),
                     slow: config.slow.map(|_| window()),
                     turn: AtomicU64::new(0),
-                    enough: AtomicU64::new(clock.now().as_nanos() ^ 1 << 63),
+                    ratio_bucket: AtomicU64::new(clock.now().as_nanos() ^ 1 << 63),
                 })
             }
-            Calls::Last(calls) => {
-                let calls = CountWindow::new(calls).expect("checked by the configuration");
-                Outcomes::Last(calls)
-            }
+            Calls::Last(len) => Outcomes::Last(LastCalls { len, window: Slot::empty() }),
         };
         let consecutive = config.consecutive_exceptions;
         let consecutive = consecutive.map(|_| Consecutive(AtomicU64::new(0)));
@@ -92,10 +106,10 @@ impl<C: Clock> Evidence<C> {
         let consecutive = self.consecutive.as_ref().map(|it| it.record(call));
         let totals = match &self.outcomes {
             Outcomes::InWindow(window) => window.record(config.min_calls, call),
-            Outcomes::Last(calls) => calls.record_in_era(call.era, call.is_exception, call.is_slow),
+            Outcomes::Last(calls) => calls.record(call),
         };
         if let (Some(exceptions), Some(limit)) = (consecutive, config.consecutive_exceptions)
-            && exceptions >= limit.max(1)
+            && exceptions >= limit.clamp(1, Consecutive::MAX)
         {
             return Some(Cause::ConsecutiveExceptions);
         }
@@ -106,8 +120,35 @@ impl<C: Clock> Evidence<C> {
     pub(super) fn totals(&self, era: u64, now: Timestamp) -> CountTotals {
         match &self.outcomes {
             Outcomes::InWindow(window) => window.totals(window.time_in(era, now)),
-            Outcomes::Last(calls) => calls.totals_in_era(era),
+            Outcomes::Last(calls) => calls.totals(era),
         }
+    }
+}
+
+impl LastCalls {
+    /// Records a call, and returns the totals with it; `None` if it is of an earlier era than the window.
+    fn record(&self, call: Ended) -> Option<CountTotals> {
+        loop {
+            let found = self.window.load();
+            match found.get() {
+                Some(window) if window.era > call.era => return None,
+                Some(window) if window.era == call.era => {
+                    return Some(window.calls.record_call(call.is_exception, call.is_slow));
+                }
+                _ => {
+                    let calls = CountWindow::new(self.len).expect("checked by the configuration");
+                    let window = Arc::new(EraWindow { era: call.era, calls });
+                    // If it fails, another thread has put a window there.
+                    let _ = self.window.compare_and_swap(&found, window);
+                }
+            }
+        }
+    }
+
+    fn totals(&self, era: u64) -> CountTotals {
+        let found = self.window.load();
+        let window = found.get().filter(|window| window.era == era);
+        window.map_or_else(CountTotals::default, |window| window.calls.totals())
     }
 }
 
@@ -137,7 +178,7 @@ impl<C: Clock> InWindow<C> {
         }
         let may_open = call.is_exception || call.is_slow;
         // Relaxed: see `take_turn`.
-        let since = now.as_nanos().wrapping_sub(self.enough.load(Ordering::Relaxed));
+        let since = now.as_nanos().wrapping_sub(self.ratio_bucket.load(Ordering::Relaxed));
         if !may_open && since < self.calls.config().bucket_nanos() {
             return None;
         }
@@ -152,7 +193,7 @@ impl<C: Clock> InWindow<C> {
             // Relaxed: it orders nothing. A call that finds it need not add up, since no number of further successes reaches
             // a ratio.
             let bucket = self.calls.config().bucket_start(now);
-            self.enough.store(bucket.as_nanos(), Ordering::Relaxed);
+            self.ratio_bucket.store(bucket.as_nanos(), Ordering::Relaxed);
         }
         totals
     }
@@ -168,7 +209,7 @@ impl<C: Clock> InWindow<C> {
 
 impl Consecutive {
     const EXCEPTION_BITS: u32 = 24;
-    const MAX: u64 = (1 << Self::EXCEPTION_BITS) - 1;
+    const MAX: u64 = CircuitConfig::MAX_CONSECUTIVE;
 
     /// Records a call, and returns the number of exceptions since the last success of its era.
     fn record(&self, call: Ended) -> u64 {
@@ -199,14 +240,15 @@ impl CircuitConfig {
     /// Returns why a closed breaker with these calls opens, if it does.
     fn cause(&self, totals: CountTotals) -> Option<Cause> {
         let CountTotals { calls, exceptions, slow } = totals;
-        if self.exceptions.is_some_and(|limit| exceptions >= limit.max(1)) {
+        // A limit above the number of the calls that count would never be reached.
+        let max_calls = match self.calls {
+            Calls::InWindow(_) => u64::MAX,
+            Calls::Last(last) => last.into(),
+        };
+        if self.exceptions.is_some_and(|limit| exceptions >= limit.clamp(1, max_calls)) {
             return Some(Cause::Exceptions);
         }
-        let min_calls = match self.calls {
-            Calls::InWindow(_) => self.min_calls,
-            Calls::Last(last) => self.min_calls.min(last.into()),
-        };
-        if calls < min_calls {
+        if calls < self.min_calls.min(max_calls) {
             return None;
         }
         self.ratio_cause(calls, exceptions, slow)
@@ -240,7 +282,7 @@ mod tests {
             consecutive.record(Ended { era, now, rt_nanos: 0, is_exception, is_slow: false })
         };
         assert_eq!([record(1, true), record(1, true)], [1, 2]);
-        assert_eq!(record(2, true), 1, "another era begins anew");
+        assert_eq!(record(2, true), 1, "of another era");
         assert_eq!([record(1, true), record(1, false)], [0, 0]);
         assert_eq!([record(2, true), record(2, false), record(2, true)], [2, 0, 1]);
     }

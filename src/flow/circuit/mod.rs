@@ -4,6 +4,7 @@ mod change;
 mod config;
 mod decide;
 mod evidence;
+mod fact;
 mod limiter;
 mod log;
 mod presets;
@@ -30,6 +31,7 @@ use crate::node::{Entry, ResourceNode};
 use crate::sync::AtomicU64;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use evidence::Evidence;
+use fact::Fact;
 use log::Log;
 use word::{Generation, Phase, Probes, Word};
 
@@ -55,8 +57,18 @@ use word::{Generation, Phase, Probes, Word};
 /// # Cost
 ///
 /// A decision of a closed breaker reads the clock and one word, which is written only when the state changes. The end of a
-/// request is counted in a cell of its thread. Exceptions, slow calls, and the first calls of each bucket also add up the window.
+/// request is counted in a cell of its thread. Exceptions and slow calls also add up the window, and write a word that all
+/// threads share. So does every call of a bucket until the window has the [minimum of calls](CircuitConfig::min_calls).
 /// With [the last calls](CircuitConfig::last_calls), each end is counted in a word that all threads share.
+///
+/// # Limits
+///
+/// Times are counted from the creation of the breaker, when it reads its clock: an earlier time acts as that time, and a wait
+/// ends at most 34 years after it. If the clock is set back by more than the interval of the window just after the breaker
+/// has closed, outcomes from before may count again.
+///
+/// A permit tells its state from 2²¹ later ones. If a permit is kept for exactly that many transitions, or a multiple, its
+/// outcome counts in the present state.
 ///
 /// ```
 /// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState};
@@ -83,33 +95,29 @@ use word::{Generation, Phase, Probes, Word};
 // # One word
 //
 // `word` has the state, its generation, and what belongs to the state: the end of the wait, the probes, or the era. Each
-// change is one compare-exchange, so no thread finds a state without its time. A thread that loses the exchange decides
+// change is one compare-exchange, so no thread finds a state without its time. If the exchange fails, the thread decides
 // again by the new word.
 //
-// Two more words are raised *before* such an exchange, by each thread that attempts it. So the thread that wins has
-// written them or found them written:
-//
-// - `left`: the era that the exchange leaves, with its generation. All threads write the same. Another era is one later,
-//   and a wait grows by the number of transitions since.
-// - `half_open`: the generation of the half-open state, with the time at which it begins. Of threads with different times,
-//   the first one decides.
-//
-// A thread that has stalled before it raises one of them finds a later generation there, and writes nothing.
+// Three more words are raised *before* such an exchange, by each thread that attempts it: `last_era`, `trips` and
+// `last_probe`. So the thread whose exchange succeeds has raised them, or found them raised. A thread that stalls before
+// finds a later generation there, and writes nothing.
 //
 // # Orderings
 //
 // An exchange of `word` releases and acquires, and each load acquires. A thread that finds a generation finds what was raised
-// for it, and the relaxed read-modify-writes of `left` and `half_open` are ordered by their coherence.
+// for it, and the relaxed read-modify-writes of the three words are ordered by their coherence.
 #[derive(Debug)]
 pub struct CircuitBreaker<C = MonotonicClock, R = ThreadRandom> {
     word: AtomicU64,
     config: CircuitConfig,
-    /// The time at which the breaker was made: the origin of the times in words.
-    made: Timestamp,
-    /// `{ era: 43, generation: 21 }`.
-    left: AtomicU64,
-    /// `{ milliseconds since the breaker was made: 43, generation: 21 }`.
-    half_open: AtomicU64,
+    /// The origin of the times in words.
+    created: Timestamp,
+    /// The last era that is over.
+    last_era: AtomicU64,
+    /// The number of trips in a row.
+    trips: Fact,
+    /// The time of the last probe of a half-open breaker, in milliseconds since the breaker was created.
+    last_probe: Fact,
     evidence: Evidence<C>,
     log: Log,
     clock: C,
@@ -139,9 +147,10 @@ impl<C: Clock + Clone, R: RandomSource> CircuitBreaker<C, R> {
         Self {
             word: AtomicU64::new(Word::new(Generation::FIRST, Phase::Closed { era: 0 }).0),
             config,
-            made: clock.now(),
-            left: AtomicU64::new(0),
-            half_open: AtomicU64::new(0),
+            created: clock.now(),
+            last_era: AtomicU64::new(0),
+            trips: Fact::new(),
+            last_probe: Fact::new(),
             evidence: Evidence::new(&config, &clock),
             log: Log::new(),
             clock,
@@ -245,13 +254,18 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
             let to = match state {
                 CircuitState::Closed => Phase::Closed { era: self.next_era(found) },
                 CircuitState::MetricsOnly => Phase::MetricsOnly { era: self.next_era(found) },
-                CircuitState::Open => Phase::Open { until: self.until(found, now) },
                 CircuitState::ForcedOpen => Phase::ForcedOpen,
                 CircuitState::Disabled => Phase::Disabled,
                 CircuitState::HalfOpen => match found.phase() {
                     Phase::Open { .. } => Phase::HalfOpen(Probes::default()),
                     phase => return Err(CircuitStateError { from: phase.state(), to: state }),
                 },
+                CircuitState::Open => {
+                    if self.open(found, now, Cause::Set).is_ok() {
+                        return Ok(());
+                    }
+                    continue;
+                }
             };
             if self.change(found, to, now, Cause::Set).is_ok() {
                 return Ok(());
@@ -260,6 +274,10 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     }
 
     /// Returns the transitions from now on.
+    ///
+    /// The end of a wait and a time-out are transitions of the next request, so they appear with it. A transition can be read once
+    /// the thread that made it has stored it, and after all earlier ones: a thread that stalls in between delays the
+    /// readers, and no request. So a transition just before this call may be among those that are returned.
     ///
     /// ```
     /// use leaparray::flow::{Cause, CircuitBreaker, CircuitConfig, CircuitState};

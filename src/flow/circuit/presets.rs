@@ -63,20 +63,22 @@ impl CircuitConfig {
     }
 
     /// The defaults of [Hystrix](https://github.com/Netflix/Hystrix): half of at least 20 calls in ten buckets of a second; open for
-    /// 5 seconds, with one probe.
+    /// 5 seconds, with one probe. Hystrix reads its counts every half a second; this breaker decides at each call.
     pub const fn hystrix() -> Self {
         let five_seconds = Duration::from_millis(5_001);
         Self::of_ratios(10, Duration::from_secs(10), 20).wait(Wait::new(five_seconds))
     }
 
     /// The defaults of [Polly](https://www.pollydocs.org/strategies/circuit-breaker): a tenth of at least 100 calls in ten buckets of
-    /// 3 seconds; open for 5 seconds, with one probe.
+    /// 3 seconds; open for 5 seconds, with one probe. Polly decides when a call fails; here, a success that completes the minimum
+    /// number of calls can also open the breaker.
     pub const fn polly() -> Self {
         Self::of_ratios(10, Duration::from_secs(30), 100).exception_ratio(RatioLimit::TENTH)
     }
 
-    /// The defaults of [failsafe](https://failsafe.dev/circuit-breaker/): `exceptions` of the last calls, open for a minute. As
-    /// many calls count as can end with an exception.
+    /// The defaults of [failsafe](https://failsafe.dev/circuit-breaker/): the last `exceptions` calls all end with an exception; open for
+    /// a minute. There, a half-open breaker admits as many requests, opens if all of them fail, and closes with the first success;
+    /// here, it has one probe, which decides.
     ///
     /// # Errors
     ///
@@ -102,6 +104,6 @@ impl CircuitConfig {
         let Ok(window) = WindowConfig::new(buckets, interval) else {
             panic!("the presets have valid windows")
         };
-        Self::WITH_ONE_PROBE.window(window).min_calls(min_calls)
+        Self::WITH_ONE_PROBE.in_window(window).min_calls(min_calls)
     }
 }

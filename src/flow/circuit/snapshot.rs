@@ -58,7 +58,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         let phase = word.phase();
         let (state, open_until) = match phase {
             Phase::Open { until } => (CircuitState::Open, Some(self.time_of(until))),
-            Phase::HalfOpen(_) => match self.half_open_until(word.generation()) {
+            Phase::HalfOpen(probes) => match self.half_open_until(word.generation(), probes) {
                 Some(until) if now >= until => (CircuitState::Open, None),
                 _ => (CircuitState::HalfOpen, None),
             },
@@ -66,7 +66,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         };
         let calls = match phase {
             Phase::Closed { era } | Phase::MetricsOnly { era } => self.evidence.totals(era, now),
-            Phase::HalfOpen(Probes { ended, exceptions, slow, .. }) => {
+            Phase::HalfOpen(probes) if state == CircuitState::HalfOpen => {
+                let Probes { ended, exceptions, slow, .. } = probes;
                 CountTotals { calls: ended, exceptions, slow }
             }
             _ => CountTotals::default(),

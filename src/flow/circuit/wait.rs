@@ -34,8 +34,8 @@ impl Wait {
         Self { first: wait, factor: 1.0, max: wait, jitter: 0.0 }
     }
 
-    /// Multiplies the wait by `factor` each time that the breaker opens again after half-open, up to `max`. Once it has closed,
-    /// the wait begins with the first one.
+    /// Multiplies the wait by `factor` each time that a half-open breaker opens again, up to `max`. A breaker that opens from another
+    /// state begins with the first wait.
     ///
     /// # Errors
     ///
@@ -67,10 +67,11 @@ impl Wait {
     /// Returns the wait of the trip with that number, from 1, in nanoseconds.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     #[expect(clippy::cast_precision_loss, reason = "a wait of more than 104 days is rounded")]
-    pub(super) fn nanos(&self, trip: u32, random: &impl RandomSource) -> u64 {
+    pub(super) fn nanos(&self, trip: u64, random: &impl RandomSource) -> u64 {
         let (first, max) = (saturating_nanos(self.first) as f64, saturating_nanos(self.max) as f64);
         let exponent = i32::try_from(trip.saturating_sub(1)).unwrap_or(i32::MAX);
-        let wait = (first * self.factor.powi(exponent)).min(max);
+        // A power that is infinite would make no number of a wait of 0.
+        let wait = (first * self.factor.powi(exponent).min(f64::MAX)).min(max);
         if self.jitter == 0.0 {
             return wait as u64;
         }

@@ -16,7 +16,7 @@ pub(super) enum Phase {
     Closed {
         era: u64,
     },
-    /// Until a time in milliseconds since the breaker was made.
+    /// Until a time in milliseconds since the breaker was created.
     Open {
         until: u64,
     },
