@@ -164,10 +164,9 @@ impl ConcurrencyLimiter {
     /// Takes `permits` permits, and returns the number of permits in use with them.
     #[inline]
     pub(super) fn take(&self, permits: u64) -> Result<u64, Refusal> {
-        let limit = self.limit();
         let mut in_use = self.in_use.load(Ordering::Relaxed);
         loop {
-            if let Some(refusal) = Self::refuse(limit, in_use, permits) {
+            if let Some(refusal) = Self::refuse(self.limit(), in_use, permits) {
                 return Err(refusal);
             }
             // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an earlier request

@@ -1,7 +1,9 @@
 //! `Bbr`.
 
+use std::collections::VecDeque;
+
 use leaparray::Timestamp;
-use leaparray::flow::{Bbr, CpuLoad};
+use leaparray::flow::{Bbr, CpuLoad, FeedbackPermit};
 
 use super::{NOON, Scene, millis, range};
 
@@ -43,14 +45,55 @@ fn limit_is_the_product_of_the_best_epochs() {
 }
 
 #[test]
-fn epochs_are_forgotten_after_100() {
-    let scene = scene(Busy { from: 0, to: 1_000 }, 0.0);
-    scene.calls(1, millis(10));
-    scene.clock.advance(millis(90));
-    for _ in 0..110 {
-        scene.calls(1, millis(100));
+fn epochs_are_forgotten_after_10_seconds() {
+    // The limit applies after the first seconds: one that is too low at first would stay so.
+    let scene = scene(Busy { from: 3_607, to: 10_000 }, 0.01);
+    // 1,000 calls in a second, 10 ms.
+    for _ in 0..50 {
+        scene.calls(100, millis(10));
+        scene.clock.advance(millis(90));
     }
-    // 10 calls in a second, 100 ms: one in flight.
+    scene.clock.advance(millis(3_600_000));
+    // 20 calls in a second, 100 ms: two in flight.
+    for _ in 0..60 {
+        scene.calls(2, millis(100));
+    }
+    assert_eq!(scene.limiter.limit(), 2);
+}
+
+/// 100 calls in a second.
+#[test]
+fn calls_that_are_longer_than_an_epoch_count() {
+    for (service, in_flight) in [(50, 5), (150, 15), (250, 25), (500, 50)] {
+        let scene = scene(Busy { from: 5, to: 10_000 }, 0.01);
+        let mut calls = VecDeque::<FeedbackPermit<_>>::new();
+        for tick in 0..1_000 {
+            if tick >= service / 10
+                && let Some(call) = calls.pop_front()
+            {
+                call.accept();
+            }
+            calls.extend(scene.limiter.try_acquire().at_once().ok());
+            scene.clock.advance(millis(10));
+        }
+        assert_eq!(scene.limiter.limit(), in_flight, "{service} ms");
+        calls.into_iter().for_each(FeedbackPermit::cancel);
+    }
+}
+
+#[test]
+fn load_that_is_not_a_number_is_ignored() {
+    struct NotANumberAtFirst(bool);
+    impl CpuLoad for NotANumberAtFirst {
+        fn load(&mut self, _now: Timestamp) -> Option<f64> {
+            Some(if std::mem::replace(&mut self.0, true) { 1.0 } else { f64::NAN })
+        }
+    }
+    let scene = Scene::new(Bbr::new(NotANumberAtFirst(false)).range(range(1, 500, 500)));
+    for _ in 0..20 {
+        scene.calls(10, millis(10));
+        scene.clock.advance(millis(90));
+    }
     assert_eq!(scene.limiter.limit(), 1);
 }
 

@@ -20,14 +20,16 @@ fn write(folder: &Path, file: &str, text: &str) {
 fn group_of_version_2_without_a_quota_may_use_all_processors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let processors = std::thread::available_parallelism().unwrap().get() as u64;
+    write(path, "stat", "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu1 1 1 1 1\ncpu2 1 1 1 1\nintr 5\n");
     write(path, "cpu.max", "max 100000\n");
     write(path, "cpu.stat", "usage_usec 5000000\nuser_usec 1\n");
     let mut cpu = SystemCpu::in_folders(path, path);
     assert_eq!(cpu.load(second(1)), None);
-    let used = 5_000_000 + processors * 1_000_000;
-    write(path, "cpu.stat", &format!("usage_usec {used}\nuser_usec 1\n"));
-    assert_eq!(cpu.load(second(3)), Some(0.5));
+    write(path, "cpu.stat", "usage_usec 8000000\nuser_usec 1\n");
+    assert_eq!(cpu.load(second(3)), Some(0.5), "3 s of three processors in 2 s");
+    write(path, "cpuset.cpus.effective", "0-3,8\n");
+    write(path, "cpu.stat", "usage_usec 10000000\nuser_usec 1\n");
+    assert_eq!(cpu.load(second(4)), Some(0.4), "2 s of five processors in a second");
 }
 
 #[test]

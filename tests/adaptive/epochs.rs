@@ -1,7 +1,9 @@
 //! What an algorithm is told of an epoch.
 
-use leaparray::Clock;
-use leaparray::flow::LimitPlan;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use leaparray::flow::{LimitAlgorithm, LimitEvidence, LimitPlan};
+use leaparray::{Clock, Timestamp};
 
 use super::{NOON, Scene, Script, TENTH, Told, millis};
 
@@ -38,6 +40,91 @@ fn calls_are_told_by_the_epoch_in_which_they_began() {
 }
 
 #[test]
+fn time_far_ahead_does_not_put_off_the_plans() {
+    let hour = NOON.saturating_add(millis(3_600_000));
+    for ahead in [hour, Timestamp::MAX] {
+        let scene =
+            Scene::new(Script::new([LimitPlan::epoch(4, TENTH), LimitPlan::epoch(6, TENTH)]));
+        scene.limiter.try_acquire_at(ahead).at_once().unwrap().accept_at(ahead);
+        for _ in 0..30 {
+            scene.call().accept();
+            scene.clock.advance(TENTH);
+        }
+        assert_eq!(scene.limiter.limit(), 6);
+    }
+}
+
+#[test]
+fn epoch_is_told_again_after_a_panic() {
+    struct PanicsOnce(Script, bool);
+    impl LimitAlgorithm for PanicsOnce {
+        fn first_plan(&mut self) -> LimitPlan {
+            self.0.first_plan()
+        }
+
+        fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+            let plan = self.0.next_plan(evidence);
+            assert!(std::mem::replace(&mut self.1, true), "once");
+            plan
+        }
+    }
+    let script = Script::new([LimitPlan::epoch(9, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(PanicsOnce(script, false));
+    for calls in 1..=5 {
+        for _ in 0..calls {
+            // Fails once, in the call that begins the third epoch.
+            let _ = catch_unwind(AssertUnwindSafe(|| scene.call().accept()));
+        }
+        scene.clock.advance(TENTH);
+    }
+    let told: Vec<_> = told.lock().unwrap().iter().map(|it| (it.start, it.begun)).collect();
+    let start = |tenths| NOON.saturating_add(TENTH * tenths);
+    let first = (start(0), 1);
+    // The call that fails does not begin.
+    assert_eq!(told, [first, first, (start(1), 2), (start(2), 2)]);
+}
+
+#[test]
+fn calls_count_at_their_end_if_the_algorithm_says_so() {
+    struct AtTheEnd(Script);
+    impl LimitAlgorithm for AtTheEnd {
+        fn first_plan(&mut self) -> LimitPlan {
+            self.0.first_plan()
+        }
+
+        fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+            self.0.next_plan(evidence)
+        }
+
+        fn counts_calls_at_their_end(&self) -> bool {
+            true
+        }
+    }
+    let script = Script::new([LimitPlan::epoch(9, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(AtTheEnd(script));
+    let (long, failing) = (scene.call(), scene.call());
+    for _ in 0..10 {
+        scene.clock.advance(TENTH);
+        scene.call().cancel();
+    }
+    scene.clock.advance(millis(50));
+    failing.reject();
+    long.accept();
+    for _ in 0..2 {
+        scene.clock.advance(TENTH);
+        scene.call().cancel();
+    }
+    let told = told.lock().unwrap();
+    let counted: Vec<_> = told.iter().map(|it| (it.exceptions, it.response_times.len())).collect();
+    assert_eq!(counted[..10], [(0, 0); 10]);
+    // The lowest and the highest response time.
+    assert_eq!(counted[10], (1, 2), "{told:?}");
+    assert_eq!(told[10].response_times, [millis(1_050); 2]);
+}
+
+#[test]
 fn epoch_without_calls_is_told() {
     let script = Script::new([LimitPlan::epoch(4, TENTH)]);
     let told = script.told.clone();
@@ -49,8 +136,23 @@ fn epoch_without_calls_is_told() {
     let told = told.lock().unwrap();
     assert_eq!(told.len(), 2);
     assert!(told.iter().all(|it| it.begun == 0 && it.response_times.is_empty()));
-    // A refusal shows that the limit was reached.
-    assert_eq!(told[1].peak_in_flight, 4);
+    // The refusal of a call that the limit can never admit does not show that the limit was reached.
+    assert_eq!(told[1].peak_in_flight, 0);
+}
+
+#[test]
+fn refused_call_shows_that_the_limit_was_reached() {
+    let script = Script::new([LimitPlan::epoch(4, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    let three = scene.limiter.try_acquire_many_at(NOON, 3).at_once().unwrap();
+    assert!(scene.limiter.try_acquire_many_at(NOON, 2).is_refused());
+    three.accept();
+    for _ in 0..2 {
+        scene.clock.advance(TENTH);
+        scene.call().cancel();
+    }
+    assert_eq!(told.lock().unwrap()[0].peak_in_flight, 4);
 }
 
 #[test]

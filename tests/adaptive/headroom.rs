@@ -1,38 +1,45 @@
 //! `Headroom`, with calls whose response times follow a rule. `checks/simulations` has a backend with random calls.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use leaparray::Clock;
 use leaparray::flow::{FeedbackPermit, Headroom};
 
 use super::{Scene, millis, range};
 
-/// A backend that begins to serve `rate` calls in each millisecond, each for `service` milliseconds, and has always more calls than the
-/// limit allows. Its capacity is `rate` · `service` calls.
+/// A backend that begins to serve `rate` calls in each step, each for `service` steps, and has always more calls than the limit
+/// allows. Its capacity is `rate` · `service` calls. A step is a millisecond, unless it is set.
 struct Saturated {
     scene: Scene<Headroom>,
     rate: u64,
     service: u32,
+    step: Duration,
+    /// Whether calls end with an exception.
+    fails: bool,
 }
 
 impl Saturated {
     fn new(algorithm: Headroom, rate: u64) -> Self {
-        Self { scene: Scene::new(algorithm), rate, service: 10 }
+        let scene = Scene::new(algorithm);
+        Self { scene, rate, service: 10, step: millis(1), fails: false }
     }
 
-    /// Runs for some tenths of a second. Returns the limits after each tenth.
-    fn run(&self, tenths: u32) -> Vec<u64> {
+    /// Runs for some hundreds of steps. Returns the limits after each hundred.
+    fn run(&self, hundreds: u32) -> Vec<u64> {
         let (mut waiting, mut served) = (VecDeque::new(), VecDeque::new());
         let mut limits = Vec::new();
-        for step in 1..=tenths * 100 {
+        for step in 1..=hundreds * 100 {
             while let Ok(call) = self.scene.limiter.try_acquire().at_once() {
                 waiting.push_back(call);
             }
             for _ in 0..self.rate {
                 served.extend(waiting.pop_front().map(|call| (step + self.service, call)));
             }
-            self.scene.clock.advance(millis(1));
+            self.scene.clock.advance(self.step);
             while served.front().is_some_and(|(end, _)| *end <= step + 1) {
-                served.pop_front().unwrap().1.accept();
+                let (_, call) = served.pop_front().unwrap();
+                if self.fails { call.reject() } else { call.accept() }
             }
             if step % 100 == 0 {
                 limits.push(self.scene.limiter.limit());
@@ -55,7 +62,7 @@ fn last(limits: &[u64], count: usize) -> [u64; 2] {
 fn limit_reaches_the_capacity_from_below_and_from_above() {
     for initial in [4, 400] {
         let backend = Saturated::new(Headroom::new(range(4, initial, 1_000)), 4);
-        let limits = backend.run(300);
+        let limits = backend.run(400);
         // 40 and 1.5 · √40 = 9.5; in a dip, half of it.
         let [lowest, highest] = last(&limits, 100);
         assert!((18..=40).contains(&lowest), "{limits:?}");
@@ -70,6 +77,19 @@ fn limit_follows_a_capacity_that_falls() {
     backend.rate = 1;
     let limits = backend.run(30);
     assert!(limits[29] <= 20, "{limits:?}");
+}
+
+/// The capacity falls from 160.
+#[test]
+fn limit_that_follows_a_capacity_does_not_undershoot() {
+    for rate in [12, 8, 4, 2] {
+        let mut backend = Saturated::new(Headroom::default(), 16);
+        backend.run(400);
+        backend.rate = rate;
+        let limits = backend.run(15);
+        assert!(limits.iter().all(|&limit| limit >= 10 * rate), "{limits:?}");
+        assert!(limits[14] <= 10 * rate + 20, "{limits:?}");
+    }
 }
 
 #[test]
@@ -122,6 +142,52 @@ fn hanging_calls_lower_the_limit_before_they_end() {
     }
     assert!(scene.limiter.limit() <= before / 2, "{before} {}", scene.limiter.limit());
     hanging.into_iter().for_each(FeedbackPermit::cancel);
+}
+
+/// Calls of 200 ms, 1 s and 5 s: longer than the shortest epoch.
+#[test]
+fn limit_reaches_the_capacity_for_long_calls() {
+    for step in [20, 100, 500] {
+        let mut backend = Saturated::new(Headroom::new(range(4, 20, 1_000)), 4);
+        backend.step = millis(step);
+        let limits = backend.run(300);
+        let [lowest, highest] = last(&limits, 100);
+        assert!((18..=40).contains(&lowest), "{step} ms: {limits:?}");
+        assert!((40..=60).contains(&highest), "{step} ms: {limits:?}");
+        backend.rate = 1;
+        let limits = backend.run(100);
+        assert!(limits[99] <= 20, "{step} ms: {limits:?}");
+    }
+}
+
+#[test]
+fn calls_that_fail_fast_do_not_raise_the_limit() {
+    let mut backend = Saturated::new(Headroom::default(), 4);
+    backend.run(200);
+    (backend.rate, backend.service, backend.fails) = (1_000, 1, true);
+    let limits = backend.run(100);
+    assert!(limits.iter().all(|&limit| limit <= 60), "{limits:?}");
+    (backend.rate, backend.service, backend.fails) = (4, 10, false);
+    let limits = backend.run(100);
+    assert!(limits.iter().all(|&limit| limit <= 60), "{limits:?}");
+}
+
+#[test]
+fn limit_stays_in_its_range() {
+    for (limits, expected) in [(range(1, 1, 1), [1, 1]), (range(10, 10, 10), [10, 10])] {
+        let limits = Saturated::new(Headroom::new(limits), 4).run(200);
+        assert_eq!(last(&limits, limits.len()), expected);
+    }
+}
+
+#[test]
+fn refused_call_for_more_permits_than_the_limit_does_not_raise_it() {
+    let scene = Scene::new(Headroom::default());
+    for _ in 0..3_000 {
+        assert!(scene.limiter.try_acquire_many_at(scene.clock.now(), 1_000).is_refused());
+        scene.calls(2, millis(10));
+    }
+    assert_eq!(scene.limiter.limit(), 20);
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn extreme_times_neither_panic_nor_wrap() {
 }
 
 #[test]
-fn cost_of_a_wrong_setting_is_an_error_with_its_value() {
+fn wrong_setting_is_an_error_with_its_value() {
     let error = LimitRange::new(0, 1, 2).unwrap_err();
     assert!(matches!(error, AdaptiveConfigError::Range { min: 0, .. }));
     assert!(LimitRange::new(1, 1, LimitRange::MAX + 1).is_err());

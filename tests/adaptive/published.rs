@@ -102,6 +102,15 @@ fn gradient2_moves_a_fifth_of_the_way() {
     assert_eq!(limits_after(Gradient2::new(range), 8, &[10; 4]), [20; 4]);
 }
 
+/// The average of the first ten calls is their mean, whatever it was reduced to before.
+#[test]
+fn gradient2_forgets_a_reduction_while_it_warms_up() {
+    let rts = [&[1_000][..], &[10; 9], &[200]].concat();
+    // Ten times + 0.8: 108. (1,000 + 90)/10 = 109, · 0.95 = 103.55, and with 200 ms 103.87: the gradient is 0.779.
+    let limits = limits_after(Gradient2::new(range(1, 100, 200)), 99, &rts);
+    assert_eq!(limits[9..], [108, 104]);
+}
+
 #[test]
 fn gradient2_at_most_halves_its_target() {
     // Eleven calls of 1 ms, then 1,000 ms: the average is 1 + 999 · 2/601 = 4.3 ms, and the gradient is at least 0.5.

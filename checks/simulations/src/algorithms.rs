@@ -33,10 +33,15 @@ pub struct Algorithm {
 pub const HEADROOM: Algorithm =
     Algorithm { name: "Headroom", create: || Box::new(Headroom::default()) };
 
-/// All algorithms of the crate, with their default settings. `Bbr` is told that its processors are always busy.
-pub const ALL: [Algorithm; 5] = [
+/// All algorithms of the crate, with their default settings, and `Aimd` also with the deadline of the calls as its time-out. `Bbr` is
+/// told that its processors are always busy.
+pub const ALL: [Algorithm; 6] = [
     HEADROOM,
     Algorithm { name: "Aimd", create: || Box::new(Aimd::default()) },
+    Algorithm {
+        name: "Aimd, 100 ms",
+        create: || Box::new(Aimd::default().timeout(Duration::from_millis(100))),
+    },
     Algorithm { name: "Vegas", create: || Box::new(Vegas::default()) },
     Algorithm { name: "Gradient2", create: || Box::new(Gradient2::default()) },
     Algorithm { name: "Bbr", create: || Box::new(Bbr::new(FixedCpuLoad(1.0))) },

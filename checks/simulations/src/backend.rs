@@ -8,23 +8,27 @@ use fastrand::Rng;
 use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimitAlgorithm};
 use leaparray::{ManualClock, Timestamp};
 
-/// The time after which a response is of no use.
+/// The time after which a response is of no use, at a scale of 1.
 pub const DEADLINE: Duration = Duration::from_millis(100);
-/// The time that a worker takes for a fast call.
+/// The time that a worker takes for a fast call, at a scale of 1.
 pub const FAST: Duration = Duration::from_millis(5);
-/// The time that a worker takes for a slow call.
+/// The time that a worker takes for a slow call, at a scale of 1.
 pub const SLOW: Duration = Duration::from_millis(50);
+const SECOND: Duration = Duration::from_secs(1);
+const TENTH: Duration = Duration::from_millis(100);
 
 /// A part of a simulation in which nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Phase {
-    /// Its length in seconds.
+    /// Its length in seconds, at a scale of 1.
     pub secs: u32,
+    /// The factor by which all times are longer. What is observed in each second is then observed in as many seconds.
+    pub scale: u32,
     /// The number of workers.
     pub workers: u32,
     /// The share of slow calls.
     pub slow: f64,
-    /// The number of calls that arrive in a second, at random times.
+    /// The number of calls that arrive in a second, at random times, at a scale of 1.
     pub arrivals: f64,
 }
 
@@ -103,7 +107,7 @@ impl<'a> Backend<'a> {
         while self.served.len() < phase.workers as usize
             && let Some(call) = self.queue.pop_front()
         {
-            let time = if rng.f64() < phase.slow { SLOW } else { FAST };
+            let time = if rng.f64() < phase.slow { SLOW } else { FAST } * phase.scale;
             self.number += 1;
             self.served.insert(self.number, call);
             self.ends.push(Reverse((now.saturating_add(time), self.number)));
@@ -112,24 +116,27 @@ impl<'a> Backend<'a> {
 }
 
 /// Simulates calls that arrive at random, are admitted or refused, wait in one queue for a worker, and are served to their
-/// end. If the number of workers falls, the calls that are served go on.
+/// end. If the number of workers falls, the calls that are served go on. All phases have the scale of the first.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "a phase has few seconds")]
 pub fn simulate(phases: &[Phase], algorithm: Box<dyn LimitAlgorithm>, seed: u64) -> Vec<Observed> {
-    const TENTH: Duration = Duration::from_millis(100);
+    let scale = phases[0].scale;
+    let tenth = TENTH * scale;
     let mut rng = Rng::with_seed(seed);
     let begin = Timestamp::from_secs(1_000);
-    let limiter = AdaptiveLimiter::with_clock(algorithm, ManualClock::new(begin));
+    let clock = ManualClock::new(begin);
+    let limiter = AdaptiveLimiter::with_clock(algorithm, clock.clone());
     let mut backend = Backend::default();
     let empty =
         |phase: &Phase| Observed { good: vec![0; phase.secs as usize], ..Observed::default() };
     let mut observed: Vec<_> = phases.iter().map(empty).collect();
     let (mut index, mut phase_start) = (0, begin);
     let mut arrival = begin;
-    let mut sample = begin.saturating_add(TENTH);
+    let mut sample = begin.saturating_add(tenth);
     loop {
         let now = arrival.min(backend.next_end()).min(sample);
-        let length = Duration::from_secs(phases[index].secs.into());
+        clock.set(now);
+        let length = SECOND * phases[index].secs * scale;
         if now >= phase_start.saturating_add(length) {
             phase_start = phase_start.saturating_add(length);
             index += 1;
@@ -141,10 +148,11 @@ pub fn simulate(phases: &[Phase], algorithm: Box<dyn LimitAlgorithm>, seed: u64)
         if now == sample {
             observed[index].limits.push(limiter.limit());
             observed[index].in_use.push(limiter.in_use());
-            sample = sample.saturating_add(TENTH);
+            sample = sample.saturating_add(tenth);
         } else if now == arrival {
-            let gap = -(1.0 - rng.f64()).ln() / phase.arrivals;
-            arrival = now.saturating_add(Duration::from_secs_f64(gap));
+            // Of this library, and not of the system's, so that all machines get the same result.
+            let gap = -libm::log(1.0 - rng.f64()) / phase.arrivals;
+            arrival = now.saturating_add(Duration::from_secs_f64(gap * f64::from(scale)));
             if let Ok(permit) = limiter.try_acquire_at(now).at_once() {
                 backend.queue.push_back(Call { arrived: now, phase: index, permit });
             }
@@ -153,9 +161,9 @@ pub fn simulate(phases: &[Phase], algorithm: Box<dyn LimitAlgorithm>, seed: u64)
             call.permit.accept_at(now);
             let of = &mut observed[call.phase];
             of.response_times.push(response_time);
-            if response_time <= DEADLINE {
+            if response_time <= DEADLINE * scale {
                 // A call that ends after its phase counts in the last second of it.
-                let second = now.saturating_since(phase_start).as_secs();
+                let second = now.saturating_since(phase_start).as_secs() / u64::from(scale);
                 let is_current = call.phase == index && second < u64::from(phase.secs);
                 let second = if is_current { second as usize } else { of.good.len() - 1 };
                 of.good[second] += 1;

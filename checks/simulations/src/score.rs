@@ -27,6 +27,8 @@ pub struct Score {
     pub p99: f64,
     /// The first second from which three seconds together have at least 95 % of the goodput; `None` if there is none.
     pub settled: Option<usize>,
+    /// The share of the later seconds that are in three seconds with less than 95 % of the goodput.
+    pub relapses: f64,
     /// The highest limit after the first five seconds, as a multiple of the mean of the permits in use.
     pub limit_by_use: f64,
 }
@@ -80,6 +82,7 @@ impl Score {
             goodput: self.goodput.min(other.goodput),
             p99: self.p99.max(other.p99),
             settled,
+            relapses: self.relapses.max(other.relapses),
             limit_by_use: self.limit_by_use.max(other.limit_by_use),
         }
     }
@@ -89,8 +92,12 @@ impl Score {
 #[must_use]
 pub fn score(phase: &Phase, observed: &Observed, best: &Best) -> Score {
     let good: Vec<f64> = observed.good.iter().copied().map(f64::from).collect();
-    let settled =
-        good.windows(3).position(|it| it.iter().sum::<f64>() >= 0.95 * 3.0 * best.goodput);
+    let is_good: Vec<bool> =
+        good.windows(3).map(|it| it.iter().sum::<f64>() >= 0.95 * 3.0 * best.goodput).collect();
+    let settled = is_good.iter().position(|&it| it);
+    let later = &is_good[settled.unwrap_or(is_good.len())..];
+    let bad = later.iter().filter(|&&it| !it).count();
+    let relapses = float(bad as u64) / float(later.len().max(1) as u64);
     let highest = observed.limits.iter().skip(50).max().copied().unwrap_or_default();
     let in_use: u64 = observed.in_use.iter().skip(50).sum();
     let samples = observed.in_use.len().saturating_sub(50).max(1);
@@ -99,6 +106,7 @@ pub fn score(phase: &Phase, observed: &Observed, best: &Best) -> Score {
         goodput: float(observed.total_good()) / f64::from(phase.secs) / best.goodput,
         p99: observed.p99().as_secs_f64() / best.p99.as_secs_f64(),
         settled,
+        relapses,
         limit_by_use: float(highest) / mean,
     }
 }

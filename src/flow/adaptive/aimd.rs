@@ -12,8 +12,8 @@ use super::range::{LimitRange, float, floor};
 /// After a call that failed or took longer than the [timeout](Self::timeout), the limit is multiplied by the
 /// [backoff](Self::backoff). After another call, the limit grows by 1 if at least half of it was in use when the call began.
 ///
-/// The limit grows as long as no call fails or times out, whatever the response times are. A backend with a queue
-/// is so always at the edge of its timeout.
+/// The limit grows as long as no call fails or times out, whatever the response times are. Therefore a
+/// backend with a queue is always at the edge of its timeout.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveLimiter, Aimd};
@@ -50,7 +50,7 @@ impl Aimd {
         Self { range, timeout: Duration::from_secs(5), backoff: 0.9, limit }
     }
 
-    /// Sets the response time from which a call counts as failed.
+    /// Sets the response time above which a call counts as failed.
     #[must_use]
     pub const fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }

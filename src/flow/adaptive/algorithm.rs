@@ -39,6 +39,12 @@ pub trait LimitAlgorithm {
 
     /// Returns the next limit.
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan;
+
+    /// Returns whether a call counts in the epoch in which it ends; by default in the epoch in which it began, so that all calls of
+    /// an epoch were admitted under its limit. Asked once, when the limiter is made.
+    fn counts_calls_at_their_end(&self) -> bool {
+        false
+    }
 }
 
 impl<T: LimitAlgorithm + ?Sized> LimitAlgorithm for Box<T> {
@@ -48,6 +54,10 @@ impl<T: LimitAlgorithm + ?Sized> LimitAlgorithm for Box<T> {
 
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
         (**self).next_plan(evidence)
+    }
+
+    fn counts_calls_at_their_end(&self) -> bool {
+        (**self).counts_calls_at_their_end()
     }
 }
 
@@ -139,7 +149,7 @@ pub struct EpochCalls<'a> {
     pub now: Timestamp,
     /// The time at which the epoch began.
     pub start: Timestamp,
-    /// The time at which the epoch ended.
+    /// The time at which the epoch ended. If no call came then, the next epoch began later, with the next call.
     pub end: Timestamp,
     /// The limit during the epoch.
     pub limit: u64,
@@ -147,9 +157,10 @@ pub struct EpochCalls<'a> {
     pub peak_in_flight: u64,
     /// The number of calls that began in the epoch, without those that were cancelled since.
     pub begun: u64,
-    /// The number of those calls that have ended with an exception.
+    /// The number of those calls that have ended with an exception. If [calls count at their
+    /// end](LimitAlgorithm::counts_calls_at_their_end), of the calls that ended in the epoch.
     pub exceptions: u64,
-    /// The response times of those calls that have ended, also with an exception.
+    /// The response times of those calls that have ended, also with an exception; or of the calls that ended in the epoch.
     pub response_times: &'a LatencyHistogram,
     /// The number of calls that have begun in the current epoch, which follows this one.
     pub begun_since: u64,

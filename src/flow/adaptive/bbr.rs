@@ -9,13 +9,18 @@ use super::cpu::CpuLoad;
 use super::range::{LimitRange, float, floor};
 use crate::time::Timestamp;
 
-/// The limit of [Kratos](https://github.com/go-kratos/aegis)'s and [go-zero](https://github.com/zeromicro/go-zero)'s load
-/// shedding, named for TCP BBR: the highest throughput times the shortest response time, while the processors are busy.
+/// The limit of the load shedding of [Kratos](https://github.com/go-kratos/aegis) and
+/// [go-zero](https://github.com/zeromicro/go-zero), named for TCP BBR: the highest throughput times the shortest response time, while the processors are busy.
 ///
-/// Of the epochs of the last 10 s, 100 ms each: the highest number of calls, and the shortest mean response time. Their
-/// product is the number of calls in flight. It is the limit while the average [load of the processors](CpuLoad) is at least the
-/// [threshold](Self::threshold), and for 1 s after that. Otherwise the limit is the highest one. The load is measured every 0.5 s,
-/// and each measurement counts for 0.05 of the average.
+/// Of the epochs that ended in the last 10 s, 100 ms each: the highest number of calls in a second, and the shortest mean response
+/// time. Their product is the number of calls in flight. It is the limit while the average [load of the processors](CpuLoad) is at
+/// least the [threshold](Self::threshold), and for 1 s after that. Otherwise the limit is the highest one. The load is measured at the
+/// ends of epochs, at most every 0.5 s, and each measurement counts for 0.05 of the average.
+///
+/// This is the formula of Kratos. Other than there, no call is admitted beyond the limit, of which Kratos admits one more; the time of
+/// 1 s begins with the last high load, and in Kratos with the first refusal; response times are not rounded to milliseconds; and the
+/// first measurement is the first average, which begins at 0 in Kratos. go-zero, whose window is 5 s, also compares the average of
+/// the calls in flight with the limit.
 ///
 /// The limit protects the processors of *this* process's machine or group. A backend on other machines can have a long queue
 /// while they are idle: see [`Headroom`](super::Headroom).
@@ -43,6 +48,7 @@ pub struct Bbr<L> {
 
 #[derive(Clone, Copy, Debug)]
 struct PastEpoch {
+    end: Timestamp,
     /// Calls in a second.
     rate: f64,
     /// The mean response time in seconds.
@@ -50,7 +56,7 @@ struct PastEpoch {
 }
 
 impl<L: CpuLoad> Bbr<L> {
-    const EPOCHS: usize = 100;
+    const WINDOW: Duration = Duration::from_secs(10);
     const EPOCH: Duration = Duration::from_millis(100);
     const MEASURE: Duration = Duration::from_millis(500);
     const COOL: Duration = Duration::from_secs(1);
@@ -74,27 +80,26 @@ impl<L: CpuLoad> Bbr<L> {
         Self { range, ..self }
     }
 
-    /// Sets the load from which the limit applies: 0.8 in Kratos, 0.9 in go-zero. At 0 it applies always, above 1 never.
+    /// Sets the load from which the limit applies: 0.8 in Kratos, 0.9 in go-zero. At 0 it applies whenever the load is known,
+    /// above 1 never.
     #[must_use]
     pub fn threshold(self, threshold: f64) -> Self {
         Self { threshold, ..self }
     }
 
-    fn note(&mut self, epoch: &EpochCalls<'_>) {
+    fn record(&mut self, epoch: &EpochCalls<'_>) {
+        self.epochs.retain(|it| epoch.now.saturating_since(it.end) <= Self::WINDOW);
         let seconds = epoch.end.saturating_since(epoch.start).as_secs_f64();
         let Some(mean) = epoch.response_times.mean() else { return };
-        if self.epochs.len() == Self::EPOCHS {
-            self.epochs.pop_front();
-        }
         let rate = float(epoch.response_times.count()) / seconds.max(1e-3);
-        self.epochs.push_back(PastEpoch { rate, mean: mean.as_secs_f64() });
+        self.epochs.push_back(PastEpoch { end: epoch.end, rate, mean: mean.as_secs_f64() });
     }
 
     fn is_busy(&mut self, now: Timestamp) -> bool {
         let is_due = |measured| now.saturating_since(measured) >= Self::MEASURE;
         if self.measured.is_none_or(is_due) {
             self.measured = Some(now);
-            if let Some(load) = self.cpu.load(now) {
+            if let Some(load) = self.cpu.load(now).filter(|load| !load.is_nan()) {
                 self.load = Some(self.load.map_or(load, |before| before * 0.95 + load * 0.05));
             }
         }
@@ -115,13 +120,17 @@ impl<L: CpuLoad> Bbr<L> {
 }
 
 impl<L: CpuLoad> LimitAlgorithm for Bbr<L> {
+    fn counts_calls_at_their_end(&self) -> bool {
+        true
+    }
+
     fn first_plan(&mut self) -> LimitPlan {
         LimitPlan::epoch(self.range.initial(), Self::EPOCH)
     }
 
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
         let LimitEvidence::Epoch(epoch) = evidence else { return self.first_plan() };
-        self.note(epoch);
+        self.record(epoch);
         LimitPlan::epoch(floor(self.limit(epoch.now)), Self::EPOCH)
     }
 }

@@ -23,12 +23,13 @@ impl CpuLoad for FixedCpuLoad {
     }
 }
 
-/// The load of the control group of this process, or of the machine if there is no such group; on Linux.
+/// The load of a control group, or of the machine if there is no such group; on Linux. Inside a container, it is the group of the
+/// container.
 ///
-/// Reads the files of version 2 of the control groups (`cpu.stat`, `cpu.max`), otherwise those of version 1
-/// (`cpuacct.usage`, `cpu.cfs_quota_us`, `cpu.cfs_period_us`), as they are visible inside a container; otherwise `/proc/stat`. A group
-/// without a quota may use all processors of the machine. A call reads one or two small files of the kernel, which
-/// takes some 10 µs. On other systems, the load is not known.
+/// Reads the files of version 2 of the control groups (`cpu.stat`, `cpu.max`, `cpuset.cpus.effective`), otherwise those of version 1
+/// (`cpuacct.usage`, `cpu.cfs_quota_us`, `cpu.cfs_period_us`), otherwise `/proc/stat`. A group without a quota may use the processors
+/// of its set, or all processors of the machine. A call reads two or three small files of the kernel, in the thread of the call
+/// that ends an epoch. On other systems, the load is not known.
 #[derive(Debug)]
 pub struct SystemCpu {
     groups: PathBuf,
@@ -52,7 +53,8 @@ impl Default for SystemCpu {
 }
 
 impl SystemCpu {
-    /// Creates a source that reads `/sys/fs/cgroup` and `/proc/stat`.
+    /// Creates a source that reads `/sys/fs/cgroup` and `/proc/stat`. Outside of a container, the first is the group of the whole
+    /// machine.
     #[must_use]
     pub fn new() -> Self {
         Self::in_folders("/sys/fs/cgroup", "/proc")
@@ -91,7 +93,7 @@ impl SystemCpu {
         let mut words = max.split_whitespace();
         let quota = words.next().and_then(|it| it.parse::<f64>().ok());
         let period = words.next().and_then(|it| it.parse::<f64>().ok());
-        Some(Reading::Group { used: micros * 1e3, processors: processors(quota, period), at })
+        Some(Reading::Group { used: micros * 1e3, processors: self.processors(quota, period), at })
     }
 
     fn read_group_1(&self, at: Timestamp) -> Option<Reading> {
@@ -101,7 +103,7 @@ impl SystemCpu {
         };
         let used = number("cpuacct", "cpuacct.usage")?;
         let [quota, period] = ["cpu.cfs_quota_us", "cpu.cfs_period_us"].map(|it| number("cpu", it));
-        Some(Reading::Group { used, processors: processors(quota, period), at })
+        Some(Reading::Group { used, processors: self.processors(quota, period), at })
     }
 
     fn read_machine(&self) -> Option<Reading> {
@@ -116,11 +118,35 @@ impl SystemCpu {
     }
 }
 
-/// Returns the number of processors that a quota allows. A quota that is not a positive number is none.
-fn processors(quota: Option<f64>, period: Option<f64>) -> f64 {
-    match (quota, period) {
-        (Some(quota), Some(period)) if quota > 0.0 && period > 0.0 => quota / period,
-        _ => thread::available_parallelism().map_or(1.0, |it| float(it.get())),
+impl SystemCpu {
+    /// Returns the number of processors that a quota allows. A quota that is not a positive number is none.
+    fn processors(&self, quota: Option<f64>, period: Option<f64>) -> f64 {
+        match (quota, period) {
+            (Some(quota), Some(period)) if quota > 0.0 && period > 0.0 => quota / period,
+            // Not the processors on which this process may run: others of the group may run on more.
+            _ => self.set_of_group().or_else(|| self.of_machine()).map_or_else(
+                || thread::available_parallelism().map_or(1.0, |it| float(it.get())),
+                float,
+            ),
+        }
+    }
+
+    /// Returns the number of processors of the group's set, such as `0-3,8`.
+    fn set_of_group(&self) -> Option<usize> {
+        let set = fs::read_to_string(self.groups.join("cpuset.cpus.effective")).ok()?;
+        let count = |range: &str| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+            last.checked_sub(first).map(|it| it + 1)
+        };
+        set.trim().split(',').map(count).sum::<Option<usize>>().filter(|&it| it > 0)
+    }
+
+    /// Returns the number of processors of the machine.
+    fn of_machine(&self) -> Option<usize> {
+        let stat = fs::read_to_string(self.proc.join("stat")).ok()?;
+        let is_processor = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
+        Some(stat.lines().filter(is_processor).count()).filter(|&it| it > 0)
     }
 }
 

@@ -9,8 +9,8 @@ use super::range::{LimitRange, float, floor};
 /// the limit L becomes 0.8 · L + 0.2 · (g · L + 4). It stays as it is while less than half of it is in use. If the average is
 /// more than twice a response time, it is multiplied by 0.95.
 ///
-/// The average follows every change of the response time, also one that a queue has caused. Under lasting overload, the
-/// limit so grows to its maximum.
+/// The average follows every change of the response time, also one that a queue has caused. Therefore the
+/// limit grows to its maximum under lasting overload.
 #[derive(Clone, Copy, Debug)]
 pub struct Gradient2 {
     range: LimitRange,
@@ -33,7 +33,11 @@ impl Gradient2 {
     /// Creates the algorithm.
     #[must_use]
     pub const fn new(range: LimitRange) -> Self {
-        Self { range, limit: range.initial_f64(), long: LongAverage { calls: 0, value: 0.0 } }
+        Self {
+            range,
+            limit: range.initial_f64(),
+            long: LongAverage { calls: 0, sum: 0.0, value: 0.0 },
+        }
     }
 
     fn update(&mut self, call: &EndedCall) {
@@ -69,6 +73,8 @@ impl LimitAlgorithm for Gradient2 {
 #[derive(Clone, Copy, Debug)]
 struct LongAverage {
     calls: u32,
+    /// The sum of the first response times.
+    sum: f64,
     value: f64,
 }
 
@@ -77,13 +83,13 @@ impl LongAverage {
     const FIRST: u32 = 10;
 
     fn add(&mut self, value: f64) -> f64 {
-        self.calls = self.calls.saturating_add(1);
-        let share = if self.calls <= Self::FIRST {
-            1.0 / f64::from(self.calls)
+        if self.calls < Self::FIRST {
+            self.calls += 1;
+            self.sum += value;
+            self.value = self.sum / f64::from(self.calls);
         } else {
-            2.0 / (Self::WINDOW + 1.0)
-        };
-        self.value += share * (value - self.value);
+            self.value += 2.0 / (Self::WINDOW + 1.0) * (value - self.value);
+        }
         self.value
     }
 }

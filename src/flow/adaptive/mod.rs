@@ -4,6 +4,7 @@ mod aimd;
 mod algorithm;
 mod bbr;
 mod cpu;
+mod epoch_length;
 mod epochs;
 mod gradient2;
 mod headroom;
@@ -27,7 +28,8 @@ pub use range::LimitRange;
 pub use vegas::Vegas;
 
 use super::feedback_permit::sealed::{Admission, Decide};
-use super::{ConcurrencyLimiter, Decision, FeedbackPermit, Limiter, Quota, Refusal};
+use super::horizon::Horizon;
+use super::{ConcurrencyLimiter, Decision, FeedbackPermit, Limiter, Quota, Reason, Refusal};
 use crate::node::{Entry, OnDrop, Outcome, ResourceNode};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
@@ -44,8 +46,13 @@ use token::Token;
 /// the outcome, and some algorithms from exceptions. A cancelled call tells nothing and gives its permit back. Cancel calls that
 /// the backend has not worked on, for example those that failed to connect.
 ///
-/// The check and the taking of permits are one atomic step, as in a [`ConcurrencyLimiter`]: there are never more permits in
-/// use than the limit at the time of the admission. Calls that are in flight when the limit falls go on.
+/// The check and the taking of permits are one atomic step, as in a [`ConcurrencyLimiter`]: an admitted call finds no more
+/// permits in use, with its own, than a limit that applied during its admission. Calls that are in flight when the limit
+/// falls go on. A waiter of a [`WaitQueue`](super::WaitQueue) is woken when a permit of the queue is given back, and not when the limit
+/// rises: call [`WaitQueue::recheck`](super::WaitQueue::recheck) now and then.
+///
+/// Plans are made at the times of the calls. A time that is more than a second ahead of the clock of the limiter counts as one
+/// second ahead.
 ///
 /// ```
 /// use leaparray::flow::AdaptiveLimiter;
@@ -75,6 +82,9 @@ pub struct AdaptiveLimiter<A = Headroom, C = MonotonicClock> {
     /// Only ever tried: a thread that has stalled in a plan delays the plans, and no call.
     planner: Mutex<Planner<A>>,
     skipped: AtomicU64,
+    /// Bounds the times of plans: a call with a time far ahead would otherwise put off all later plans.
+    horizon: Horizon,
+    counts_calls_at_their_end: bool,
     on_drop: OnDrop,
     clock: C,
 }
@@ -101,6 +111,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
     /// Creates a limiter that reads `clock`.
     #[must_use]
     pub fn with_clock(algorithm: A, clock: C) -> Self {
+        let counts_calls_at_their_end = algorithm.counts_calls_at_their_end();
         let mut planner = Planner::new(algorithm, clock.now());
         let first = planner.first();
         Self {
@@ -111,6 +122,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             epochs: Epochs::new(),
             planner: Mutex::new(planner),
             skipped: AtomicU64::new(0),
+            horizon: Horizon::new(),
+            counts_calls_at_their_end,
             on_drop: OnDrop::Exception,
             clock,
         }
@@ -123,7 +136,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         Self { on_drop: policy, ..self }
     }
 
-    /// Returns the limit: the highest number of permits in use at which a call for one permit is refused.
+    /// Returns the limit: the lowest number of permits in use at which a call for one permit is refused.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.permits.limit()
@@ -236,7 +249,10 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         let in_use = match self.permits.take(permits) {
             Ok(in_use) => in_use,
             Err(refusal) => {
-                self.raise_peak(self.permits.limit());
+                // A call that the limit can never admit does not show that the limit is reached.
+                if refusal.reason != Reason::MoreThanLimit {
+                    self.raise_peak(self.permits.limit());
+                }
                 return Err(refusal);
             }
         };
@@ -288,7 +304,13 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
             }
             return;
         }
-        self.epochs.end(token.epoch(), outcome, response_time);
+        let epoch = if self.counts_calls_at_their_end && outcome != Outcome::Cancelled {
+            // Relaxed: which of two epochs a call counts in at their border does not matter.
+            self.epoch.load(Ordering::Relaxed)
+        } else {
+            token.epoch()
+        };
+        self.epochs.end(epoch, outcome, response_time);
         self.permits.give_back(token.permits());
         if now.as_nanos() >= self.due.load(Ordering::Relaxed) {
             self.plan_after_epoch(now);

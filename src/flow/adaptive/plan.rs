@@ -69,6 +69,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
     /// Ends the current epoch and begins the next one, unless another thread does so.
     #[cold]
     pub(super) fn plan_after_epoch(&self, now: Timestamp) {
+        let now = self.bounded(now);
         let Some(mut planner) = self.try_planner() else { return };
         let planner = &mut *planner;
         let Next::Epoch { length, calls, longest } = planner.plan.next else { return };
@@ -84,8 +85,11 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         // A call that raises the peak at the same time may raise that of either epoch.
         let peak = self.peak.swap(self.permits.in_use(), Ordering::Relaxed);
         let limit = planner.plan.limit;
-        let ended = Past { start: planner.start, end: now, limit, peak };
-        let plan = match planner.previous.replace(ended) {
+        // A call that begins after the longest length ends the epoch, so all its calls began before.
+        let longest = longest.max(length).max(Planner::<A>::SHORTEST);
+        let end = now.min(planner.start.saturating_add(longest));
+        let ended = Past { start: planner.start, end, limit, peak };
+        let plan = match planner.previous {
             None => planner.plan,
             Some(past) => {
                 let epoch = planner.epoch - 1;
@@ -93,7 +97,13 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
                 planner.algorithm.next_plan(&LimitEvidence::Epoch(calls))
             }
         };
+        // After the algorithm: if it panics, the next plan is about the same epoch.
+        planner.previous = Some(ended);
         self.publish(planner.begin(plan, now));
+    }
+
+    fn bounded(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_nanos(self.horizon.bound(now.as_nanos(), &self.clock))
     }
 
     /// Tells the algorithm of a call, unless another thread is making a plan.
@@ -111,7 +121,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             self.permits.set_limit(planner.plan.limit);
         } else {
             planner.previous = None;
-            self.publish(planner.begin(plan, call.now));
+            self.publish(planner.begin(plan, self.bounded(call.now)));
         }
     }
 

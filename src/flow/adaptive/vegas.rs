@@ -9,8 +9,8 @@ use super::range::{LimitRange, float, floor};
 /// time. With k = ⌊log₁₀ L⌋, at least 1, the limit grows by 6k if at most k calls are queued, and by k if fewer than 3k
 /// are; it shrinks by k if more than 6k are, or after an exception. It stays as it is while less than half of it is in use.
 ///
-/// After 15 L to 30 L calls, the base is set to the next response time. A single long or short one among varied response times
-/// is so the base of many calls.
+/// After 15 L to 30 L calls, the base is set to the next response time. A single long or short
+/// response time may then be the base for many calls.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     range: LimitRange,

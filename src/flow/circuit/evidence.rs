@@ -286,4 +286,18 @@ mod tests {
         assert_eq!([record(1, true), record(1, false)], [0, 0]);
         assert_eq!([record(2, true), record(2, false), record(2, true)], [2, 0, 1]);
     }
+
+    #[test]
+    fn last_call_of_an_earlier_era_replaces_no_window() {
+        let calls = LastCalls { len: 5, window: Slot::empty() };
+        let record = |era| {
+            let now = Timestamp::from_secs(1);
+            calls.record(Ended { era, now, rt_nanos: 0, is_exception: true, is_slow: false })
+        };
+        assert_eq!(
+            [record(1), record(2), record(1)].map(|it| it.map(|it| it.calls)),
+            [Some(1), Some(1), None]
+        );
+        assert_eq!([1, 2, 3].map(|era| calls.totals(era).exceptions), [0, 1, 0]);
+    }
 }

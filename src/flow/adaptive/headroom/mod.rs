@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::super::AdaptiveConfigError;
 use super::algorithm::{EpochCalls, LimitAlgorithm, LimitEvidence, LimitPlan};
+use super::epoch_length::EpochLength;
 use super::range::{LimitRange, float, floor};
 use crate::time::Timestamp;
 use profile::Profile;
@@ -14,9 +15,9 @@ use profile::Profile;
 ///
 /// # Capacity
 ///
-/// From time to time, and only while the limit is reached, the limit is halved for some milliseconds. In such a *dip* no call
-/// queues, and the response times of the calls that begin in it are the *base*. In other epochs, calls take longer than the
-/// base by the time that they queue. By Little's law, of L calls in flight C = L · base/(base + longer) are served: the capacity.
+/// From time to time, and only while the limit is reached, the limit is halved. In such a *dip*, which lasts for six times a mean
+/// response time or a little longer, hardly a call queues unless the limit is far above the capacity. The response times of the calls
+/// that begin in the second half of it are the *base*. In other epochs, calls take longer than the base by the time that they queue. By Little's law, of L calls in flight C = L · base/(base + longer) are served: the capacity.
 /// *Longer* is the median of the differences of ten quantiles, from 0.5 to 0.95. It is the time in the queue also if fast and slow calls
 /// mix, where a mean is noisy and a minimum tells nothing. A call that has not ended counts with its age.
 ///
@@ -29,7 +30,10 @@ use profile::Profile;
 ///
 /// # Changes
 ///
-/// An epoch lasts 0.1 s, or up to 1 s for 100 calls. After a change of the capacity, the limit is at most halved in every second
+/// An epoch lasts 0.1 s, or up to 1 s for 100 calls. If calls take longer than that, an epoch is as long as twice the response time
+/// that few calls exceed, up to 30 s. If a tenth of the calls of an epoch have not ended an epoch later, or if a quarter of them have
+/// ended with an exception, their response times tell only that the limit is too high: the base stays, and the limit does not
+/// grow. So report outcomes that are expected, such as a missing item, as successes. After a change of the capacity, the limit is at most halved in every second
 /// epoch. If calls become slower for another reason, as when the mix of calls changes, a lower limit makes them no
 /// faster. After two such cuts, the response times are the new base, and the limit is what it was. If a dip shows that half of the limit yields nearly the
 /// same throughput, the limit stays at that half, and another dip follows.
@@ -47,6 +51,7 @@ pub struct Headroom {
     range: LimitRange,
     factor: f64,
     dip_interval: Duration,
+    epoch_length: EpochLength,
     limit: f64,
     base: Option<Profile>,
     /// The last epoch that was not in a dip.
@@ -96,7 +101,8 @@ impl Default for Headroom {
 
 impl Headroom {
     const EPOCH: Duration = Duration::from_millis(100);
-    const LONGEST: Duration = Duration::from_secs(1);
+    /// How many times longer an epoch may be that waits for calls.
+    const LONGEST: u32 = 10;
     /// Calls in an epoch, unless there are fewer in its longest time.
     const CALLS: u64 = 100;
     /// With fewer calls, an epoch tells nothing.
@@ -113,6 +119,7 @@ impl Headroom {
             range,
             factor: 1.5,
             dip_interval: Duration::from_secs(8),
+            epoch_length: EpochLength::new(Self::EPOCH),
             limit: range.initial_f64(),
             base: None,
             last: None,
@@ -138,17 +145,23 @@ impl Headroom {
         }
     }
 
-    /// Sets the time between dips, at least 1 s. The first dips come sooner: 1 s, 2 s and 4 s after the dip before.
+    /// Sets the time between dips, at least 1 s. The first dips come sooner: 1 s, 2 s and 4 s after the dip before. If calls are so
+    /// long that epochs are longer than 0.1 s, these times are longer in the same proportion.
     #[must_use]
     pub fn dip_interval(self, interval: Duration) -> Self {
         Self { dip_interval: interval.max(Duration::from_secs(1)), ..self }
     }
 
     fn steady_plan(&self) -> LimitPlan {
-        LimitPlan::epoch(floor(self.limit), Self::EPOCH).until_calls(Self::CALLS, Self::LONGEST)
+        LimitPlan::epoch(floor(self.limit), self.epoch_length.get())
+            .until_calls(Self::CALLS, self.longest())
     }
 
-    /// Begins a dip. The first part lasts until the calls from before have left.
+    fn longest(&self) -> Duration {
+        (self.epoch_length.get() * Self::LONGEST).min(EpochLength::LONGEST)
+    }
+
+    /// Begins a dip. In the first part, most of the calls from before leave.
     fn dip_plan(&mut self) -> LimitPlan {
         self.phase = Phase::Leaving;
         LimitPlan::epoch(self.dip_limit(), self.dip_length())
@@ -158,22 +171,24 @@ impl Headroom {
     fn measuring_plan(&mut self) -> LimitPlan {
         self.phase = Phase::Measuring;
         LimitPlan::epoch(self.dip_limit(), self.dip_length())
-            .until_calls(Self::CALLS, Self::LONGEST)
+            .until_calls(Self::CALLS, self.longest())
     }
 
     fn dip_limit(&self) -> u64 {
-        floor(self.limit / 2.0).max(2)
+        floor(self.range.clamp(self.limit / 2.0))
     }
 
     fn dip_length(&self) -> Duration {
         let mean = self.base.map_or(0.0, |base| base.mean());
-        Duration::from_secs_f64((3.0 * mean).min(1.0)).max(Self::SHORTEST_DIP)
+        let longest = EpochLength::LONGEST.as_secs_f64();
+        Duration::from_secs_f64((3.0 * mean).min(longest)).max(Self::SHORTEST_DIP)
     }
 
     /// Sets the base to the measurement of a dip.
     fn end_dip(&mut self, epoch: &EpochCalls<'_>) -> LimitPlan {
         self.phase = Phase::Steady;
-        let Some(dip) = Profile::of(epoch, Self::LEAST_CALLS) else { return self.steady_plan() };
+        let dip = Profile::of(epoch, Self::LEAST_CALLS).filter(|_| Self::is_typical(epoch));
+        let Some(dip) = dip else { return self.steady_plan() };
         let queued = self.last.map_or(0.0, |last| last.longer_than(&dip));
         self.base = Some(dip.averaged_with(self.base.as_ref()));
         // By Little's law, the throughput in the dip as a share of that before.
@@ -191,21 +206,33 @@ impl Headroom {
         let Some(profile) = Profile::of(epoch, Self::LEAST_CALLS) else {
             return self.steady_plan();
         };
-        let base = *self.base.get_or_insert(profile);
+        let is_complete = EpochLength::is_complete(epoch);
+        if !is_complete {
+            self.epoch_length.lengthen();
+        }
+        let is_typical = Self::is_typical(epoch);
+        let Some(base) = self.base.or(is_typical.then_some(profile)) else {
+            return self.steady_plan();
+        };
+        self.base = Some(base);
+        if is_complete {
+            self.epoch_length.shorten(base.long_response_time());
+        }
         self.last = Some(profile);
         let longer = profile.longer_than(&base);
         let ratio = 1.0 + longer / base.mean();
-        if ratio < 0.9 {
+        if ratio < 0.9 && is_typical {
             self.base = Some(profile);
         }
-        if self.has_no_effect(base.mean() + longer) {
+        if is_complete && self.has_no_effect(base.mean() + longer) {
             self.base = Some(profile);
             self.limit = self.last_cut.take().map_or(self.limit, |cut| cut.from);
             (self.dips, self.last_dip) = (1, Some(epoch.now));
             return self.steady_plan();
         }
         let before = self.limit;
-        self.limit = self.range.clamp(self.next_limit(epoch, ratio));
+        let next = self.range.clamp(self.next_limit(epoch, ratio));
+        self.limit = if is_typical { next } else { next.min(before) };
         let share = self.limit / before;
         if share < 0.8 {
             let from = self.last_cut.map_or(before, |cut| cut.from);
@@ -216,6 +243,12 @@ impl Headroom {
         self.last_cut = None;
         self.cuts_without_effect = 0;
         if self.is_dip_due(epoch.now) { self.dip_plan() } else { self.steady_plan() }
+    }
+
+    /// Whether the response times of an epoch are those of calls that the backend has worked on: hardly one of them has yet to end,
+    /// and few have ended with an exception, which often comes at once.
+    fn is_typical(epoch: &EpochCalls<'_>) -> bool {
+        EpochLength::is_complete(epoch) && epoch.exceptions * 4 < epoch.begun
     }
 
     /// Whether the last two cuts did not shorten the response times.
@@ -260,7 +293,10 @@ impl Headroom {
     fn is_dip_due(&mut self, now: Timestamp) -> bool {
         let last = *self.last_dip.get_or_insert(now);
         let interval = self.dip_interval.min(Duration::from_secs(1 << self.dips.min(16)));
-        if !self.was_reached || now.saturating_since(last) < interval {
+        let epochs = self.epoch_length.get().as_secs_f64() / Self::EPOCH.as_secs_f64();
+        let interval = interval.mul_f64(epochs);
+        let is_due = self.was_reached && now.saturating_since(last) >= interval;
+        if !is_due || self.dip_limit() >= floor(self.limit) {
             return false;
         }
         self.dips += 1;

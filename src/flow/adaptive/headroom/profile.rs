@@ -1,5 +1,7 @@
 //! The response times of an epoch, as the algorithm compares them.
 
+use std::time::Duration;
+
 use super::super::algorithm::EpochCalls;
 use super::super::range::float;
 use crate::histogram::LatencyHistogram;
@@ -42,6 +44,13 @@ impl Profile {
 
     pub(super) const fn mean(&self) -> f64 {
         self.mean
+    }
+
+    /// Returns a response time that few calls exceed.
+    pub(super) fn long_response_time(&self) -> Duration {
+        let highest = self.quantiles[Self::QUANTILES.len() - 1];
+        // A quantile that is longer than this is of no use here.
+        Duration::from_secs_f64(highest.max(2.0 * self.mean).min(3_600.0))
     }
 
     /// Returns how much longer the calls took than those of `base`: the median of the differences of the quantiles. If all
