@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::flow::{
-    AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, FixedWindowLimiter, LeakyBucket,
-    LimitError, Rate, Rolling, RollingWindow, SlidingWindowLimiter, TokenBucket, WarmUp,
-    WarmUpConfig,
+    AdaptiveBreaker, AdaptiveLimiter, BreakerConfig, CircuitBreaker, CircuitConfig,
+    FixedWindowLimiter, LeakyBucket, LimitAlgorithm, LimitError, Rate, Rolling, RollingWindow,
+    SlidingWindowLimiter, TokenBucket, WarmUp, WarmUpConfig,
 };
 use crate::histogram::HistogramConfig;
 use crate::node::{NodeConfig, ResourceNode};
@@ -24,7 +24,7 @@ use crate::window::SlidingWindow;
 /// numbers, pass a clone of the [clock](Self::clock) to [`AdaptiveBreaker::with_source`].
 ///
 /// ```
-/// use leaparray::flow::{BreakerConfig, CircuitConfig, Limiter, Rate, WarmUpConfig};
+/// use leaparray::flow::{BreakerConfig, CircuitConfig, Headroom, Limiter, Rate, WarmUpConfig};
 /// use leaparray::{Clock, ManualClock, NodeConfig, RegistryConfig, Timeline, Timestamp, WindowConfig};
 /// use std::time::Duration;
 ///
@@ -39,6 +39,7 @@ use crate::window::SlidingWindow;
 /// let rolling = timeline.rolling_window::<u64>(second);
 /// let breaker = timeline.breaker(BreakerConfig::default());
 /// let circuit = timeline.circuit_breaker(CircuitConfig::default());
+/// let adaptive = timeline.adaptive_limiter(Headroom::default());
 /// let limiters: [Box<dyn Limiter<Permit = ()>>; 5] = [
 ///     Box::new(timeline.token_bucket(rate, 20)),
 ///     Box::new(timeline.leaky_bucket(rate, Duration::from_millis(500))),
@@ -49,7 +50,10 @@ use crate::window::SlidingWindow;
 ///
 /// clock.advance(Duration::from_secs(1));
 /// let now = Timestamp::from_secs(61);
-/// for clock in [registry.clock(), node.clock(), window.clock(), rolling.clock(), breaker.clock(), circuit.clock()] {
+/// for clock in [registry.clock(), node.clock(), window.clock(), rolling.clock()] {
+///     assert_eq!(clock.now(), now);
+/// }
+/// for clock in [breaker.clock(), circuit.clock(), adaptive.clock()] {
 ///     assert_eq!(clock.now(), now);
 /// }
 /// assert!(limiters.iter().all(|limiter| limiter.now() == now));
@@ -198,5 +202,11 @@ impl<C: Clock + Clone> Timeline<C> {
     #[must_use]
     pub fn circuit_breaker(&self, config: CircuitConfig) -> CircuitBreaker<C> {
         CircuitBreaker::with_clock(config, self.clock.clone())
+    }
+
+    /// Creates a limiter of the calls in flight that follows the capacity: [`AdaptiveLimiter::with_clock`].
+    #[must_use]
+    pub fn adaptive_limiter<A: LimitAlgorithm>(&self, algorithm: A) -> AdaptiveLimiter<A, C> {
+        AdaptiveLimiter::with_clock(algorithm, self.clock.clone())
     }
 }

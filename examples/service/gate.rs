@@ -6,26 +6,36 @@ use std::time::Duration;
 
 use leaparray::Resource;
 use leaparray::flow::{
-    AdaptiveBreaker, BoxLimiter, BreakerConfig, LeakyBucket, Limiter, Rate, SlidingWindowLimiter,
+    AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, BreakerConfig, CircuitBreaker, CircuitConfig,
+    Headroom, LeakyBucket, Limiter, Rate, RatioLimit, SlidingWindowLimiter, Wait,
 };
 
 use crate::Args;
+use crate::controller::Controller;
 use crate::metrics::Metrics;
 use crate::route::Route;
 
 /// The longest time that `--pace` makes a request wait.
 const MAX_WAIT: Duration = Duration::from_millis(500);
 
+/// How long the breaker of `--circuit` stays open.
+const WAIT: Wait = Wait::new(Duration::from_secs(1));
+
 /// The limiter of each route that has one.
 #[derive(Clone)]
-pub(crate) struct Gates([Option<Arc<BoxLimiter>>; Route::COUNT]);
+pub(crate) struct Gates {
+    limiters: [Option<Arc<BoxLimiter>>; Route::COUNT],
+    /// Those of the limiters whose states are shown.
+    controllers: Vec<(Route, Controller)>,
+}
 
 impl Gates {
     /// Makes the limiters that the arguments ask for. All have the clock of the metrics.
     pub(crate) fn new(args: &Args, metrics: &Metrics) -> Result<Self, Box<dyn Error>> {
         let clock = || metrics.registry.clock().clone();
-        let mut gates = [const { None }; Route::COUNT];
-        let mut set = |route, limiter: BoxLimiter| gates[route as usize] = Some(Arc::new(limiter));
+        let mut limiters = [const { None }; Route::COUNT];
+        let mut set =
+            |route: Route, limiter: BoxLimiter| limiters[route as usize] = Some(Arc::new(limiter));
         // At most so many requests in any window as long as the short window of the resource.
         let second = *metrics.of(Route::Limited).config().short();
         let limited = SlidingWindowLimiter::with_clock(second, args.limit.into(), clock())?;
@@ -38,19 +48,37 @@ impl Gates {
             let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default().k(k)?, clock());
             set(Route::Failing, Arc::new(breaker).boxed());
         }
-        Ok(Self(gates))
+        let mut controllers = Vec::new();
+        if let Some(ratio) = args.circuit {
+            let config = CircuitConfig::default().exception_ratio(RatioLimit::at_least(ratio)?);
+            let breaker = CircuitBreaker::with_clock(config.wait(WAIT), clock());
+            controllers.push((Route::Failing, Controller::Circuit(Arc::new(breaker))));
+        }
+        if args.adaptive {
+            let adaptive = AdaptiveLimiter::with_clock(Headroom::default(), clock());
+            controllers.push((Route::Slow, Controller::Adaptive(Arc::new(adaptive))));
+        }
+        for (route, controller) in &controllers {
+            set(*route, controller.limiter());
+        }
+        Ok(Self { limiters, controllers })
     }
 
     /// Returns the routes that have a limiter, with their limiters.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Route, &Arc<BoxLimiter>)> {
         Route::ALL
             .into_iter()
-            .zip(&self.0)
+            .zip(&self.limiters)
             .filter_map(|(route, gate)| Some((route, gate.as_ref()?)))
+    }
+
+    /// Returns the routes whose controllers learn from outcomes, with the controllers.
+    pub(crate) fn controllers(&self) -> impl Iterator<Item = (Route, &Controller)> {
+        self.controllers.iter().map(|(route, controller)| (*route, controller))
     }
 
     /// Returns the limiter of a resource; `None` if it has none.
     pub(crate) fn of(&self, resource: &Resource) -> Option<Arc<BoxLimiter>> {
-        self.0[Route::of_path(resource.name())? as usize].clone()
+        self.limiters[Route::of_path(resource.name())? as usize].clone()
     }
 }

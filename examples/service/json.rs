@@ -1,10 +1,12 @@
 //! A reading as a JSON object, on one line.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use leaparray::{NodeSnapshot, Timestamp};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
+use crate::controller::State;
 use crate::reading::{Reading, Row};
 
 /// The reading as a JSON object, with a line break at the end.
@@ -14,6 +16,11 @@ pub(crate) fn object(reading: &Reading) -> String {
         timestamp: reading.snapshot.timestamp,
         resources: reading.rows().map(Member::of).collect(),
         total: Member::of(Row::of_total(&total)),
+        controllers: reading
+            .controllers
+            .iter()
+            .map(|(route, state)| Controlled { name: route.path(), state: *state })
+            .collect(),
     };
     let mut line = serde_json::to_string(&object).expect("names and numbers can be serialized");
     line.push('\n');
@@ -26,6 +33,15 @@ struct Object<'a> {
     timestamp: Timestamp,
     resources: Vec<Member<'a>>,
     total: Member<'a>,
+    controllers: Vec<Controlled>,
+}
+
+/// The state of the controller of a route.
+#[derive(Serialize)]
+struct Controlled {
+    name: &'static str,
+    #[serde(flatten)]
+    state: State,
 }
 
 /// A snapshot, and the rates and the mean that follow from it, so that a reader of the line need not divide.
@@ -58,6 +74,11 @@ impl<'a> Member<'a> {
         };
         Self { name, rates, avg_rt: snapshot.avg_rt().map(seconds), snapshot }
     }
+}
+
+/// Serializes a value as its text.
+pub(crate) fn display<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
 }
 
 fn seconds(span: Duration) -> String {

@@ -5,11 +5,13 @@
 //! cargo run --release --example service                # with the bundled client, for ten seconds
 //! cargo run --release --example service -- --no-load   # for wrk, ab or curl, until Ctrl-C
 //! cargo run --release --example service -- --histogram /slow   # with a chart of response times at the end
+//! cargo run --release --example service -- --circuit --adaptive   # with a circuit breaker and an adaptive limit
 //! cargo run --release --features serde --example service -- --json   # JSON for a program to read
 //! ```
 //!
 //! Exit codes: 0 if every count is equal; 1 if a count differs, or the service failed; 2 if it could not start.
 
+mod controller;
 mod distribution;
 mod gate;
 mod interrupt;
@@ -70,6 +72,13 @@ struct Args {
     /// fewer than one in K succeed
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = "1.2")]
     breaker: Option<f64>,
+    /// Protect the backend of /failing, which fails a third of its requests: refuse all requests for a second once
+    /// the share RATIO of them has failed, and then admit probes
+    #[arg(long, value_name = "RATIO", num_args = 0..=1, default_missing_value = "0.3", conflicts_with = "breaker")]
+    circuit: Option<f64>,
+    /// Limit the requests of /slow in flight to what its backend can take
+    #[arg(long)]
+    adaptive: bool,
     /// The port to listen on; 0 takes any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -144,14 +153,14 @@ async fn run(
 ) -> io::Result<bool> {
     let interrupted = interrupt::interrupted()?;
     let address = listener.local_addr()?;
-    let server = Server::start(listener, metrics, gates);
+    let server = Server::start(listener, metrics, gates.clone());
     let mut printed = say(args, &greeting(args, address));
     let load = (!args.no_load).then(|| Load::start(address, args.connections));
 
     // The readings are polled before the end of the time, so that the last second is printed too.
     tokio::select! {
         biased;
-        error = monitor::print_readings(&metrics.registry, show) => printed = Err(error),
+        error = monitor::print_readings(&metrics.registry, &gates, show) => printed = Err(error),
         () = time_is_up(args) => {}
         () = interrupted => {}
     }

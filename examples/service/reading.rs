@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use leaparray::{LatencyHistogram, NodeSnapshot, Registry, RegistrySnapshot, Timestamp};
 
+use crate::controller::State;
+use crate::gate::Gates;
+use crate::route::Route;
+
 /// The snapshots of all resources at one time, and their total.
 #[derive(Default)]
 pub(crate) struct Reading {
@@ -14,6 +18,8 @@ pub(crate) struct Reading {
     second: LatencyHistogram,
     /// The response times of all resources in the last minute.
     minute: LatencyHistogram,
+    /// The states of the controllers that learn from outcomes.
+    pub(crate) controllers: Vec<(Route, State)>,
 }
 
 /// The snapshot of a resource, or of the total, with its name.
@@ -28,10 +34,19 @@ pub(crate) type Show = fn(&Reading) -> String;
 
 impl Reading {
     /// Reads all resources at `now`. The memory of the last reading is used again.
-    pub(crate) fn renew_at(&mut self, now: Timestamp, registry: &Registry, start: Timestamp) {
+    pub(crate) fn renew_at(
+        &mut self,
+        now: Timestamp,
+        registry: &Registry,
+        gates: &Gates,
+        start: Timestamp,
+    ) {
         registry.snapshot_into_at(now, &mut self.snapshot);
         registry.inbound_short_histogram_into_at(now, &mut self.second);
         registry.inbound_long_histogram_into_at(now, &mut self.minute);
+        self.controllers.clear();
+        let states = gates.controllers().map(|(route, it)| (route, it.state_at(now)));
+        self.controllers.extend(states);
         self.since_start = now.saturating_since(start);
         self.snapshot.resources.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     }

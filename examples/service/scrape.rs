@@ -23,6 +23,9 @@ pub(crate) fn metrics(metrics: &Metrics, gates: &Gates) -> MethodRouter {
     let collector = gates.all().fold(collector, |collector, (route, limiter)| {
         collector.limiter(route.path(), Arc::clone(limiter))
     });
+    let collector = gates
+        .controllers()
+        .fold(collector, |collector, (route, controller)| controller.expose(collector, route));
     let mut registry = Registry::default();
     registry.register_collector(Box::new(collector));
     let registry = Arc::new(registry);

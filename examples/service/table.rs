@@ -18,6 +18,9 @@ pub(crate) fn table(reading: &Reading) -> String {
     }
     // It is not known whether the routes had their maxima at the same time, so the total has no maximum.
     write_row(&mut table, Row::of_total(&reading.total()), "");
+    for (route, state) in &reading.controllers {
+        let _ = writeln!(table, "{route:9} {state}");
+    }
     table
 }
 

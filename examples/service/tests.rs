@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Parser;
 use leaparray::{HistogramConfig, Timestamp};
 
+use crate::controller::{Controller, State};
+use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::reading::Reading;
 use crate::route::Route;
@@ -20,9 +22,18 @@ fn record(metrics: &Metrics, route: Route, end: Timestamp, rt: Duration) {
 }
 
 fn reading(metrics: &Metrics) -> Reading {
+    reading_with(metrics, &gates(metrics, &[]))
+}
+
+fn reading_with(metrics: &Metrics, gates: &Gates) -> Reading {
     let mut reading = Reading::default();
-    reading.renew_at(NOW, &metrics.registry, NOW);
+    reading.renew_at(NOW, &metrics.registry, gates, NOW);
     reading
+}
+
+fn gates(metrics: &Metrics, args: &[&str]) -> Gates {
+    let args = [&["service"], args].concat();
+    Gates::new(&Args::try_parse_from(args).unwrap(), metrics).unwrap()
 }
 
 /// In the last second, half of the requests are to one route, and half to another one, which is slower. Before it, there
@@ -64,6 +75,27 @@ fn table_has_quantiles_of_each_route_and_of_the_total() {
     assert_eq!([mean, max], ["150.50ms", "300.00ms"], "{table}");
     assert!(p50.starts_with("1.0") && p50.ends_with("ms"), "{table}");
     assert!(p99 == "300.00ms", "{table}");
+}
+
+#[test]
+fn table_has_the_states_of_the_controllers() {
+    let metrics = two_routes();
+    let gates = gates(&metrics, &["--circuit", "--adaptive"]);
+    let rows = |gates: &Gates| -> Vec<String> {
+        let table = table::table(&reading_with(&metrics, gates));
+        let after_total = table.lines().skip_while(|line| !line.starts_with("total")).skip(1);
+        after_total.map(str::to_owned).collect()
+    };
+    let limit = "/slow     at most 20 requests in flight, 0 now";
+    assert_eq!(rows(&gates), ["/failing  circuit breaker closed", limit]);
+    let Some((Route::Failing, Controller::Circuit(breaker))) = gates.controllers().next() else {
+        panic!("the first controller is the breaker");
+    };
+    breaker.set_state_at(NOW, leaparray::flow::CircuitState::ForcedOpen).unwrap();
+    assert_eq!(rows(&gates), ["/failing  circuit breaker forced open", limit]);
+    let state = State::Circuit { state: leaparray::flow::CircuitState::Open, probe_in: Some(0.75) };
+    assert_eq!(state.to_string(), "circuit breaker open, a probe in 750.0ms");
+    assert_eq!(rows(&self::gates(&metrics, &[])), [""; 0]);
 }
 
 #[test]

@@ -183,6 +183,11 @@ pub enum CircuitConfigError {
         /// The highest number.
         max: u32,
     },
+    /// A file has both a window of time and a number of last calls.
+    WindowAndCalls {
+        /// The number of the last calls.
+        calls: u32,
+    },
     /// The interval of the window is too long.
     Interval {
         /// The interval that was asked for.
@@ -233,6 +238,12 @@ impl fmt::Display for CircuitConfigError {
         match self {
             Self::Calls { calls, max } => {
                 write!(f, "a breaker counts the last 1 to {max} calls, not {calls}")
+            }
+            Self::WindowAndCalls { calls } => {
+                write!(
+                    f,
+                    "a breaker counts the calls of a window or the last {calls} calls, not both"
+                )
             }
             Self::Interval { interval, max } => {
                 write!(f, "a breaker has a window of at most {max:?}, not {interval:?}")

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use leaparray::flow::{BreakerConfig, Rate, WarmUpConfig};
+use leaparray::flow::{BreakerConfig, CircuitConfig, Rate, WarmUpConfig};
 use leaparray::{HistogramConfig, NodeConfig, RegistryConfig, ResourceConfig, WindowConfig};
 use serde::de::DeserializeOwned;
 
@@ -178,6 +178,49 @@ fn warm_up_and_breaker_that_cannot_be_are_refused() {
         ),
     ] {
         assert_refused::<BreakerConfig>(json, expected);
+    }
+}
+
+#[test]
+fn circuit_breaker_that_cannot_be_is_refused() {
+    for (json, expected) in [
+        (
+            r#"{ "window": { "buckets": 1, "interval": "1s" }, "last_calls": 9 }"#,
+            "a breaker counts the calls of a window or the last 9 calls, not both",
+        ),
+        (
+            r#"{ "window": { "buckets": 1, "interval": "2h" } }"#,
+            "a breaker has a window of at most 3600s, not 7200s",
+        ),
+        (r#"{ "last_calls": 0 }"#, "a breaker counts the last 1 to 4000 calls, not 0"),
+        (
+            r#"{ "exception_ratio": { "at_least": 50.0 } }"#,
+            "a share of at least 50 is no limit: it must be above 0 and at most 1",
+        ),
+        (
+            r#"{ "exception_ratio": { "over": 0.5 } }"#,
+            "unknown variant `over`, expected one of `at_least`, `above`, `none`",
+        ),
+        (
+            r#"{ "wait": { "first": "5s", "factor": 2.0, "max": "1s" } }"#,
+            "the longest wait is 1s, but the first one is 5s",
+        ),
+        (
+            r#"{ "half_open_timeout": "0s" }"#,
+            "a half-open breaker has a time-out of more than 0, or none",
+        ),
+        (
+            r#"{ "half_open_timeout": "never" }"#,
+            "\"never\" is no duration such as \"500ms\" or \"1m 30s\": expected number at 0",
+        ),
+        (r#"{ "probes": 0 }"#, "a breaker has 1 to 1023 probes, not 0"),
+        (r#"{ "slow": { "ratio": { "above": 0.5 } } }"#, "missing field `slow_above`"),
+        (
+            r#"{ "threshold": 0.5 }"#,
+            "unknown field `threshold`, expected one of `window`, `last_calls`, `min_calls`, `exception_ratio`, `slow`, `exceptions`, `consecutive_exceptions`, `wait`, `probes`, `half_open_timeout`, `on_drop`",
+        ),
+    ] {
+        assert_refused::<CircuitConfig>(json, expected);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use leaparray::flow::{BreakerConfig, Rate, WarmUpConfig};
+use leaparray::flow::{BreakerConfig, CircuitConfig, Rate, RatioLimit, Wait, WarmUpConfig};
 use leaparray::{
     HistogramConfig, NodeConfig, OnDrop, RegistryConfig, ResourceConfig, TrafficType, WindowConfig,
 };
@@ -178,4 +178,59 @@ fn breaker_is_all_that_it_is_set_to() {
     });
     assert_form(&config, &form);
     assert_reads(json!({ "min_requests": 7 }), &BreakerConfig::default().min_requests(7));
+}
+
+#[test]
+fn circuit_breaker_is_all_that_it_is_set_to() {
+    let default = json!({
+        "window": { "buckets": 10, "interval": "10s" },
+        "last_calls": null,
+        "min_calls": 20,
+        "exception_ratio": { "at_least": 0.5 },
+        "slow": null,
+        "exceptions": null,
+        "consecutive_exceptions": null,
+        "wait": { "first": "5s", "factor": 1.0, "max": null, "jitter": 0.0 },
+        "probes": 3,
+        "half_open_timeout": "10s",
+        "on_drop": "exception",
+    });
+    assert_form(&CircuitConfig::default(), &default);
+    assert_reads(json!({}), &CircuitConfig::default());
+
+    let wait = Wait::new(Duration::from_secs(1)).growing(2.0, Duration::from_secs(60)).unwrap();
+    let config = CircuitConfig::default()
+        .last_calls(100)
+        .unwrap()
+        .min_calls(50)
+        .no_exception_ratio()
+        .slow_ratio(RatioLimit::above(0.8).unwrap(), Duration::from_millis(1_500))
+        .exceptions(30)
+        .consecutive_exceptions(6)
+        .wait(wait.with_jitter(0.25).unwrap())
+        .probes(5)
+        .unwrap()
+        .half_open_timeout(None)
+        .unwrap()
+        .on_drop(OnDrop::Cancelled);
+    let form = json!({
+        "window": null,
+        "last_calls": 100,
+        "min_calls": 50,
+        "exception_ratio": "none",
+        "slow": { "ratio": { "above": 0.8 }, "slow_above": "1s 500ms" },
+        "exceptions": 30,
+        "consecutive_exceptions": 6,
+        "wait": { "first": "1s", "factor": 2.0, "max": "1m", "jitter": 0.25 },
+        "probes": 5,
+        "half_open_timeout": "none",
+        "on_drop": "cancelled",
+    });
+    assert_form(&config, &form);
+    let last_calls = CircuitConfig::default().last_calls(7).unwrap();
+    assert_reads(json!({ "last_calls": 7 }), &last_calls);
+    for config in [config, last_calls, CircuitConfig::resilience4j(), CircuitConfig::polly()] {
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(toml::from_str::<CircuitConfig>(&text).unwrap(), config, "{text}");
+    }
 }

@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use leaparray::flow::{AdaptiveBreaker, Limiter, Quota, RandomSource};
+use leaparray::flow::{
+    AdaptiveBreaker, CircuitBreaker, CircuitState, Limiter, Quota, RandomSource,
+};
 use leaparray::{Clock, MonotonicClock, Registry};
 
 use crate::bounds::Bounds;
@@ -47,6 +49,7 @@ pub struct RegistryCollector<C = MonotonicClock> {
     windows: bool,
     limiters: BTreeMap<String, Read<Option<Quota>>>,
     breakers: BTreeMap<String, Read<f64>>,
+    circuits: BTreeMap<String, Read<CircuitState>>,
     reading: Mutex<Reading<C>>,
     #[cfg(feature = "prometheus")]
     pub(crate) description: prometheus::core::Desc,
@@ -62,6 +65,7 @@ impl<C: Clock + Clone> RegistryCollector<C> {
             windows: false,
             limiters: BTreeMap::new(),
             breakers: BTreeMap::new(),
+            circuits: BTreeMap::new(),
             reading: Mutex::default(),
             #[cfg(feature = "prometheus")]
             description: crate::protobuf::description(),
@@ -116,6 +120,24 @@ impl<C: Clock + Clone> RegistryCollector<C> {
         self
     }
 
+    /// Exposes the state of a circuit breaker, with the labels `breaker` and `state`: 1 for the present state, and 0 for all
+    /// others. A circuit breaker with the same name is replaced.
+    ///
+    /// A scrape shows the state at its time. To see each transition, read [`CircuitBreaker::transitions`].
+    #[must_use]
+    pub fn circuit_breaker<D, R>(
+        mut self,
+        name: impl Into<String>,
+        breaker: Arc<CircuitBreaker<D, R>>,
+    ) -> Self
+    where
+        D: Clock + Send + Sync + 'static,
+        R: RandomSource + Send + Sync + 'static,
+    {
+        self.circuits.insert(name.into(), Box::new(move || breaker.state()));
+        self
+    }
+
     /// Reads everything that is exposed.
     pub(crate) fn read(&self) -> Scrape<'_, C> {
         // Before the lock: this is the user's code, which may panic.
@@ -124,10 +146,13 @@ impl<C: Clock + Clone> RegistryCollector<C> {
         let breakers =
             self.breakers.iter().map(|(name, probability)| (name.clone(), probability()));
         let breakers = breakers.collect();
+        let circuits = self.circuits.iter().map(|(name, state)| (name.clone(), state()));
+        let circuits = circuits.collect();
         // The reading of a scrape that has panicked was cleared.
         let mut scrape = Scrape(self.reading.lock().unwrap_or_else(PoisonError::into_inner));
         scrape.limits = limits;
         scrape.breakers = breakers;
+        scrape.circuits = circuits;
         scrape.read(&self.registry, &self.bounds, self.windows);
         scrape
     }
@@ -141,6 +166,7 @@ impl<C> fmt::Debug for RegistryCollector<C> {
             .field("windows", &self.windows)
             .field("limiters", &self.limiters.keys())
             .field("breakers", &self.breakers.keys())
+            .field("circuits", &self.circuits.keys())
             .finish_non_exhaustive()
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use leaparray::flow::CircuitState;
 use leaparray::{MetricEvent, TrafficType, WindowSnapshot};
 
 use crate::labels::Labels;
@@ -23,6 +24,7 @@ pub(crate) enum Family {
     Limit,
     LimitRemaining,
     BreakerDropProbability,
+    CircuitState,
     WindowRate,
     WindowResponseTime,
 }
@@ -55,6 +57,16 @@ const EVENTS: [MetricEvent; 6] = [
     MetricEvent::ReservedPass,
 ];
 
+/// The states of a circuit breaker, with their labels.
+const STATES: [(CircuitState, &str); 6] = [
+    (CircuitState::Closed, "closed"),
+    (CircuitState::Open, "open"),
+    (CircuitState::HalfOpen, "half_open"),
+    (CircuitState::ForcedOpen, "forced_open"),
+    (CircuitState::Disabled, "disabled"),
+    (CircuitState::MetricsOnly, "metrics_only"),
+];
+
 impl Family {
     /// Returns the families that have samples: `prometheus` and some parsers reject empty families.
     pub(crate) fn with_samples<C>(reading: &Reading<C>) -> impl Iterator<Item = Self> + use<'_, C> {
@@ -72,6 +84,7 @@ impl Family {
             Self::Limit,
             Self::LimitRemaining,
             Self::BreakerDropProbability,
+            Self::CircuitState,
             Self::WindowRate,
             Self::WindowResponseTime,
         ];
@@ -103,6 +116,7 @@ impl Family {
             Self::Limit => "leaparray_limit",
             Self::LimitRemaining => "leaparray_limit_remaining",
             Self::BreakerDropProbability => "leaparray_breaker_drop_probability",
+            Self::CircuitState => "leaparray_circuit_state",
             Self::WindowRate => "leaparray_window_rate",
             Self::WindowResponseTime => "leaparray_window_response_time_seconds",
         }
@@ -136,6 +150,9 @@ impl Family {
             Self::Limit => "Permits that a limiter gives out at once when all remain",
             Self::LimitRemaining => "Permits that a limiter can give out now",
             Self::BreakerDropProbability => "Probability with which a breaker refuses a request",
+            Self::CircuitState => {
+                "1 for the state of a circuit breaker, and 0 for the other states"
+            }
             Self::WindowRate => "Permits per second in the window, by event",
             Self::WindowResponseTime => "Quantiles of the response times in the window",
         }
@@ -172,6 +189,12 @@ impl Family {
             }),
             Self::BreakerDropProbability => reading.breakers.iter().try_for_each(|(name, p)| {
                 take(&Labels::NONE.with("breaker", name), Value::Gauge(*p))
+            }),
+            Self::CircuitState => reading.circuits.iter().try_for_each(|(name, present)| {
+                STATES.into_iter().try_for_each(|(state, label)| {
+                    let labels = Labels::NONE.with("breaker", name).with("state", label);
+                    take(&labels, Value::Gauge(f64::from(u8::from(state == *present))))
+                })
             }),
             Self::WindowRate => windows(reading, |labels, window| {
                 EVENTS.into_iter().try_for_each(|event| {

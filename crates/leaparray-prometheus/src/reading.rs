@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::MutexGuard;
 
-use leaparray::flow::Quota;
+use leaparray::flow::{CircuitState, Quota};
 use leaparray::{Clock, MetricTotals, NodeSnapshot, Refusals, Registry, Resource, TrafficType};
 
 use crate::bounds::Bounds;
@@ -26,6 +26,7 @@ pub(crate) struct Reading<C> {
     pub(crate) refused: u64,
     pub(crate) limits: Vec<(String, Quota)>,
     pub(crate) breakers: Vec<(String, f64)>,
+    pub(crate) circuits: Vec<(String, CircuitState)>,
 }
 
 /// A resource, or a context of one.
@@ -86,6 +87,7 @@ impl<C> Default for Reading<C> {
             refused: 0,
             limits: Vec::new(),
             breakers: Vec::new(),
+            circuits: Vec::new(),
         }
     }
 }
@@ -112,6 +114,7 @@ impl<C> Reading<C> {
         self.snapshots.clear();
         self.limits.clear();
         self.breakers.clear();
+        self.circuits.clear();
     }
 }
 

@@ -9,6 +9,8 @@ mod limiter;
 mod log;
 mod presets;
 mod ratio;
+#[cfg(feature = "serde")]
+mod serde_config;
 mod snapshot;
 mod state;
 mod wait;

@@ -48,6 +48,12 @@ impl RatioLimit {
         Err(CircuitConfigError::RatioAbove { ratio })
     }
 
+    /// Returns the ratio, and whether a share must be above it.
+    #[cfg(feature = "serde")]
+    pub(super) const fn parts(self) -> (f64, bool) {
+        (self.ratio, self.is_exclusive)
+    }
+
     /// Returns whether `part` of `calls` calls reach the limit. No calls reach none.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "exact up to 2⁵³")]

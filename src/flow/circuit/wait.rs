@@ -22,10 +22,10 @@ use crate::time::saturating_nanos;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Wait {
-    first: Duration,
-    factor: f64,
-    max: Duration,
-    jitter: f64,
+    pub(super) first: Duration,
+    pub(super) factor: f64,
+    pub(super) max: Duration,
+    pub(super) jitter: f64,
 }
 
 impl Wait {

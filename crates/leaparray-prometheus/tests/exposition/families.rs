@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::{AdaptiveBreaker, BreakerConfig, FixedWindowLimiter, Limiter, Reason};
+use leaparray::flow::{
+    AdaptiveBreaker, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
+    FixedWindowLimiter, Limiter, Reason,
+};
 use leaparray::{NodeConfig, RegistryConfig, TrafficType, WindowConfig};
 use leaparray_prometheus::RegistryCollector;
 
@@ -129,6 +132,38 @@ fn two_collectors_have_a_place_in_one_registry() {
     let exposed = prometheus::Registry::new();
     for _ in 0..2 {
         exposed.register(Box::new(RegistryCollector::new(registry()))).unwrap();
+    }
+}
+
+#[test]
+fn state_of_a_circuit_breaker_is_1() {
+    let registry = registry();
+    let config = CircuitConfig::default().consecutive_exceptions(1);
+    let breaker = Arc::new(CircuitBreaker::with_clock(config, registry.clock().clone()));
+    let collector =
+        RegistryCollector::new(registry).circuit_breaker("database", Arc::clone(&breaker));
+    let collector = Arc::new(collector);
+    let present = || {
+        let samples = Samples::scrape_shared(&collector);
+        let states = ["closed", "open", "half_open", "forced_open", "disabled", "metrics_only"];
+        let value = |state| {
+            let labels = [("breaker", "database"), ("state", state)];
+            samples.number("leaparray_circuit_state", &labels)
+        };
+        assert_eq!(states.map(value).iter().sum::<f64>(), 1.0);
+        states.into_iter().find(|&state| value(state) == 1.0).unwrap()
+    };
+    assert_eq!(present(), "closed");
+    breaker.try_acquire().at_once().unwrap().reject();
+    assert_eq!(present(), "open");
+    for (state, label) in [
+        (CircuitState::HalfOpen, "half_open"),
+        (CircuitState::ForcedOpen, "forced_open"),
+        (CircuitState::Disabled, "disabled"),
+        (CircuitState::MetricsOnly, "metrics_only"),
+    ] {
+        breaker.set_state(state).unwrap();
+        assert_eq!(present(), label);
     }
 }
 

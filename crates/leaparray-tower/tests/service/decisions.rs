@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, ConcurrencyLimiter, Decision, FixedWindowLimiter, LeakyBucket,
-    Limiter, Quota, Rate, Reason, Refusal, Retry, TokenBucket,
+    AdaptiveBreaker, AdaptiveLimiter, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
+    ConcurrencyLimiter, Decision, FixedWindowLimiter, Headroom, LeakyBucket, LimitRange, Limiter,
+    Quota, Rate, Reason, Refusal, Retry, TokenBucket,
 };
 use leaparray::{Clock, ManualClock, Resource, Timestamp};
 use leaparray_tower::{CallError, Fail};
@@ -204,6 +205,56 @@ fn breaker_of_a_client_learns_from_the_responses() {
     }
     assert!(breaker.drop_probability() > 0.9);
     assert_eq!(endings_of(&registry, "/"), [0, 11_000 - refused, 0, refused, 0]);
+}
+
+fn read_to_end<B: http_body::Body + Unpin>(mut body: B) {
+    while !matches!(poll_body(&mut body), Poll::Ready(None)) {}
+}
+
+#[test]
+fn circuit_breaker_opens_by_the_responses_and_closes_by_its_probes() {
+    let registry = registry();
+    let clock = registry.clock().clone();
+    let config = CircuitConfig::default().consecutive_exceptions(3).probes(1).unwrap();
+    let breaker = Arc::new(CircuitBreaker::with_clock(config, clock.clone()));
+    let failing = Response::builder().status(500).body(empty().into_body()).unwrap();
+    let layer = layer(&registry).limit(Arc::clone(&breaker)).refuse(Fail);
+    let data = Response::new(Steps::of([Step::Data(b"data")]));
+    let [mut fails, mut succeeds] =
+        [failing, data].map(|response| layer.layer(answering(response)));
+    for _ in 0..3 {
+        poll_now(fails.call(get("/"))).unwrap();
+    }
+    let Err(CallError::Refused(refused)) = poll_now(fails.call(get("/"))) else {
+        panic!("the breaker is open");
+    };
+    let probe_at = clock.now().saturating_add(Duration::from_secs(5));
+    assert_eq!(refused.refusal.retry_at(), Some(probe_at));
+    clock.set(probe_at);
+    // The probe is in flight until the end of its body.
+    let probe = poll_now(succeeds.call(get("/"))).unwrap();
+    assert_eq!(breaker.state(), CircuitState::HalfOpen);
+    assert!(poll_now(succeeds.call(get("/"))).is_err());
+    read_to_end(probe.into_body());
+    assert_eq!(breaker.state(), CircuitState::Closed);
+    assert_eq!(endings_of(&registry, "/"), [1, 3, 0, 2, 0]);
+}
+
+#[test]
+fn adaptive_limiter_holds_a_permit_until_the_end_of_the_body() {
+    let registry = registry();
+    let range = LimitRange::new(1, 1, 10).unwrap();
+    let clock = registry.clock().clone();
+    let limiter = Arc::new(AdaptiveLimiter::with_clock(Headroom::new(range), clock));
+    let layer = layer(&registry).limit(Arc::clone(&limiter));
+    let mut service = layer.layer(answering(Response::new(Steps::of([Step::Data(b"data")]))));
+    let body = poll_now(service.call(get("/"))).unwrap().into_body();
+    assert_eq!((limiter.in_use(), limiter.limit()), (1, 1));
+    assert_eq!(poll_now(service.call(get("/"))).unwrap().status(), 429);
+    read_to_end(body);
+    assert_eq!(limiter.in_use(), 0);
+    drop(service.call(get("/")));
+    assert_eq!(limiter.in_use(), 0, "a request whose future is dropped gives its permit back");
 }
 
 /// A bucket that admits a request each second, and lets two wait. One was just admitted.

@@ -1,0 +1,88 @@
+//! The controllers that learn from the outcomes of requests, and their states.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaparray::flow::{AdaptiveLimiter, BoxLimiter, CircuitBreaker, CircuitState, Limiter};
+use leaparray::{Clock, Timestamp};
+use leaparray_prometheus::RegistryCollector;
+
+use crate::route::Route;
+
+/// A controller of a route whose state is shown.
+#[derive(Clone)]
+pub(crate) enum Controller {
+    Circuit(Arc<CircuitBreaker>),
+    Adaptive(Arc<AdaptiveLimiter>),
+}
+
+/// The state of a controller at one time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub(crate) enum State {
+    Circuit {
+        #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::display"))]
+        state: CircuitState,
+        /// The seconds until an open breaker admits a probe.
+        probe_in: Option<f64>,
+    },
+    Limit {
+        limit: u64,
+        in_use: u64,
+    },
+}
+
+impl Controller {
+    pub(crate) fn limiter(&self) -> BoxLimiter {
+        match self {
+            Self::Circuit(breaker) => Arc::clone(breaker).boxed(),
+            Self::Adaptive(limiter) => Arc::clone(limiter).boxed(),
+        }
+    }
+
+    pub(crate) fn state_at(&self, now: Timestamp) -> State {
+        match self {
+            Self::Circuit(breaker) => {
+                let snapshot = breaker.snapshot_at(now);
+                let wait = |until: Timestamp| until.saturating_since(now).as_secs_f64();
+                State::Circuit { state: snapshot.state, probe_in: snapshot.open_until.map(wait) }
+            }
+            Self::Adaptive(limiter) => {
+                State::Limit { limit: limiter.limit(), in_use: limiter.in_use() }
+            }
+        }
+    }
+
+    /// Exposes the state to Prometheus. The limit of an adaptive limiter is among those of the other limiters.
+    pub(crate) fn expose<C: Clock + Clone>(
+        &self,
+        collector: RegistryCollector<C>,
+        route: Route,
+    ) -> RegistryCollector<C> {
+        match self {
+            Self::Circuit(breaker) => collector.circuit_breaker(route.path(), Arc::clone(breaker)),
+            Self::Adaptive(_) => collector,
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Circuit { state, probe_in } => {
+                write!(f, "circuit breaker {state}")?;
+                match probe_in {
+                    Some(secs) => {
+                        write!(f, ", a probe in {:.1?}", Duration::from_secs_f64(secs))
+                    }
+                    None => Ok(()),
+                }
+            }
+            Self::Limit { limit, in_use } => {
+                write!(f, "at most {limit} requests in flight, {in_use} now")
+            }
+        }
+    }
+}
