@@ -22,12 +22,13 @@ use std::{env, mem, thread};
 
 use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::flow::{
-    AdaptiveBreaker, BreakerConfig, FeedbackPermit, LeakyBucket, Limiter, RandomSource, Rate,
+    AdaptiveBreaker, AdaptiveLimiter, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
+    FeedbackPermit, Headroom, LeakyBucket, Limiter, RandomSource, Rate, RatioLimit,
     SlidingWindowLimiter, TokenBucket,
 };
 use leaparray::{
-    CachedClock, Clock, Entry, HistogramConfig, LeapArray, ManualClock, MetricBucket, NodeConfig,
-    ResourceNode, SlidingWindow, Timestamp, WindowConfig,
+    CachedClock, Clock, CountWindow, Entry, HistogramConfig, LeapArray, ManualClock, MetricBucket,
+    NodeConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_540_629_300);
@@ -37,7 +38,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// An operation's name in the baseline, and a function that repeats it.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 27] = [
+const OPERATIONS: [Operation; 33] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -65,6 +66,12 @@ const OPERATIONS: [Operation; 27] = [
     ("breaker_admitted_at", breaker_admitted_at),
     ("breaker_accepted_at", breaker_accepted_at),
     ("breaker_refused_at", breaker_refused_at),
+    ("circuit_accepted_at", circuit_accepted_at),
+    ("circuit_slow_limit_accepted_at", circuit_slow_limit_accepted_at),
+    ("circuit_last_calls_accepted_at", circuit_last_calls_accepted_at),
+    ("circuit_open_at", circuit_open_at),
+    ("count_window_success", count_window_success),
+    ("adaptive_accepted_at", adaptive_accepted_at),
 ];
 
 fn repeat<R>(times: u64, op: impl Fn(u64) -> R) {
@@ -270,6 +277,47 @@ fn breaker_refused_at(times: u64) {
     }
     repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(mem::forget));
     assert_eq!(breaker.window().sum_at(NOW, Block), times, "all are dropped");
+}
+
+fn accept_circuit(times: u64, config: CircuitConfig) {
+    let breaker = CircuitBreaker::with_clock(config.min_calls(100), ManualClock::new(NOW));
+    repeat(times, |_| {
+        breaker.try_acquire_at(black_box(NOW)).map(|permit| permit.accept_at(black_box(NOW)))
+    });
+    assert!(breaker.snapshot_at(NOW).calls.calls >= times.min(100), "all are counted");
+}
+
+fn circuit_accepted_at(times: u64) {
+    accept_circuit(times, CircuitConfig::default());
+}
+
+fn circuit_slow_limit_accepted_at(times: u64) {
+    let half = RatioLimit::at_least(0.5).expect("a ratio");
+    accept_circuit(times, CircuitConfig::default().slow_ratio(half, 2 * RT));
+}
+
+fn circuit_last_calls_accepted_at(times: u64) {
+    accept_circuit(times, CircuitConfig::default().last_calls(100).expect("few calls"));
+}
+
+fn circuit_open_at(times: u64) {
+    let breaker = CircuitBreaker::with_clock(CircuitConfig::default(), ManualClock::new(NOW));
+    breaker.set_state_at(NOW, CircuitState::Open).expect("from any state");
+    repeat(times, |_| breaker.try_acquire_at(black_box(NOW)).map(mem::forget));
+}
+
+fn count_window_success(times: u64) {
+    let window = CountWindow::new(100).expect("few calls").slow_above(2 * RT);
+    repeat(times, |_| window.record_success(black_box(RT)));
+    assert_eq!(window.totals().exceptions, 0);
+}
+
+fn adaptive_accepted_at(times: u64) {
+    let limiter = AdaptiveLimiter::with_clock(Headroom::default(), ManualClock::new(NOW));
+    repeat(times, |_| {
+        limiter.try_acquire_at(black_box(NOW)).map(|permit| permit.accept_at(black_box(NOW)))
+    });
+    assert_eq!(limiter.in_use(), 0);
 }
 
 /// A source that draws the lowest number, with which a request is dropped if any can be dropped.

@@ -81,7 +81,9 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     }
 
     pub(super) const fn time_of(&self, millis: u64) -> Timestamp {
-        self.created.saturating_add(Duration::from_millis(millis))
+        // A number of milliseconds has at most 43 bits, so its nanoseconds fit.
+        let nanos = millis * NANOS_PER_MILLI;
+        Timestamp::from_nanos(self.created.as_nanos().saturating_add(nanos))
     }
 
     #[inline]

@@ -1,4 +1,8 @@
 //! The outcomes on which a closed breaker decides.
+#![expect(
+    clippy::inline_always,
+    reason = "the end of a call of a closed breaker: out of line, it takes an eighth more instructions"
+)]
 
 use std::time::Duration;
 
@@ -101,7 +105,7 @@ impl<C: Clock + Clone> Evidence<C> {
 
 impl<C: Clock> Evidence<C> {
     /// Records a call, and returns why the breaker opens, if it does.
-    #[inline]
+    #[inline(always)]
     pub(super) fn record(&self, config: &CircuitConfig, call: Ended) -> Option<Cause> {
         let consecutive = self.consecutive.as_ref().map(|it| it.record(call));
         let totals = match &self.outcomes {
@@ -163,7 +167,7 @@ impl<C: Clock> InWindow<C> {
     }
 
     /// Records a call, and returns the totals if it may open the breaker.
-    #[inline]
+    #[inline(always)]
     fn record(&self, min_calls: u64, call: Ended) -> Option<CountTotals> {
         let now = self.time_in(call.era, call.now);
         if call.is_exception {

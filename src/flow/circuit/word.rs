@@ -68,6 +68,17 @@ impl Word {
         Generation((self.0 >> PAYLOAD_BITS) as u32 & Generation::MASK)
     }
 
+    /// Returns the era of a closed breaker; `None` in another state.
+    #[inline]
+    pub(super) const fn closed_era(self) -> Option<u64> {
+        // The kind of a closed breaker is 0.
+        if self.0 >> (PAYLOAD_BITS + GENERATION_BITS) == 0 {
+            Some(self.0 & MAX_PAYLOAD)
+        } else {
+            None
+        }
+    }
+
     #[inline]
     pub(super) const fn phase(self) -> Phase {
         let payload = self.0 & MAX_PAYLOAD;
