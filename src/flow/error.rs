@@ -219,6 +219,11 @@ pub enum CircuitConfigError {
         /// The factor that was asked for.
         factor: f64,
     },
+    /// A wait in a file grows, but has no longest wait.
+    NoMaxWait {
+        /// The factor by which it grows.
+        factor: f64,
+    },
     /// The longest wait is shorter than the first one.
     MaxWait {
         /// The longest wait that was asked for.
@@ -265,6 +270,9 @@ impl fmt::Display for CircuitConfigError {
             }
             Self::Factor { factor } => {
                 write!(f, "a wait grows by a finite factor of at least 1, not {factor}")
+            }
+            Self::NoMaxWait { factor } => {
+                write!(f, "a wait that grows by a factor of {factor} needs `max`, the longest wait")
             }
             Self::MaxWait { max, first } => {
                 write!(f, "the longest wait is {max:?}, but the first one is {first:?}")

@@ -43,6 +43,10 @@ fn group_of_version_1_has_its_quota() {
     assert_eq!(cpu.load(second(1)), None);
     write(path, "cpuacct/cpuacct.usage", "1250000000\n");
     assert_eq!(cpu.load(second(2)), Some(0.5), "0.25 s of half a processor");
+    write(path, "cpu/cpu.cfs_quota_us", "-1\n");
+    write(path, "cpuset/cpuset.effective_cpus", "0,2-3\n");
+    write(path, "cpuacct/cpuacct.usage", "2750000000\n");
+    assert_eq!(cpu.load(second(3)), Some(0.5), "1.5 s of three processors");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn permit_is_recognized_after_many_transitions() {
         scene.breaker.set_state(Closed).unwrap();
     }
     scene.set(Open).set(HalfOpen);
-    // The generation has come round. The breaker has admitted no probe that could be given back.
+    // The generation has wrapped around. The breaker has admitted no probe that could be given back.
     probe.cancel();
     scene.is(HalfOpen).calls("S").is(Closed);
 }

@@ -206,6 +206,10 @@ fn circuit_breaker_that_cannot_be_is_refused() {
             "the longest wait is 1s, but the first one is 5s",
         ),
         (
+            r#"{ "wait": { "first": "1s", "factor": 2.0 } }"#,
+            "a wait that grows by a factor of 2 needs `max`, the longest wait",
+        ),
+        (
             r#"{ "half_open_timeout": "0s" }"#,
             "a half-open breaker has a time-out of more than 0, or none",
         ),

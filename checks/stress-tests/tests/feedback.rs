@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leaparray::flow::{
     AdaptiveLimiter, CircuitBreaker, CircuitConfig, CircuitState, FeedbackPermit, LimitAlgorithm,
-    LimitEvidence, LimitPlan, Transitions, Wait,
+    LimitEvidence, LimitPlan, RatioLimit, Transitions, Wait,
 };
 use leaparray::{ManualClock, OnDrop, Timestamp, WindowConfig};
 use leaparray_stress_tests::{BUCKET, Round, rounds, stall, work};
@@ -14,17 +14,19 @@ const START: Timestamp = Timestamp::from_secs(1);
 const PROBES: u16 = 3;
 const MILLI: Duration = Duration::from_millis(1);
 
-/// A window that rolls over all the time, or the last calls. Exceptions in phases open the breaker, whose wait is short. Without a
-/// time-out, a probe that is lost keeps it half-open.
-fn configs(window: WindowConfig) -> [CircuitConfig; 2] {
+/// A window that rolls over all the time, or the last calls. Exceptions and slow calls in phases open the breaker, whose wait is
+/// short. Without a time-out, a probe that is lost keeps it half-open. With a short one, threads that end probes race with those
+/// that find the time over.
+fn configs(window: WindowConfig) -> [CircuitConfig; 4] {
     let config = CircuitConfig::default()
         .min_calls(1)
-        .wait(Wait::new(2 * MILLI))
+        .slow_ratio(RatioLimit::at_least(0.9).unwrap(), MILLI)
+        .wait(Wait::new(MILLI).growing(2.0, 4 * MILLI).unwrap())
         .probes(PROBES)
-        .unwrap()
-        .half_open_timeout(None)
         .unwrap();
-    [config.window(window).unwrap(), config.last_calls(20).unwrap()]
+    let [in_window, last] = [config.window(window).unwrap(), config.last_calls(20).unwrap()];
+    [(in_window, None), (last, None), (in_window, Some(MILLI)), (last, Some(MILLI))]
+        .map(|(config, timeout)| config.half_open_timeout(timeout).unwrap())
 }
 
 struct Circuit {

@@ -27,9 +27,9 @@ impl CpuLoad for FixedCpuLoad {
 /// container.
 ///
 /// Reads the files of version 2 of the control groups (`cpu.stat`, `cpu.max`, `cpuset.cpus.effective`), otherwise those of version 1
-/// (`cpuacct.usage`, `cpu.cfs_quota_us`, `cpu.cfs_period_us`), otherwise `/proc/stat`. A group without a quota may use the processors
-/// of its set, or all processors of the machine. A call reads two or three small files of the kernel, in the thread of the call
-/// that ends an epoch. On other systems, the load is not known.
+/// (`cpuacct.usage`, `cpu.cfs_quota_us`, `cpu.cfs_period_us`, `cpuset.effective_cpus`), otherwise `/proc/stat`. A group without a quota may use the processors
+/// of its set, or all processors of the machine. The small files of the kernel are read in the thread of the call that ends an
+/// epoch. On other systems, the load is not known.
 #[derive(Debug)]
 pub struct SystemCpu {
     groups: PathBuf,
@@ -133,7 +133,9 @@ impl SystemCpu {
 
     /// Returns the number of processors of the group's set, such as `0-3,8`.
     fn set_of_group(&self) -> Option<usize> {
-        let set = fs::read_to_string(self.groups.join("cpuset.cpus.effective")).ok()?;
+        // Of version 2, or of version 1.
+        let files = ["cpuset.cpus.effective", "cpuset/cpuset.effective_cpus"];
+        let set = files.iter().find_map(|file| fs::read_to_string(self.groups.join(file)).ok())?;
         let count = |range: &str| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);

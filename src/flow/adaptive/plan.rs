@@ -82,13 +82,10 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             self.due.store(Planner::<A>::due(now, length / 8), Ordering::Relaxed);
             return;
         }
-        // A call that raises the peak at the same time may raise that of either epoch.
-        let peak = self.peak.swap(self.permits.in_use(), Ordering::Relaxed);
         let limit = planner.plan.limit;
         // A call that begins after the longest length ends the epoch, so all its calls began before.
         let longest = longest.max(length).max(Planner::<A>::SHORTEST);
         let end = now.min(planner.start.saturating_add(longest));
-        let ended = Past { start: planner.start, end, limit, peak };
         let plan = match planner.previous {
             None => planner.plan,
             Some(past) => {
@@ -97,8 +94,10 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
                 planner.algorithm.next_plan(&LimitEvidence::Epoch(calls))
             }
         };
-        // After the algorithm: if it panics, the next plan is about the same epoch.
-        planner.previous = Some(ended);
+        // After the algorithm: if it panics, the next plan is about the same epoch. A call that raises the peak at the same time
+        // may raise that of either epoch.
+        let peak = self.peak.swap(self.permits.in_use(), Ordering::Relaxed);
+        planner.previous = Some(Past { start: planner.start, end, limit, peak });
         self.publish(planner.begin(plan, now));
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::CircuitBreaker;
+use super::fact::Fact;
 use super::state::{Cause, Transition};
 use super::word::{Generation, MAX_PAYLOAD, Phase, Probes, Word};
 use crate::flow::breaker::RandomSource;
@@ -20,18 +21,28 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         at: Timestamp,
         cause: Cause,
     ) -> Result<Word, Word> {
+        let generation = self.raise_for(from, to, at);
+        let new = Word::new(generation, to);
+        self.replace(from, new)?;
+        let (from, to) = (from.phase().state(), to.state());
+        self.log.set(generation, Transition { from, to, at, cause });
+        Ok(new)
+    }
+
+    /// Raises the facts of the next generation, and returns it.
+    fn raise_for(&self, from: Word, to: Phase, at: Timestamp) -> Generation {
         let generation = from.generation().next();
         if let Phase::Closed { era } | Phase::MetricsOnly { era } = from.phase() {
             // Eras only grow.
             self.last_era.fetch_max(era, Ordering::Relaxed);
         }
         self.trips.raise(generation, self.trips_after(from, to));
-        self.last_probe.raise(generation, self.millis(at));
-        let new = Word::new(generation, to);
-        self.replace(from, new)?;
-        let (from, to) = (from.phase().state(), to.state());
-        self.log.set(generation, Transition { from, to, at, cause });
-        Ok(new)
+        // A half-open word changes within its generation, so this attempt may fail although the generation goes on, and it
+        // needs its time. All other words change only with the generation.
+        if !matches!(from.phase(), Phase::HalfOpen(_)) {
+            self.last_probe.raise(generation, self.millis(at));
+        }
+        generation
     }
 
     /// Opens the breaker. If the state is no longer `from`, returns the other word.
@@ -43,15 +54,33 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     }
 
     /// Returns the number of trips in a row, after a transition: of the times that the breaker has opened with only half-open
-    /// states in between.
+    /// states in between. It is read only of open and half-open states.
+    ///
+    /// All attempts to leave a half-open state raise the same number, whatever their target, and so do those to leave an open
+    /// state, unless it is opened again.
     fn trips_after(&self, from: Word, to: Phase) -> u64 {
-        // Otherwise another thread is about to change the state, so that this transition fails.
-        let trips = || self.trips.of(from.generation()).unwrap_or(0);
         match (from.phase(), to) {
-            (Phase::Open { .. }, Phase::HalfOpen(_)) => trips(),
-            (Phase::HalfOpen(_), Phase::Open { .. }) => trips() + 1,
+            (Phase::HalfOpen(_), _) => self.trips_of(from) + 1,
+            (Phase::Open { .. }, Phase::Open { .. }) => 1,
+            (Phase::Open { .. }, _) => self.trips_of(from),
             (_, Phase::Open { .. }) => 1,
             _ => 0,
+        }
+    }
+
+    /// Returns the number of trips of an open or half-open state.
+    fn trips_of(&self, word: Word) -> u64 {
+        let generation = word.generation();
+        if let Some(trips) = self.trips.of(generation) {
+            return trips;
+        }
+        // Another thread attempts to leave the state, and may stall before its exchange.
+        let next = self.trips.of(generation.next());
+        match (next, word.phase()) {
+            (Some(trips), Phase::HalfOpen(_)) => trips.saturating_sub(1),
+            (Some(trips), _) => trips,
+            // The state was left, so the exchange of this thread will fail.
+            (None, _) => 0,
         }
     }
 
@@ -62,8 +91,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         probes: Probes,
     ) -> Option<Timestamp> {
         let timeout = self.config.half_open_timeout.filter(|_| probes.taken > probes.ended)?;
-        // If a later generation has a time, the breaker is about to be in another state.
-        let last_probe = self.last_probe.of(generation)?;
+        // If a later generation has a time, this one is over.
+        let last_probe = self.last_probe.of(generation).filter(|&it| it < Fact::MAX)?;
         Some(self.time_of(last_probe).saturating_add(timeout))
     }
 
@@ -101,9 +130,11 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::flow::{CircuitBreaker, CircuitConfig, CircuitState};
-    use crate::time::{ManualClock, Timestamp};
-    use std::time::Duration;
+    use super::*;
+    use crate::flow::{CircuitBreaker, CircuitConfig, CircuitState, Wait};
+    use crate::time::ManualClock;
+
+    const SECOND: Duration = Duration::from_secs(1);
 
     /// A thread stalls just before it makes the breaker half-open, and another one does so later.
     #[test]
@@ -118,5 +149,44 @@ mod tests {
         clock.advance(Duration::from_secs(11));
         breaker.try_acquire().at_once().unwrap().accept();
         assert_eq!(breaker.state(), CircuitState::Closed);
+    }
+
+    /// Two probes are in flight, and a thread stalls just before it opens the breaker, or closes it.
+    #[test]
+    fn half_open_state_has_its_time_and_its_trips_although_a_thread_stalls_in_leaving_it() {
+        for to in [Phase::Open { until: 0 }, Phase::Closed { era: 1 }] {
+            let clock = ManualClock::new(Timestamp::from_secs(60));
+            let wait = Wait::new(SECOND).growing(2.0, 60 * SECOND).unwrap();
+            let config = CircuitConfig::default().consecutive_exceptions(1).wait(wait);
+            let breaker = CircuitBreaker::with_clock(config, clock.clone());
+            breaker.try_acquire().at_once().unwrap().reject();
+            for wait in [2, 4, 8] {
+                clock.advance(60 * SECOND);
+                std::mem::forget(breaker.try_acquire().at_once().unwrap());
+                let half_open = breaker.load();
+                // What the thread does before its exchange.
+                breaker.raise_for(half_open, to, clock.now());
+                assert_eq!(breaker.state(), CircuitState::HalfOpen);
+                clock.advance(10 * SECOND);
+                let now = clock.now();
+                assert_eq!(breaker.state(), CircuitState::Open, "the time is over");
+                assert!(breaker.try_acquire().is_refused());
+                let until = breaker.snapshot().open_until.unwrap();
+                assert_eq!(until.saturating_since(now), wait * SECOND);
+            }
+        }
+    }
+
+    #[test]
+    fn last_times_neither_wrap_nor_end_a_probe() {
+        let clock = ManualClock::new(Timestamp::MIN);
+        let config = CircuitConfig::default().consecutive_exceptions(1).probes(1).unwrap();
+        let breaker = CircuitBreaker::with_clock(config, clock.clone());
+        breaker.try_acquire().at_once().unwrap().reject();
+        clock.set(Timestamp::MAX);
+        let mut transitions = breaker.transitions();
+        breaker.try_acquire().at_once().unwrap().accept();
+        assert_eq!(breaker.state(), CircuitState::Closed);
+        assert!(std::iter::from_fn(|| transitions.next()).all(|it| it.at == Timestamp::MAX));
     }
 }

@@ -94,7 +94,7 @@ impl CircuitConfig {
         Ok(Self { calls: Calls::Last(calls), ..self })
     }
 
-    /// Sets the number of calls from which on ratios count. The default is 20. With
+    /// Sets the minimum number of calls for a ratio. The default is 20. With
     /// [`last_calls`](Self::last_calls), a higher number counts as the number of these calls.
     pub const fn min_calls(self, min_calls: u64) -> Self {
         Self { min_calls, ..self }

@@ -199,7 +199,7 @@ impl Probes {
     const fn after(self, outcome: Outcome, is_slow: bool) -> Self {
         let Self { taken, ended, exceptions, slow } = self;
         if let Outcome::Cancelled = outcome {
-            // Saturates: see "The wrap-around of the generation" at the breaker.
+            // Saturates: the probe may be of a former generation with the same number, as the breaker's limits say.
             return Self { taken: taken.saturating_sub(1), ..self };
         }
         let is_exception = matches!(outcome, Outcome::Exception);

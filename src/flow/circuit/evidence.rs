@@ -203,11 +203,12 @@ impl<C: Clock> InWindow<C> {
     }
 
     fn totals(&self, now: Timestamp) -> CountTotals {
-        // Before the calls, so that there are not more slow calls than calls.
         let slow = self.slow.as_ref().map_or(0, |slow| slow.sum_at(now, MetricEvent::Pass));
         let [successes, exceptions] =
             self.calls.sums_at(now, [MetricEvent::Success, MetricEvent::Exception]);
-        CountTotals { calls: successes.saturating_add(exceptions), exceptions, slow }
+        let calls = successes.saturating_add(exceptions);
+        // The windows are read one after the other: buckets may leave them in between.
+        CountTotals { calls, exceptions, slow: slow.min(calls) }
     }
 }
 

@@ -5,8 +5,8 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// A number of a generation, `{ number: 43, generation: 21 }`.
 ///
-/// Each thread that attempts to begin a generation raises its number before. So once the generation has begun, its number is
-/// here, until a thread attempts to begin the next one.
+/// A thread that attempts to begin a generation raises its number before. So once the generation has begun, its number is
+/// here, until a thread raises the number of the next one, which may be long before that one begins.
 ///
 /// # Orderings
 ///
@@ -16,6 +16,9 @@ use crate::sync::{AtomicU64, Ordering};
 pub(super) struct Fact(AtomicU64);
 
 impl Fact {
+    /// The highest number. A higher one counts as this one.
+    pub(super) const MAX: u64 = (1 << 43) - 1;
+
     pub(super) fn new() -> Self {
         Self(AtomicU64::new(Generation::FIRST.tag(0)))
     }
@@ -24,6 +27,7 @@ impl Fact {
     ///
     /// Threads that attempt to begin a generation in different ways raise different numbers: the largest one applies.
     pub(super) fn raise(&self, generation: Generation, number: u64) {
+        let number = number.min(Self::MAX);
         let new = generation.tag(number);
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |found| {
             let (of, found) = Generation::untag(found);

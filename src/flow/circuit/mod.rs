@@ -164,7 +164,7 @@ impl<C: Clock + Clone, R: RandomSource> CircuitBreaker<C, R> {
 impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     /// Asks for one request now.
     ///
-    /// A refusal has the reason [`Reason::Failing`](crate::node::Reason::Failing). It has the time to ask again if the breaker is open.
+    /// A refusal has the reason [`Reason::Failing`](crate::node::Reason::Failing). It has the time of the next probe if the breaker is open.
     #[inline]
     pub fn try_acquire(&self) -> Decision<FeedbackPermit<&Self>> {
         self.try_acquire_at(self.clock.now())

@@ -72,7 +72,8 @@ struct DurationForm(#[serde(with = "serde_duration")] Duration);
 impl From<Wait> for WaitForm {
     fn from(wait: Wait) -> Self {
         let Wait { first, factor, max, jitter } = wait;
-        let max = (max != first).then_some(DurationForm(max));
+        let grows = factor > 1.0 || max != first;
+        let max = grows.then_some(DurationForm(max));
         Self { first, factor, max, jitter }
     }
 }
@@ -88,7 +89,11 @@ impl TryFrom<WaitForm> for Wait {
 
     fn try_from(form: WaitForm) -> Result<Self, CircuitConfigError> {
         let WaitForm { first, factor, max, jitter } = form;
-        let max = max.map_or(first, |max| max.0);
+        let max = match max {
+            Some(max) => max.0,
+            None if factor > 1.0 => return Err(CircuitConfigError::NoMaxWait { factor }),
+            None => first,
+        };
         Self::new(first).growing(factor, max)?.with_jitter(jitter)
     }
 }

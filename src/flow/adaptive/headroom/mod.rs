@@ -31,7 +31,7 @@ use profile::Profile;
 /// # Changes
 ///
 /// An epoch lasts 0.1 s, or up to 1 s for 100 calls. If calls take longer than that, an epoch is as long as twice the response time
-/// that few calls exceed, up to 30 s. If a tenth of the calls of an epoch have not ended an epoch later, or if a quarter of them have
+/// that few calls exceed, up to 30 s. If more than a tenth of the calls of an epoch have not ended an epoch later, or if a quarter of them have
 /// ended with an exception, their response times tell only that the limit is too high: the base stays, and the limit does not
 /// grow. So report outcomes that are expected, such as a missing item, as successes. After a change of the capacity, the limit is at most halved in every second
 /// epoch. If calls become slower for another reason, as when the mix of calls changes, a lower limit makes them no
