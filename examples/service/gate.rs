@@ -36,7 +36,7 @@ impl Gates {
         let mut limiters = [const { None }; Route::COUNT];
         let mut set =
             |route: Route, limiter: BoxLimiter| limiters[route as usize] = Some(Arc::new(limiter));
-        // At most so many requests in any window as long as the short window of the resource.
+        // The limit holds for any window of the length of the resource's short window.
         let second = *metrics.of(Route::Limited).config().short();
         let limited = SlidingWindowLimiter::with_clock(second, args.limit.into(), clock())?;
         set(Route::Limited, limited.boxed());

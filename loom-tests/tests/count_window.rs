@@ -50,7 +50,7 @@ fn records_beside_each_other_are_all_counted() {
     }
 }
 
-/// While a thread records a call, another one records so many that the slots are used again.
+/// While a thread records a call, another thread records enough calls to use all slots again.
 #[test]
 fn record_that_stalls_for_a_lap_writes_nothing_earlier() {
     explore(Some(3), || {

@@ -22,8 +22,8 @@ use word::{Call, Layout, Place, State};
 /// [response times](Self::with_response_times), the window also has their quantiles.
 ///
 /// A record takes two compare-exchanges of words that all threads share; a reading of the [totals](Self::totals)
-/// is one load. A new window is made to count from 0. To count calls in time, see [`SlidingWindow`](crate::SlidingWindow), in which
-/// threads record without contention.
+/// is one load. To count from 0 again, create another window. To count calls in time, see
+/// [`SlidingWindow`](crate::SlidingWindow), in which threads record without contention.
 ///
 /// ```
 /// use leaparray::CountWindow;
@@ -255,7 +255,8 @@ impl CountWindow {
         Ok(())
     }
 
-    /// Returns the oldest call, which the next one replaces; of a window that is not full, an empty call. If the state is no longer `state`, may return the new one.
+    /// Returns the oldest call, which the next one replaces; an empty call if the window is not full. If the state is no longer
+    /// `state`, may return the new one.
     fn oldest(&self, state: &State) -> Result<Call, State> {
         if !state.is_full {
             return Ok(Call::default());

@@ -104,9 +104,11 @@ impl<C: Clock + Clone> Registry<C> {
     /// # Ok::<_, leaparray::RegistryError>(())
     /// ```
     pub fn remove(&self, name: &str) -> bool {
+        // Before the lock is taken: a clock is code of the user.
+        let now = self.clock.now();
         loop {
             let Some(listed) = self.names.with(name, Arc::clone) else { return false };
-            if self.remove_listed(&listed) {
+            if self.remove_listed(&listed, now) {
                 return true;
             }
             // Another thread has removed or evicted the resource. A new resource with this name may be listed by now.
@@ -132,13 +134,11 @@ impl<C: Clock + Clone> Registry<C> {
         let listed = resource.listed();
         // A resource of another registry is not in this map.
         let is_listed = self.names.with(listed.name(), |found| Arc::ptr_eq(found, listed));
-        is_listed == Some(true) && self.remove_listed(listed)
+        is_listed == Some(true) && self.remove_listed(listed, self.clock.now())
     }
 
     /// Removes a resource from the map; `false` if another thread has removed or evicted it.
-    fn remove_listed(&self, listed: &Arc<Listed<C>>) -> bool {
-        // Before the lock is taken: a clock is code of the user.
-        let now = self.clock.now();
+    fn remove_listed(&self, listed: &Arc<Listed<C>>, now: Timestamp) -> bool {
         let mut _released = Vec::new();
         let mut delisted = self.delisted();
         let is_ours = listed.holders().remove();

@@ -1,4 +1,4 @@
-//! What an algorithm is told of an epoch.
+//! The evidence of epochs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

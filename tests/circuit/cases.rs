@@ -169,7 +169,7 @@ fn last_ten_calls_decide() {
     assert_eq!(scene.counted(), (10, 2, 0));
 }
 
-/// Resets without calls in between are those that a window of calls does not learn of.
+/// No call ends between the resets, so no call tells the window of them.
 #[test]
 fn last_calls_count_after_any_number_of_resets() {
     for resets in [1, 31, 32, 33, 63, 64, 65] {

@@ -79,7 +79,7 @@ fn each_probe_has_the_time_of_the_time_out() {
 }
 
 #[test]
-fn permit_is_recognized_after_many_transitions() {
+fn probe_of_a_generation_with_the_same_number_takes_no_place_away() {
     let scene = Scene::new(Scene::base().probes(1).unwrap());
     scene.calls("FFFFF").after(6 * SECOND);
     let probe = scene.ask().unwrap();

@@ -22,7 +22,7 @@ const TENTH: Duration = Duration::from_millis(100);
 pub struct Phase {
     /// Its length in seconds, at a scale of 1.
     pub secs: u32,
-    /// The factor by which all times are longer. What is observed in each second is then observed in as many seconds.
+    /// The factor by which all times are longer. A number per second is then a number per `scale` seconds.
     pub scale: u32,
     /// The number of workers.
     pub workers: u32,

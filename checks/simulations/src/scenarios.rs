@@ -1,15 +1,15 @@
-//! What happens to the backend.
+//! The changes of the backend.
 
 use crate::backend::Phase;
 
 /// Phases, and a name.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it is about.
+    /// The heading on the page.
     pub name: String,
     /// Its phases, each of the same length.
     pub phases: Vec<Phase>,
-    /// The least goodput that is the goal of `Headroom`; `None` if the scenario shows only how far it carries.
+    /// The goal of `Headroom`: its least goodput. `None` for a scenario without a goal, which shows the limits of the algorithm.
     pub goal: Option<f64>,
     /// The name of its plot.
     pub file: String,

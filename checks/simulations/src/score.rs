@@ -18,12 +18,12 @@ pub struct Best {
     pub p99: Duration,
 }
 
-/// What an algorithm has reached in a phase, beside the best fixed limit.
+/// The results of an algorithm in a phase, beside the best fixed limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Score {
-    /// The goodput, as a share of that of the best fixed limit.
+    /// The goodput, as a share of the goodput of the best fixed limit.
     pub goodput: f64,
-    /// The quantile 0.99 of the response times, as a multiple.
+    /// The quantile 0.99 of the response times, as a multiple of the quantile of the best fixed limit.
     pub p99: f64,
     /// The first second from which three seconds together have at least 95 % of the goodput; `None` if there is none.
     pub settled: Option<usize>,

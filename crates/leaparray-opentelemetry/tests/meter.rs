@@ -12,8 +12,11 @@ use opentelemetry_sdk::metrics::{
 };
 
 fn registry() -> Arc<Registry<ManualClock>> {
-    let clock = ManualClock::new(Timestamp::from_secs(3_600));
-    Arc::new(Registry::with_clock(RegistryConfig::default(), clock))
+    registry_with(RegistryConfig::default())
+}
+
+fn registry_with(config: RegistryConfig) -> Arc<Registry<ManualClock>> {
+    Arc::new(Registry::with_clock(config, ManualClock::new(Timestamp::from_secs(3_600))))
 }
 
 struct Pipeline {
@@ -182,9 +185,8 @@ fn readers_of_both_temporalities_see_counters_that_continue() {
 
 #[test]
 fn series_that_were_delisted_first_are_forgotten() {
-    let clock = ManualClock::new(Timestamp::from_secs(3_600));
-    let config = RegistryConfig::default().max_resources(2);
-    let (registry, pipeline) = (Arc::new(Registry::with_clock(config, clock)), Pipeline::new());
+    let registry = registry_with(RegistryConfig::default().max_resources(2));
+    let pipeline = Pipeline::new();
     leaparray_opentelemetry::observe(&registry, &pipeline.provider.meter("test"));
     for name in ["first", "second", "third", "fourth"] {
         succeed(&registry, name, 1);
@@ -205,9 +207,8 @@ fn series_that_were_delisted_first_are_forgotten() {
 
 #[test]
 fn contexts_of_a_resource_that_is_listed_again_continue_their_counters() {
-    let clock = ManualClock::new(Timestamp::from_secs(3_600));
-    let config = RegistryConfig::default().max_resources(1);
-    let (registry, pipeline) = (Arc::new(Registry::with_clock(config, clock)), Pipeline::new());
+    let registry = registry_with(RegistryConfig::default().max_resources(1));
+    let pipeline = Pipeline::new();
     leaparray_opentelemetry::observe(&registry, &pipeline.provider.meter("test"));
     for round in 1..4 {
         let jobs = registry.resource("jobs").unwrap();

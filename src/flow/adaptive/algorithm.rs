@@ -137,11 +137,11 @@ pub struct EndedCall {
     pub in_flight: u64,
 }
 
-/// The calls of an epoch: those that *began* in it.
+/// The calls that began in an epoch.
 ///
-/// It is told one epoch late, so that most of its calls have ended: at the end of the epoch after it. A call that begins
-/// in an epoch was admitted under the limit of this epoch or of a later one. So the response times are those under a limit, also
-/// just after the limit has changed.
+/// An algorithm is told of an epoch at the end of the next one, when most of its calls have ended. A call that begins in an epoch
+/// was admitted under the limit of this epoch or of a later one. So the response times are the result of this limit, also just
+/// after the limit has changed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct EpochCalls<'a> {
@@ -155,7 +155,7 @@ pub struct EpochCalls<'a> {
     pub limit: u64,
     /// The highest number of permits in use during the epoch.
     pub peak_in_flight: u64,
-    /// The number of calls that began in the epoch, without those that were cancelled since.
+    /// The number of calls that began in the epoch and were not cancelled.
     pub begun: u64,
     /// The number of those calls that have ended with an exception. If [calls count at their
     /// end](LimitAlgorithm::counts_calls_at_their_end), of the calls that ended in the epoch.
@@ -168,7 +168,7 @@ pub struct EpochCalls<'a> {
 
 impl EpochCalls<'_> {
     /// Returns the number of calls that began in the epoch and have not ended. Each of them has taken at least the time since
-    /// the end of the epoch.
+    /// the end of the epoch. If [calls count at their end](LimitAlgorithm::counts_calls_at_their_end), this number has no meaning.
     #[must_use]
     pub fn unfinished(&self) -> u64 {
         self.begun.saturating_sub(self.response_times.count())

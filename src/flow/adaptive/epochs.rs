@@ -27,7 +27,7 @@ pub(super) struct Past {
 }
 
 impl Epochs {
-    /// A call that is still in flight after so many epochs is counted as late when it ends.
+    /// The number of epochs whose calls are kept. A call that ends later is counted as late.
     const KEPT: u32 = 4;
     /// The length of an epoch in the window: the shortest bucket.
     const UNIT: Duration = Duration::from_nanos(2);
@@ -60,7 +60,7 @@ impl Epochs {
         }
     }
 
-    /// Returns the number of calls that have begun in an epoch, also of those that were cancelled since.
+    /// Returns the number of calls that have begun in an epoch, including cancelled calls.
     pub(super) fn begun(&self, epoch: u64) -> u64 {
         self.one.sum_at(time_of(epoch), MetricEvent::Pass)
     }

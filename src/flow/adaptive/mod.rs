@@ -40,11 +40,11 @@ use token::Token;
 /// A limiter of the calls in flight whose limit follows the capacity of the backend.
 ///
 /// A [`LimitAlgorithm`] sets the limit: [`Headroom`] unless another one is chosen. [`Aimd`], [`Vegas`], [`Gradient2`] and
-/// [`Bbr`] are those of other libraries, as published.
+/// [`Bbr`] follow the algorithms of other libraries.
 ///
-/// The caller reports the end of each admitted call with its [`FeedbackPermit`]. The algorithm learns from the response time, whatever
-/// the outcome, and some algorithms from exceptions. A cancelled call tells nothing and gives its permit back. Cancel calls that
-/// the backend has not worked on, for example those that failed to connect.
+/// The caller reports the end of each admitted call with its [`FeedbackPermit`]. The algorithm learns from response times, and most
+/// algorithms also from exceptions. A cancelled call gives its permit back, and the algorithm does not learn from it. Cancel a call
+/// that the backend has not worked on, for example one that failed to connect.
 ///
 /// The check and the taking of permits are one atomic step, as in a [`ConcurrencyLimiter`]: an admitted call finds no more
 /// permits in use, with its own, than a limit that applied during its admission. Calls that are in flight when the limit

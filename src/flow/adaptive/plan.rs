@@ -60,7 +60,7 @@ impl<A: LimitAlgorithm> Planner<A> {
     }
 
     fn due(now: Timestamp, length: Duration) -> u64 {
-        // The highest value is that of a plan for each call.
+        // The highest value stands for a plan for each call.
         now.saturating_add(length.max(Self::SHORTEST)).as_nanos().min(u64::MAX - 1)
     }
 }
@@ -94,8 +94,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
                 planner.algorithm.next_plan(&LimitEvidence::Epoch(calls))
             }
         };
-        // After the algorithm: if it panics, the next plan is about the same epoch. A call that raises the peak at the same time
-        // may raise that of either epoch.
+        // After the algorithm: if it panics, the next plan is about the same epoch. A peak that a call raises at the same time may
+        // count in either epoch.
         let peak = self.peak.swap(self.permits.in_use(), Ordering::Relaxed);
         planner.previous = Some(Past { start: planner.start, end, limit, peak });
         self.publish(planner.begin(plan, now));

@@ -1,4 +1,4 @@
-//! What a permit keeps of its admission.
+//! The part of an admission that a permit keeps.
 
 /// `{ for each call: 1, epoch or permits in use: 39, permits: 24 }`.
 ///

@@ -164,7 +164,7 @@ mod tests {
                 clock.advance(60 * SECOND);
                 std::mem::forget(breaker.try_acquire().at_once().unwrap());
                 let half_open = breaker.load();
-                // What the thread does before its exchange.
+                // The thread stalls after this, before its exchange.
                 breaker.raise_for(half_open, to, clock.now());
                 assert_eq!(breaker.state(), CircuitState::HalfOpen);
                 clock.advance(10 * SECOND);

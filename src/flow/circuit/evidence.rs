@@ -43,7 +43,7 @@ enum Outcomes<C> {
 ///
 /// The window is not emptied for another era. Instead, each era has times of its own: an era begins two intervals after the one
 /// before it, so that the outcomes of that one are no longer in the window, also if one of them is recorded late. The
-/// [longest interval](MAX_INTERVAL) leaves room for two million eras.
+/// longest interval, [`CircuitConfig::MAX_INTERVAL`], leaves room for two million eras.
 ///
 /// # Decisions
 ///

@@ -277,9 +277,10 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
 
     /// Returns the transitions from now on.
     ///
-    /// The end of a wait and a time-out are transitions of the next request, so they appear with it. A transition can be read once
-    /// the thread that made it has stored it, and after all earlier ones: a thread that stalls in between delays the
-    /// readers, and no request. So a transition just before this call may be among those that are returned.
+    /// A breaker leaves the open state, or a half-open state that has timed out, only with the next request, so the transition
+    /// appears with this request. A reader finds a transition once its thread has stored it, and after all earlier
+    /// transitions. A thread that stalls before it stores a transition delays the readers, and no request. Therefore the reader may
+    /// also return a transition from just before this call.
     ///
     /// ```
     /// use leaparray::flow::{Cause, CircuitBreaker, CircuitConfig, CircuitState};

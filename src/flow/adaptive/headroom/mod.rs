@@ -17,7 +17,8 @@ use profile::Profile;
 ///
 /// From time to time, and only while the limit is reached, the limit is halved. In such a *dip*, which lasts for six times a mean
 /// response time or a little longer, hardly a call queues unless the limit is far above the capacity. The response times of the calls
-/// that begin in the second half of it are the *base*. In other epochs, calls take longer than the base by the time that they queue. By Little's law, of L calls in flight C = L · base/(base + longer) are served: the capacity.
+/// that begin in the second half of it are the *base*. In other epochs, calls take longer than the base by the time that they
+/// queue. By Little's law, of L calls in flight C = L · base/(base + longer) are served: the capacity.
 /// *Longer* is the median of the differences of ten quantiles, from 0.5 to 0.95. It is the time in the queue also if fast and slow calls
 /// mix, where a mean is noisy and a minimum tells nothing. A call that has not ended counts with its age.
 ///
@@ -25,18 +26,20 @@ use profile::Profile;
 ///
 /// The limit becomes C + h · √C. With the *headroom* h · √C, 1.5 · √C by default, as many calls queue as it takes to keep the
 /// backend busy although calls arrive at random: the square-root staffing rule of Halfin and Whitt, *Heavy-Traffic Limits for Queues
-/// with Many Exponential Servers*, 1981. While hardly a call queues, the limit grows by a quarter in every second epoch, but only if most of it is in
-/// use. If a third of it is not in use, it shrinks slowly to 1.5 times the peak, though not below the first limit.
+/// with Many Exponential Servers*, 1981. While hardly a call queues, the limit grows by a quarter in every second epoch, but only
+/// if most of it is in use. If a third of it is not in use, it shrinks slowly to 1.5 times the peak, though not below the first limit.
 ///
 /// # Changes
 ///
 /// An epoch lasts 0.1 s, or up to 1 s for 100 calls. If calls take longer than that, an epoch is as long as twice the response time
 /// that few calls exceed, up to 30 s. If more than a tenth of the calls of an epoch have not ended an epoch later, or if a quarter of them have
 /// ended with an exception, their response times tell only that the limit is too high: the base stays, and the limit does not
-/// grow. So report outcomes that are expected, such as a missing item, as successes. After a change of the capacity, the limit is at most halved in every second
-/// epoch. If calls become slower for another reason, as when the mix of calls changes, a lower limit makes them no
-/// faster. After two such cuts, the response times are the new base, and the limit is what it was. If a dip shows that half of the limit yields nearly the
-/// same throughput, the limit stays at that half, and another dip follows.
+/// grow. So report outcomes that are expected, such as a missing item, as successes.
+///
+/// After a change of the capacity, the limit is at most halved in every second epoch. If calls become slower for another reason, as
+/// when the mix of calls changes, a lower limit makes them no faster. After two such cuts, the response times are the new base, and
+/// the limit is what it was. If a dip shows that half of the limit yields nearly the same throughput, the limit stays at that half,
+/// and another dip follows.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveLimiter, Headroom, LimitRange};

@@ -17,8 +17,8 @@ impl Profile {
     /// The upper half: with fewer calls than this, a change of the mix of fast and slow calls changes fewer of them, but a queue that
     /// only some of the calls wait in is not seen.
     const QUANTILES: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
-    /// A response time counts in the mean as at most so many times the highest quantile, so that a single outlier does not
-    /// decide it.
+    /// The longest response time that counts in the mean, as a multiple of the highest quantile. A longer one counts as this
+    /// one, so that a single outlier does not decide the mean.
     const OUTLIER: f64 = 10.0;
 
     /// Returns the profile of an epoch; `None` if there are too few calls.
