@@ -43,6 +43,7 @@ impl ConcurrencyLimiter {
 
     /// Returns the maximum number of permits at once.
     #[must_use]
+    #[inline]
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
@@ -69,6 +70,7 @@ impl ConcurrencyLimiter {
 
     /// Returns the number of permits that are held.
     #[must_use]
+    #[inline]
     pub fn in_use(&self) -> u64 {
         self.in_use.load(Ordering::Relaxed)
     }

@@ -1,4 +1,8 @@
 //! Limits of the calls in flight that adapt themselves.
+#![expect(
+    clippy::inline_always,
+    reason = "a decision that is not inlined returns a refusal in memory, and its reader waits for the parts to be stored"
+)]
 
 mod aimd;
 mod algorithm;
@@ -177,7 +181,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
     /// reason [`Reason::MoreThanLimit`](crate::node::Reason::MoreThanLimit).
     ///
     /// To the algorithm, it is one call.
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire_many_at(
         &self,
         now: Timestamp,
@@ -238,7 +242,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         self.permits.quota_at(now)
     }
 
-    #[inline]
+    #[inline(always)]
     fn admit(&self, now: Timestamp, permits: u64) -> Result<Admission, Refusal> {
         let due = self.due.load(Ordering::Relaxed);
         if now.as_nanos() >= due && due != Self::EACH_CALL {
@@ -287,7 +291,7 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
         self.on_drop
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
         self.admit(now, 1)
     }

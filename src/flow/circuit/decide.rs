@@ -27,13 +27,19 @@ impl<C: Clock, R: RandomSource> Decide for CircuitBreaker<C, R> {
         self.config.on_drop
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide(&self, now: Timestamp) -> Result<Admission, Refusal> {
         let found = self.load();
-        match found.closed_era() {
-            Some(_) => Ok(admission(found, now)),
-            None => self.decide_unless_closed(found, now),
+        if found.closed_era().is_some() {
+            return Ok(admission(found, now));
         }
+        // Here and not only out of line, from where a refusal returns in memory: its reader waits for the parts to be stored.
+        if let Some(until) = found.open_until().map(|until| self.time_of(until))
+            && now < until
+        {
+            return Err(Refusal::until(Reason::Failing, Some(until)));
+        }
+        self.decide_unless_closed(found, now)
     }
 
     /// Counts the outcome of a request, if it was admitted in the present generation.
@@ -73,6 +79,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         }
     }
 
+    #[inline(never)]
     fn decide_unless_closed(&self, mut found: Word, now: Timestamp) -> Result<Admission, Refusal> {
         loop {
             let attempt = match found.phase() {

@@ -58,6 +58,8 @@ struct InWindow<C> {
     calls: SlidingWindow<C>,
     /// The slow calls, as passes.
     slow: Option<SlidingWindow<C>>,
+    /// The time from the start of an era to the start of the next one.
+    era_nanos: u64,
     turn: AtomicU64,
     /// The start of the bucket in which a sum had enough calls for a ratio; at first, a time that no call has.
     ratio_bucket: AtomicU64,
@@ -86,11 +88,12 @@ struct Consecutive(AtomicU64);
 impl<C: Clock + Clone> Evidence<C> {
     pub(super) fn new(config: &CircuitConfig, clock: &C) -> Self {
         let outcomes = match config.calls {
-            Calls::InWindow(window) => {
-                let window = || SlidingWindow::with_clock(window, clock.clone());
+            Calls::InWindow(window_config) => {
+                let window = || SlidingWindow::with_clock(window_config, clock.clone());
                 Outcomes::InWindow(InWindow {
                     calls: window(),
                     slow: config.slow.map(|_| window()),
+                    era_nanos: saturating_nanos(window_config.interval()).saturating_mul(2),
                     turn: AtomicU64::new(0),
                     ratio_bucket: AtomicU64::new(clock.now().as_nanos() ^ 1 << 63),
                 })
@@ -107,6 +110,16 @@ impl<C: Clock> Evidence<C> {
     /// Records a call, and returns why the breaker opens, if it does.
     #[inline(always)]
     pub(super) fn record(&self, config: &CircuitConfig, call: Ended) -> Option<Cause> {
+        if let (Outcomes::InWindow(window), None) = (&self.outcomes, &self.consecutive) {
+            let totals = window.record(config.min_calls, call)?;
+            return config.cause(totals);
+        }
+        self.record_any(config, call)
+    }
+
+    /// Like [`record`](Self::record), for any configuration.
+    #[inline(never)]
+    fn record_any(&self, config: &CircuitConfig, call: Ended) -> Option<Cause> {
         let consecutive = self.consecutive.as_ref().map(|it| it.record(call));
         let totals = match &self.outcomes {
             Outcomes::InWindow(window) => window.record(config.min_calls, call),
@@ -158,18 +171,31 @@ impl LastCalls {
 
 impl<C: Clock> InWindow<C> {
     /// Returns the time in the window of an era.
+    #[inline]
     fn time_in(&self, era: u64, now: Timestamp) -> Timestamp {
-        if era == 0 {
-            return now;
-        }
-        let interval = saturating_nanos(self.calls.config().interval());
-        now.saturating_add(Duration::from_nanos(interval.saturating_mul(era.saturating_mul(2))))
+        let since_first = self.era_nanos.saturating_mul(era);
+        Timestamp::from_nanos(now.as_nanos().saturating_add(since_first))
     }
 
     /// Records a call, and returns the totals if it may open the breaker.
     #[inline(always)]
     fn record(&self, min_calls: u64, call: Ended) -> Option<CountTotals> {
         let now = self.time_in(call.era, call.now);
+        if call.is_exception || call.is_slow {
+            return Some(self.record_that_may_open(min_calls, now, call));
+        }
+        self.calls.record_success_nanos_at(now, call.rt_nanos);
+        // Relaxed: see `take_turn`.
+        let since = now.as_nanos().wrapping_sub(self.ratio_bucket.load(Ordering::Relaxed));
+        if since < self.calls.config().bucket_nanos() {
+            return None;
+        }
+        Some(self.take_turn(min_calls, now))
+    }
+
+    /// Records an exception or a slow call at a time in the window, and returns the totals.
+    #[inline(never)]
+    fn record_that_may_open(&self, min_calls: u64, now: Timestamp, call: Ended) -> CountTotals {
         if call.is_exception {
             self.calls.record_exception_at(now, Duration::from_nanos(call.rt_nanos));
         } else {
@@ -180,13 +206,7 @@ impl<C: Clock> InWindow<C> {
         {
             slow.add_at(now, MetricEvent::Pass, 1);
         }
-        let may_open = call.is_exception || call.is_slow;
-        // Relaxed: see `take_turn`.
-        let since = now.as_nanos().wrapping_sub(self.ratio_bucket.load(Ordering::Relaxed));
-        if !may_open && since < self.calls.config().bucket_nanos() {
-            return None;
-        }
-        Some(self.take_turn(min_calls, now))
+        self.take_turn(min_calls, now)
     }
 
     #[inline(never)]
@@ -243,6 +263,7 @@ impl Consecutive {
 
 impl CircuitConfig {
     /// Returns why a closed breaker with these calls opens, if it does.
+    #[inline(never)]
     fn cause(&self, totals: CountTotals) -> Option<Cause> {
         let CountTotals { calls, exceptions, slow } = totals;
         // A limit above the number of the calls that count would never be reached.

@@ -79,6 +79,17 @@ impl Word {
         }
     }
 
+    /// Returns the end of the wait of an open breaker; `None` in another state.
+    #[inline]
+    pub(super) const fn open_until(self) -> Option<u64> {
+        // The kind of an open breaker is 1.
+        if self.0 >> (PAYLOAD_BITS + GENERATION_BITS) == 1 {
+            Some(self.0 & MAX_PAYLOAD)
+        } else {
+            None
+        }
+    }
+
     #[inline]
     pub(super) const fn phase(self) -> Phase {
         let payload = self.0 & MAX_PAYLOAD;
