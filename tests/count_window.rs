@@ -135,8 +135,8 @@ fn sums_are_exact_after_threads_have_recorded() {
     }
 }
 
-/// Two threads record one exception and one success in turn, so at most one call more than half of the last ones are
-/// exceptions for each thread. A reading of two moments would show more.
+/// Two threads record an exception and a success in turn, so the exceptions differ from half of the window by at most one for
+/// each thread. A reading of two moments would show more.
 #[test]
 fn readings_are_of_one_moment() {
     const LEN: u32 = 20;

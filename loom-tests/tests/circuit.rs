@@ -103,6 +103,46 @@ fn one_probe_is_admitted() {
     });
 }
 
+/// A thread that finds the half-open state finds the time of its probe.
+#[test]
+fn half_open_state_is_found_with_its_time() {
+    explore(Some(3), || {
+        shadow_all_words();
+        let config = of_last_calls().half_open_timeout(Some(WAIT)).unwrap();
+        let breaker = breaker(config);
+        open(&breaker);
+        let other = breaker.clone();
+        let other = thread::spawn(move || {
+            other.try_acquire_at(after_wait()).at_once().map(std::mem::forget).unwrap();
+        });
+        // Open still, or half-open with its time over.
+        assert_eq!(breaker.state_at(after_wait().saturating_add(WAIT)), Open);
+        other.join().unwrap();
+    });
+}
+
+/// A thread that finds a further probe finds its time, so the probe is not over with the one before it.
+#[test]
+fn admitted_probe_is_found_with_its_time() {
+    explore(Some(3), || {
+        shadow_all_words();
+        let config = of_last_calls().probes(2).unwrap().half_open_timeout(Some(WAIT)).unwrap();
+        let breaker = breaker(config);
+        open(&breaker);
+        std::mem::forget(breaker.try_acquire_at(after_wait()).at_once().unwrap());
+        let other = breaker.clone();
+        let other = thread::spawn(move || {
+            let before = after_wait().saturating_add(WAIT / 2);
+            other.try_acquire_at(before).at_once().map(std::mem::forget).is_ok()
+        });
+        let over = after_wait().saturating_add(WAIT);
+        let _ = breaker.try_acquire_at(over).at_once().map(std::mem::forget);
+        if other.join().unwrap() {
+            assert_eq!(breaker.state_at(over), HalfOpen);
+        }
+    });
+}
+
 /// A call of the closed breaker ends while another thread opens the breaker, half-opens it and closes it again.
 #[test]
 fn late_outcome_counts_in_no_later_state() {

@@ -50,8 +50,8 @@ use word::{Call, Layout, Place, State};
 /// 2. reads the oldest call from the slot of its own,
 /// 3. replaces the word by one with its call, without the oldest.
 ///
-/// If the word has changed in the meantime, the thread retries. Each step can be made by any thread, so no thread waits for
-/// a stalled one, and each replaced word is the exact sum of the last N calls.
+/// If the word has changed in the meantime, the thread retries. Any thread can make the first step for a stalled one, so no
+/// thread waits, and each new word has the exact sums of the last N calls.
 ///
 /// The word has the number of the lap around the slots in the bits that the sums leave: 31 for a window of 1,000 calls. If
 /// a thread stalls before its last step while other threads record exactly as many laps as the number can tell
@@ -165,7 +165,7 @@ impl CountWindow {
     /// them do not exceed, by the nearest rank. `None` if there are none, if the window keeps none, or if `q` is below 0,
     /// above 1 or NaN.
     ///
-    /// It is exact if no thread records during this call. A call that is recorded during it may count or not, and so may the
+    /// It is exact if no thread is recording during this call. A call that is recorded during it may count or not, and so may the
     /// call that leaves the window for it. A response time above 78 hours counts as 78 hours.
     ///
     /// ```
@@ -227,10 +227,15 @@ impl CountWindow {
         self.store_last(state)?;
         let new = self.layout.push(*state, call, self.oldest(state)?);
         self.replace(state, &new)?;
-        if let Some(times) = &self.times {
-            times.record(Place { lap: state.lap, position: state.position }, nanos);
-        }
+        self.record_time(Place { lap: state.lap, position: state.position }, nanos);
         Ok(self.totals_of(&new))
+    }
+
+    /// Records the response time of the call at a place, unless the call has left the window.
+    fn record_time(&self, place: Place, nanos: u64) {
+        if let Some(times) = &self.times {
+            times.record(place, nanos, || self.layout.has_left(place, &self.load()));
+        }
     }
 
     /// Writes the last call to its slot, if that was not done yet. If the state is no longer `state`, returns the new one.
@@ -335,5 +340,19 @@ mod tests {
         let before = slots();
         assert_eq!(window.store_last(&stale), Err(window.load()));
         assert_eq!(slots(), before);
+    }
+
+    /// A thread stalls before it records its response time, while other threads record any number of laps.
+    #[test]
+    fn response_time_of_a_call_that_has_left_is_not_recorded() {
+        for calls in [1, 2, 200, 40_000, 66_000] {
+            let window = CountWindow::new(1).unwrap().with_response_times();
+            let place = Place { lap: window.load().lap, position: 0 };
+            for _ in 0..=calls {
+                window.record_success(Duration::from_nanos(7));
+            }
+            window.record_time(place, 1_000);
+            assert_eq!(window.quantile(0.5), Some(Duration::from_nanos(7)), "after {calls} calls");
+        }
     }
 }

@@ -19,14 +19,17 @@ impl Times {
         Self((0..len).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Records the response time of the call at a place, unless the slot has a later one: of one of the next 128 laps. A thread
-    /// that has stalled for longer hides the later one from [`get`](Self::get).
-    pub(super) fn record(&self, place: Place, nanos: u64) {
+    /// Records the response time of the call at a place, unless the slot has a later one, or the call has left the window.
+    ///
+    /// `has_left` is asked after the slot was read. If the thread stalls after the answer, and another call is recorded in the slot
+    /// in between, the exchange fails.
+    pub(super) fn record(&self, place: Place, nanos: u64, has_left: impl Fn() -> bool) {
         let Some(slot) = self.slot(place.position) else { return };
         let new = place.lap << NANOS_BITS | nanos.min(MAX_NANOS);
-        // Relaxed, as all accesses: a word is complete in itself.
+        // Relaxed, as all accesses: a slot is complete in itself. `has_left` decides only after a stall of 32,768 laps.
         let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |found| {
-            (!(1..=128).contains(&laps_ahead(found, place.lap))).then_some(new)
+            let is_later = (1..=u16::MAX / 2).contains(&laps_ahead(found, place.lap));
+            (!is_later && !has_left()).then_some(new)
         });
     }
 
@@ -59,10 +62,10 @@ mod tests {
     fn earlier_response_time_is_not_recorded_over_a_later_one() {
         let times = Times::new(1);
         // The lap wraps around in the slot.
-        for lap in [1, 2, 1_000, 0xffff, 0x1_0000, 0x1_0001] {
+        for lap in [1, 2, 1_000, 0x7fff, 0xffff, 0x1_0000, 0x1_0001] {
             assert_eq!(times.get(first(lap)), None);
-            times.record(first(lap), lap);
-            times.record(first(lap - 1), MAX_NANOS);
+            times.record(first(lap), lap, || false);
+            times.record(first(lap - 1), MAX_NANOS, || false);
             assert_eq!(times.get(first(lap)), Some(lap));
             assert_eq!(times.get(first(lap - 1)), Some(lap), "of the next lap");
             assert_eq!(times.get(first(lap + 1)), None);
@@ -72,7 +75,7 @@ mod tests {
     #[test]
     fn response_time_is_cut_to_its_bits() {
         let times = Times::new(1);
-        times.record(first(7), u64::MAX);
+        times.record(first(7), u64::MAX, || false);
         assert_eq!(times.get(first(7)), Some(MAX_NANOS));
         assert_eq!(times.get(first(8)), None);
     }

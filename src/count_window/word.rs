@@ -103,6 +103,16 @@ impl Layout {
         }
     }
 
+    /// Returns whether the call at a place has left the window of `state`: at least a lap of further calls was recorded.
+    pub(super) const fn has_left(self, place: Place, state: &State) -> bool {
+        match self.cut_lap(state.lap.wrapping_sub(place.lap)) {
+            0 => false,
+            // The slot of the next call has the oldest one.
+            1 => state.position > place.position,
+            _ => true,
+        }
+    }
+
     /// Returns the number of calls.
     pub(super) const fn calls(self, state: &State) -> u64 {
         if state.is_full { self.len } else { state.position }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use leaparray::WindowConfig;
 use leaparray::flow::CircuitState::{Closed, Disabled, ForcedOpen, HalfOpen, MetricsOnly, Open};
 use leaparray::flow::{CircuitConfig, RatioLimit, Wait};
+use leaparray::{NodeConfig, ResourceNode, WindowConfig};
 
 use crate::{SECOND, Scene};
 
@@ -117,15 +117,21 @@ fn closed_breaker_does_not_become_half_open() {
     let message = "a breaker becomes half-open from open only, but it is closed";
     assert_eq!(error.to_string(), message);
     scene.is(Closed);
+    for state in [ForcedOpen, Disabled, MetricsOnly] {
+        assert_eq!(scene.set(state).breaker.set_state(HalfOpen).unwrap_err().from, state);
+        scene.is(state);
+    }
 }
 
 #[test]
 fn forced_open_stays_open() {
     let scene = base();
+    let node = ResourceNode::with_clock(NodeConfig::default(), scene.clock.clone());
     scene.set(ForcedOpen);
-    assert!(!scene.admits());
-    assert!(!scene.after(6 * SECOND).admits());
+    assert!(scene.breaker.enter(&node).is_refused());
+    assert!(scene.after(6 * SECOND).breaker.enter(&node).is_refused());
     scene.is(ForcedOpen);
+    assert_eq!(node.refusals().failing, 2);
 }
 
 #[test]
@@ -140,6 +146,8 @@ fn breaker_that_only_counts_stays_closed() {
     let scene = base();
     scene.set(MetricsOnly).calls("SFFFFsI").is(MetricsOnly);
     assert_eq!(scene.counted(), (6, 4, 1));
+    scene.set(ForcedOpen).set(Closed);
+    assert_eq!(scene.counted(), (0, 0, 0), "a closed state has its own counts");
 }
 
 #[test]
@@ -160,13 +168,13 @@ fn last_ten_calls_decide() {
     assert_eq!(scene.counted(), (4, 2, 0));
     scene.calls("FFFFS").is(Closed).calls("S").is(Open);
 
-    let scene = Scene::new(last_ten().exception_ratio(RatioLimit::at_least(0.7).unwrap()));
-    scene.calls("SSFFFFFFSS").is(Closed);
+    let scene = Scene::new(last_ten());
+    scene.set(MetricsOnly).calls("SSFF");
+    assert_eq!(scene.counted(), (4, 2, 0), "fewer calls than the minimum");
+    scene.calls("FFFFSSSS");
     assert_eq!(scene.counted(), (10, 6, 0));
     scene.calls("SSS");
-    assert_eq!(scene.counted(), (10, 5, 0));
-    scene.calls("SSS");
-    assert_eq!(scene.counted(), (10, 2, 0));
+    assert_eq!(scene.counted(), (10, 3, 0));
 }
 
 /// No call ends between the resets, so no call tells the window of them.
@@ -246,6 +254,42 @@ fn rule_of_sentinel_for_a_number_opens_above_it() {
     scene.after(5 * SECOND).calls("F").is(Open).after(5 * SECOND).calls("S").is(Closed);
 }
 
+/// The settings in the documentation of each breaker.
+#[test]
+fn presets_have_the_settings_of_their_breakers() {
+    let ratio = |ratio| RatioLimit::at_least(ratio).unwrap();
+    let (half, millis) = (ratio(0.5), Duration::from_millis);
+    let one_probe = CircuitConfig::default().probes(1).unwrap().half_open_timeout(None).unwrap();
+    let in_window = |buckets, secs: u32, min_calls| {
+        let window = WindowConfig::new(buckets, secs * SECOND).unwrap();
+        one_probe.window(window).unwrap().min_calls(min_calls)
+    };
+    let open_for = |wait| move |config: CircuitConfig| config.wait(Wait::new(wait));
+    let slow = ratio(1.0);
+    let resilience4j = one_probe.probes(10).unwrap().last_calls(100).unwrap().min_calls(100);
+    let resilience4j = resilience4j.exception_ratio(half).slow_ratio(slow, 60 * SECOND);
+    assert_eq!(CircuitConfig::resilience4j(), open_for(millis(60_001))(resilience4j));
+    let hystrix = in_window(10, 10, 20).exception_ratio(half);
+    assert_eq!(CircuitConfig::hystrix(), open_for(millis(5_001))(hystrix));
+    let polly = in_window(10, 30, 100).exception_ratio(ratio(0.1));
+    assert_eq!(CircuitConfig::polly(), open_for(5 * SECOND)(polly));
+    let in_a_row = in_window(1, 1, 1).no_exception_ratio().consecutive_exceptions(6);
+    assert_eq!(CircuitConfig::gobreaker(), open_for(millis(60_001))(in_a_row));
+    let failsafe = in_window(1, 1, 1).no_exception_ratio().last_calls(7).unwrap().exceptions(7);
+    assert_eq!(CircuitConfig::failsafe(7).unwrap(), open_for(60 * SECOND)(failsafe));
+
+    let sentinel = open_for(7 * SECOND)(in_window(1, 1, 5).no_exception_ratio());
+    let above = RatioLimit::above(0.2).unwrap();
+    let rule = CircuitConfig::sentinel_exception_ratio(0.2, 7 * SECOND).unwrap();
+    assert_eq!(rule, sentinel.exception_ratio(above));
+    let rule = CircuitConfig::sentinel_slow_ratio(0.2, SECOND, 7 * SECOND).unwrap();
+    assert_eq!(rule, sentinel.slow_ratio(above, SECOND));
+    let rule = CircuitConfig::sentinel_slow_ratio(1.0, SECOND, 7 * SECOND).unwrap();
+    assert_eq!(rule, sentinel.slow_ratio(slow, SECOND));
+    let rule = CircuitConfig::sentinel_exception_count(3, 7 * SECOND);
+    assert_eq!(rule, sentinel.exceptions(4));
+}
+
 #[test]
 fn presets_open_at_the_limits_of_their_breakers() {
     let scene = Scene::new(CircuitConfig::resilience4j());
@@ -264,6 +308,23 @@ fn presets_open_at_the_limits_of_their_breakers() {
 
     let scene = Scene::new(CircuitConfig::failsafe(3).unwrap());
     scene.calls("FFSFF").is(Closed).calls("F").is(Open);
+}
+
+#[test]
+fn one_failed_probe_opens_if_no_ratio_is_set() {
+    let number = CircuitConfig::default().no_exception_ratio();
+    for config in [number.consecutive_exceptions(2), number.exceptions(2)] {
+        let scene = Scene::new(config);
+        scene.calls("FF").is(Open).after(6 * SECOND).calls("?").is(HalfOpen).calls("F").is(Open);
+    }
+}
+
+#[test]
+fn number_of_zero_counts_as_one() {
+    let number = CircuitConfig::default().no_exception_ratio();
+    for config in [number.consecutive_exceptions(0), number.exceptions(0)] {
+        Scene::new(config).calls("SSS").is(Closed).calls("F").is(Open);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leaparray::flow::{
     CircuitBreaker, CircuitConfig, CircuitConfigError, CircuitState, RatioLimit, SeededRandom, Wait,
 };
-use leaparray::{CountWindow, WindowConfig};
+use leaparray::{CountWindow, Timestamp, WindowConfig};
 
 use crate::{NOON, SECOND, Scene};
 
@@ -23,8 +23,8 @@ fn invalid_values_are_refused_with_the_values_that_would_be_right() {
             config.half_open_timeout(Some(Duration::ZERO)).unwrap_err(),
             "a half-open breaker has a time-out of more than 0, or none",
         ),
-        (config.probes(1_024).unwrap_err(), "a breaker has 1 to 1023 probes, not 1024"),
-        (config.probes(0).unwrap_err(), "a breaker has 1 to 1023 probes, not 0"),
+        (config.probes(256).unwrap_err(), "a breaker has 1 to 255 probes, not 256"),
+        (config.probes(0).unwrap_err(), "a breaker has 1 to 255 probes, not 0"),
         (
             RatioLimit::at_least(0.0).unwrap_err(),
             "a share of at least 0 is no limit: it must be above 0 and at most 1",
@@ -137,8 +137,52 @@ fn jitter_spreads_the_waits() {
         [seconds.iter().any(|&wait| wait < 0.91), seconds.iter().any(|&wait| wait > 1.09)];
     assert!(low && high);
 
-    let growing = Wait::new(SECOND).growing(2.0, 2 * SECOND).unwrap().with_jitter(0.5).unwrap();
-    assert!(waits(growing, 1_000).iter().all(|&wait| wait <= 2 * SECOND));
+    assert_eq!(waits(wait, 10), waits(wait, 10), "the same seed makes the same waits");
+}
+
+/// Breakers that stay open for the longest wait still send their probes at different times.
+#[test]
+fn longest_waits_are_spread_up_to_the_maximum() {
+    let growing = Wait::new(SECOND).growing(2.0, 3 * SECOND).unwrap().with_jitter(0.5).unwrap();
+    let waits = waits(growing, 1_000);
+    let [shortest, longest] =
+        [waits[2..].iter().min(), waits[2..].iter().max()].map(|wait| *wait.unwrap());
+    let millis = Duration::from_millis;
+    assert!((millis(1_000)..millis(1_010)).contains(&shortest), "{shortest:?}");
+    assert!((millis(2_990)..=millis(3_000)).contains(&longest), "{longest:?}");
+    assert!(waits.iter().filter(|&&wait| wait == longest).count() < 10);
+}
+
+#[test]
+fn longest_wait_ends_within_the_range_of_times() {
+    let scene = Scene::new(CircuitConfig::default().wait(Wait::new(Duration::MAX)));
+    let mut transitions = scene.breaker.transitions();
+    scene.set(CircuitState::Open);
+    let until = scene.breaker.snapshot().open_until.unwrap();
+    let days = until.saturating_since(NOON).as_secs() / 86_400;
+    assert!((12_000..13_000).contains(&days), "34 years: {days} days");
+    assert_eq!(transitions.next().map(|it| it.to), Some(CircuitState::Open));
+}
+
+#[test]
+fn one_wrong_time_keeps_the_breaker_for_no_longer_than_the_lead() {
+    let config = CircuitConfig::default().consecutive_exceptions(1).probes(1).unwrap();
+    let scene = Scene::new(config.wait(Wait::new(5 * SECOND)));
+    let far = Timestamp::MAX;
+    scene.ask().unwrap().reject_at(far);
+    assert_eq!(scene.breaker.snapshot().open_until, Some(NOON.saturating_add(6 * SECOND)));
+    assert!(!scene.after(5 * SECOND).admits());
+    // A probe far ahead makes the breaker half-open before its wait is over, until 10 s after the lead.
+    std::mem::forget(scene.breaker.try_acquire_at(far).at_once().unwrap());
+    scene.is(CircuitState::HalfOpen);
+    scene.after(Duration::from_millis(10_999)).is(CircuitState::HalfOpen);
+    scene.after(Duration::from_millis(1)).is(CircuitState::Open);
+    let unbounded = Scene::new(config);
+    let breaker = unbounded.breaker.with_max_lead(Duration::MAX);
+    assert_eq!(breaker.max_lead(), Duration::MAX);
+    let hour = NOON.saturating_add(3_600 * SECOND);
+    breaker.try_acquire().at_once().unwrap().reject_at(hour);
+    assert_eq!(breaker.snapshot().open_until, Some(hour.saturating_add(5 * SECOND)));
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn circuit_breaker_that_cannot_be_is_refused() {
             r#"{ "half_open_timeout": "never" }"#,
             "\"never\" is no duration such as \"500ms\" or \"1m 30s\": expected number at 0",
         ),
-        (r#"{ "probes": 0 }"#, "a breaker has 1 to 1023 probes, not 0"),
+        (r#"{ "probes": 0 }"#, "a breaker has 1 to 255 probes, not 0"),
         (r#"{ "slow": { "ratio": { "above": 0.5 } } }"#, "missing field `slow_above`"),
         (
             r#"{ "threshold": 0.5 }"#,

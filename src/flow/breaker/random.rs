@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use crate::sync::Mutex;
 
 /// A source of random numbers, with which an [`AdaptiveBreaker`](super::AdaptiveBreaker) decides which requests it
-/// drops.
+/// drops, and a [`CircuitBreaker`](crate::flow::CircuitBreaker) varies its waits.
 ///
 /// ```
 /// use leaparray::flow::RandomSource;
@@ -20,7 +20,7 @@ use crate::sync::Mutex;
 /// }
 /// ```
 pub trait RandomSource {
-    /// Returns a uniformly distributed number. Low numbers drop the request.
+    /// Returns a uniformly distributed number. Low numbers drop the request, and shorten the wait of a circuit breaker.
     fn next_u32(&self) -> u32;
 }
 

@@ -21,6 +21,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
         at: Timestamp,
         cause: Cause,
     ) -> Result<Word, Word> {
+        let at = self.bounded(at);
         let generation = self.raise_for(from, to, at);
         let new = Word::new(generation, to);
         self.replace(from, new)?;
@@ -47,6 +48,7 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
 
     /// Opens the breaker. If the state is no longer `from`, returns the other word.
     pub(super) fn open(&self, from: Word, at: Timestamp, cause: Cause) -> Result<Word, Word> {
+        let at = self.bounded(at);
         let trips = self.trips_after(from, Phase::Open { until: 0 });
         let wait = Duration::from_nanos(self.config.wait.nanos(trips, &self.random));
         let until = self.millis(at.saturating_add(wait)).min(MAX_PAYLOAD);
@@ -102,6 +104,12 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
             Phase::Closed { era } | Phase::MetricsOnly { era } => era + 1,
             _ => self.last_era.load(Ordering::Relaxed) + 1,
         }
+    }
+
+    /// Returns the time, or the clock's time plus the lead if that is earlier: one wrong time does not keep the breaker open or
+    /// half-open for long.
+    pub(super) fn bounded(&self, time: Timestamp) -> Timestamp {
+        Timestamp::from_nanos(self.horizon.bound(time.as_nanos(), &self.clock))
     }
 
     /// Returns the milliseconds from the creation of the breaker to a time, rounded up.
@@ -175,6 +183,24 @@ mod tests {
                 assert_eq!(until.saturating_since(now), wait * SECOND);
             }
         }
+    }
+
+    /// A thread has found that the time of a probe is over, and stalls. The probe is cancelled by a thread with an earlier time, and
+    /// another one begins: the word is not the one that the thread has found.
+    #[test]
+    fn stalled_thread_ends_no_later_probe() {
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let config = CircuitConfig::default().consecutive_exceptions(1).probes(1).unwrap();
+        let breaker = CircuitBreaker::with_clock(config, clock.clone());
+        breaker.try_acquire().at_once().unwrap().reject();
+        clock.advance(6 * SECOND);
+        let probe = breaker.try_acquire().at_once().unwrap();
+        let found = breaker.load();
+        probe.cancel();
+        clock.advance(10 * SECOND);
+        let _later = breaker.try_acquire().at_once().unwrap();
+        assert!(breaker.open(found, clock.now(), Cause::Timeout).is_err());
+        assert_eq!(breaker.state(), CircuitState::HalfOpen);
     }
 
     #[test]

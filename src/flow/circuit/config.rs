@@ -120,13 +120,13 @@ impl CircuitConfig {
     }
 
     /// Opens the breaker if at least `exceptions` of the calls that count end with an exception, whatever the number of calls. By
-    /// default, it does not. With [`last_calls`](Self::last_calls), a higher number counts as the number of these calls.
+    /// default, it does not. 0 counts as 1. With [`last_calls`](Self::last_calls), a higher number counts as the number of these calls.
     pub const fn exceptions(self, exceptions: u64) -> Self {
         Self { exceptions: Some(exceptions), ..self }
     }
 
-    /// Opens the breaker if `exceptions` calls in a row end with an exception. By default, it does not. A number above
-    /// 16,777,215 counts as this number.
+    /// Opens the breaker if `exceptions` calls in a row end with an exception. By default, it does not. 0 counts as 1, and a
+    /// number above 16,777,215 counts as this number.
     pub const fn consecutive_exceptions(self, exceptions: u64) -> Self {
         Self { consecutive_exceptions: Some(exceptions), ..self }
     }
@@ -139,12 +139,13 @@ impl CircuitConfig {
     /// Sets the number of probes: of the requests that a half-open breaker admits. The default is 3.
     ///
     /// When all of them have ended, the breaker opens again if the share of exceptions or of slow calls among them reaches its
-    /// limit, and closes otherwise. If the configuration limits the number of exceptions and not their share, the first probe that
-    /// ends with an exception opens it.
+    /// limit, and closes otherwise. If [`exceptions`](Self::exceptions) or [`consecutive_exceptions`](Self::consecutive_exceptions)
+    /// is set and no ratio of exceptions, the first probe that ends with an exception opens it. If only a ratio of slow calls is
+    /// set, probes that fail quickly close it.
     ///
     /// # Errors
     ///
-    /// Returns [`CircuitConfigError::Probes`] if the number is 0 or above 1,023.
+    /// Returns [`CircuitConfigError::Probes`] if the number is 0 or above 255.
     pub const fn probes(self, probes: u16) -> Result<Self, CircuitConfigError> {
         if probes == 0 || probes > Probes::MAX {
             return Err(CircuitConfigError::Probes { probes, max: Probes::MAX });

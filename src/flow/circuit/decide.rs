@@ -107,7 +107,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
                         let taken = Probes { taken: probes.taken + 1, ..probes };
                         let new = Word::new(found.generation(), Phase::HalfOpen(taken));
                         // Before the exchange, so that a thread that finds the probe finds its time.
-                        self.last_probe.raise(found.generation(), self.millis(now));
+                        let time = self.millis(self.bounded(now));
+                        self.last_probe.raise(found.generation(), time);
                         self.replace(found, new).map(|()| Some(new))
                     }
                 },
@@ -204,10 +205,11 @@ const fn admission(word: Word, now: Timestamp) -> Admission {
 impl Probes {
     /// Returns the probes after one of them has ended.
     const fn after(self, outcome: Outcome, is_slow: bool) -> Self {
-        let Self { taken, ended, exceptions, slow } = self;
+        let Self { taken, ended, exceptions, slow, cancelled } = self;
         if let Outcome::Cancelled = outcome {
             // Saturates: the probe may be of a former generation with the same number, as the breaker's limits say.
-            return Self { taken: taken.saturating_sub(1), ..self };
+            let taken = taken.saturating_sub(1);
+            return Self { taken, cancelled: (cancelled + 1) & Self::MAX as u64, ..self };
         }
         let is_exception = matches!(outcome, Outcome::Exception);
         Self {
@@ -215,6 +217,7 @@ impl Probes {
             ended: ended + 1,
             exceptions: exceptions + is_exception as u64,
             slow: slow + is_slow as u64,
+            cancelled,
         }
     }
 }

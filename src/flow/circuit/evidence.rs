@@ -61,7 +61,7 @@ struct InWindow<C> {
     /// The time from the start of an era to the start of the next one.
     era_nanos: u64,
     turn: AtomicU64,
-    /// The start of the bucket in which a sum had enough calls for a ratio; at first, a time that no call has.
+    /// The start of the bucket in which a sum had enough calls for a ratio; at first, the last bucket before the end of time.
     ratio_bucket: AtomicU64,
 }
 
@@ -95,7 +95,7 @@ impl<C: Clock + Clone> Evidence<C> {
                     slow: config.slow.map(|_| window()),
                     era_nanos: saturating_nanos(window_config.interval()).saturating_mul(2),
                     turn: AtomicU64::new(0),
-                    ratio_bucket: AtomicU64::new(clock.now().as_nanos() ^ 1 << 63),
+                    ratio_bucket: AtomicU64::new(window_config.bucket_nanos().wrapping_neg()),
                 })
             }
             Calls::Last(len) => Outcomes::Last(LastCalls { len, window: Slot::empty() }),
@@ -311,6 +311,45 @@ mod tests {
         assert_eq!(record(2, true), 1, "of another era");
         assert_eq!([record(1, true), record(1, false)], [0, 0]);
         assert_eq!([record(2, true), record(2, false), record(2, true)], [2, 0, 1]);
+    }
+
+    /// A thread has found its era and then stalls, while the breaker opens and closes. It may record its call up to an interval
+    /// after the first call of the next era.
+    #[test]
+    fn call_of_an_earlier_era_does_not_count_at_any_time_of_the_window() {
+        use crate::time::{ManualClock, WindowConfig};
+        let window = WindowConfig::new(2, Duration::from_secs(2)).unwrap();
+        let config = CircuitConfig::default().window(window).unwrap();
+        let second = Timestamp::from_secs;
+        let evidence = Evidence::new(&config, &ManualClock::new(second(10)));
+        let call = |era, secs| {
+            let now = second(secs);
+            evidence.record(
+                &config,
+                Ended { era, now, rt_nanos: 0, is_exception: true, is_slow: false },
+            )
+        };
+        call(1, 10);
+        for secs in 10..13 {
+            call(0, secs);
+            assert_eq!(evidence.totals(1, second(10)).calls, 1, "a call of era 0 at {secs} s");
+        }
+    }
+
+    #[test]
+    fn window_needs_enough_calls_at_any_time_after_its_creation() {
+        use crate::time::ManualClock;
+        let [start, later] = [0, 1 << 63].map(Timestamp::from_nanos);
+        for now in [start, later] {
+            let config = CircuitConfig::default().min_calls(2);
+            let evidence = Evidence::new(&config, &ManualClock::new(start));
+            let record = |is_exception| {
+                let call = Ended { era: 0, now, rt_nanos: 0, is_exception, is_slow: false };
+                evidence.record(&config, call)
+            };
+            assert_eq!(record(true), None);
+            assert_eq!(record(false), Some(Cause::ExceptionRatio), "at {now}");
+        }
     }
 
     #[test]

@@ -13,9 +13,14 @@ use crate::sync::{Arc, RacyOnce, Slot, into_inner};
 /// thread appends the nodes before its own. The tail goes on from a node only when the transition of the next one is set, so
 /// a thread that has stalled finds its node behind the tail. A reader goes on from a node in the same way.
 ///
+/// While a thread stalls before it sets its transition, the tail stays before its node, and the list behind the tail grows by a
+/// node with each transition. Other threads begin at `newest` instead, so they do not walk over these nodes.
+///
 /// The nodes before the tail live as long as a reader is at one of them.
 pub(super) struct Log {
     tail: Slot<Node>,
+    /// The last node, or one near it.
+    newest: Slot<Node>,
 }
 
 struct Node {
@@ -36,15 +41,19 @@ pub struct Transitions {
 
 impl Log {
     pub(super) fn new() -> Self {
-        let tail = Slot::empty();
         let first = Arc::new(Node::new(Generation::FIRST));
-        tail.compare_and_swap(&tail.load(), first).ok().expect("no other thread has the slot");
-        Self { tail }
+        let [tail, newest] = [(); 2].map(|()| {
+            let slot = Slot::empty();
+            let put = slot.compare_and_swap(&slot.load(), Arc::clone(&first));
+            put.ok().expect("no other thread has the slot");
+            slot
+        });
+        Self { tail, newest }
     }
 
     /// Returns the transitions from now on.
     pub(super) fn subscribe(&self) -> Transitions {
-        let mut transitions = Transitions { last: self.tail() };
+        let mut transitions = Transitions { last: node_of(&self.tail) };
         // The tail may be behind.
         while transitions.next().is_some() {}
         transitions
@@ -52,32 +61,44 @@ impl Log {
 
     /// Sets the transition that has made a generation.
     pub(super) fn set(&self, generation: Generation, transition: Transition) {
-        let tail = self.tail();
-        let mut node = &tail;
+        let mut start = node_of(&self.newest);
+        if start.generation.is_after(generation) {
+            // This thread has stalled. The tail is before its node, whose transition is not set.
+            start = node_of(&self.tail);
+        }
+        let mut node = &start;
         while node.generation != generation {
             let next = node.generation.next();
             node = node.next.get_or_init(|| Arc::new(Node::new(next)));
         }
         node.transition.get_or_init(|| transition);
+        self.advance_newest(node);
         self.advance_tail();
     }
 
-    /// Advances the tail to the last node whose transition is set, or near it: a tail that stays behind makes the way of the
-    /// next threads longer, and nothing else.
-    fn advance_tail(&self) {
-        loop {
-            let tail = self.tail.load();
-            let Some(next) = tail.get().and_then(Node::next_if_set) else { return };
-            if self.tail.compare_and_swap(&tail, Arc::clone(next)).is_err() {
-                // The thread that was first advances it further.
-                return;
-            }
+    /// Advances the newest node to `node`, unless it is a later one, or another thread advances it: a newest node that stays
+    /// behind makes the way of the next thread longer, and nothing else.
+    fn advance_newest(&self, node: &Arc<Node>) {
+        let newest = self.newest.load();
+        if newest.get().is_some_and(|newest| node.generation.is_after(newest.generation)) {
+            let _ = self.newest.compare_and_swap(&newest, Arc::clone(node));
         }
     }
 
-    fn tail(&self) -> Arc<Node> {
-        self.tail.load().to_arc().expect("never emptied")
+    /// Advances the tail to the last node before one whose transition is not set, or near it. If another thread has advanced it,
+    /// the next transition advances it further.
+    fn advance_tail(&self) {
+        let tail = self.tail.load();
+        let Some(mut last) = tail.get().and_then(Node::next_if_set) else { return };
+        while let Some(next) = last.next_if_set() {
+            last = next;
+        }
+        let _ = self.tail.compare_and_swap(&tail, Arc::clone(last));
     }
+}
+
+fn node_of(slot: &Slot<Node>) -> Arc<Node> {
+    slot.load().to_arc().expect("never emptied")
 }
 
 impl Node {
@@ -125,5 +146,38 @@ impl fmt::Debug for Log {
 impl fmt::Debug for Transitions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transitions").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::flow::circuit::state::{Cause, CircuitState};
+    use crate::time::Timestamp;
+
+    fn transition(at: u64) -> Transition {
+        let (from, to) = (CircuitState::Closed, CircuitState::Closed);
+        Transition { from, to, at: Timestamp::from_secs(at), cause: Cause::Set }
+    }
+
+    /// The thread of the first generation stalls before it sets its transition. Each later thread walks over one node, and a
+    /// reader sees all transitions once the first one is set.
+    #[test]
+    fn stalled_thread_lengthens_the_way_of_no_other() {
+        let log = Log::new();
+        let mut reader = log.subscribe();
+        let first = Generation::FIRST.next();
+        let mut generation = first;
+        for at in 2..100 {
+            generation = generation.next();
+            log.set(generation, transition(at));
+            assert_eq!(node_of(&log.newest).generation, generation);
+            assert_eq!(node_of(&log.tail).generation, Generation::FIRST);
+        }
+        assert_eq!(reader.next(), None);
+        log.set(first, transition(1));
+        assert_eq!(node_of(&log.tail).generation, generation);
+        let times = std::iter::from_fn(|| reader.next()).map(|it| it.at.as_nanos() / 1_000_000_000);
+        assert!(times.eq(1..100));
     }
 }

@@ -18,6 +18,7 @@ mod word;
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use config::CircuitConfig;
 pub use log::Transitions;
@@ -28,6 +29,7 @@ pub use wait::Wait;
 
 use super::breaker::{RandomSource, ThreadRandom};
 use super::feedback_permit::sealed::Decide;
+use super::horizon::Horizon;
 use super::{CircuitStateError, Decision, FeedbackPermit, Limiter, Refusal};
 use crate::node::{Entry, ResourceNode};
 use crate::sync::AtomicU64;
@@ -66,11 +68,20 @@ use word::{Generation, Phase, Probes, Word};
 /// # Limits
 ///
 /// Times are counted from the creation of the breaker, when it reads its clock: an earlier time acts as that time, and a wait
-/// ends at most 34 years after it. If the clock is set back by more than the interval of the window just after the breaker
-/// has closed, outcomes from before may count again.
+/// ends at most 34 years after it. A time that is further ahead of the clock than the [lead](Self::with_max_lead) acts as the latest
+/// time within the lead.
+///
+/// If the clock is set back, an open breaker stays open for as much longer. If it is set back by more than the interval of the
+/// window just after the breaker has closed, outcomes from before may count again. [`ForwardClock`](crate::ForwardClock) goes on
+/// instead.
+///
+/// A window of time is not emptied for another closed state. Each one has times of its own, two intervals after those of the one
+/// before. Once these times reach the end of time, the calls of all further closed states count together: after two million closed
+/// states with a window of an hour, and after 800 million with one of ten seconds.
 ///
 /// A permit tells its state from 2²¹ later ones. If a permit is kept for exactly that many transitions, or a multiple, its
-/// outcome counts in the present state.
+/// outcome counts in the present state. A thread that stalls for 2²⁰ transitions just before it admits a probe may leave half-open
+/// states without a time-out, until the breaker has made as many transitions again.
 ///
 /// ```
 /// use leaparray::flow::{CircuitBreaker, CircuitConfig, CircuitState};
@@ -100,9 +111,9 @@ use word::{Generation, Phase, Probes, Word};
 // change is one compare-exchange, so no thread finds a state without its time. If the exchange fails, the thread decides
 // again by the new word.
 //
-// Three more words are raised *before* such an exchange, by each thread that attempts it: `last_era`, `trips` and
-// `last_probe`. So the thread whose exchange succeeds has raised them, or found them raised. A thread that stalls before
-// finds a later generation there, and writes nothing.
+// Before its exchange, a thread raises `last_era`, `trips` and, unless it leaves a half-open state, `last_probe`. So the
+// thread whose exchange succeeds has raised them, or found them raised. `last_era` only grows. The other two ignore a thread that
+// has stalled since an earlier generation.
 //
 // # Orderings
 //
@@ -122,6 +133,7 @@ pub struct CircuitBreaker<C = MonotonicClock, R = ThreadRandom> {
     last_probe: Fact,
     evidence: Evidence<C>,
     log: Log,
+    horizon: Horizon,
     clock: C,
     random: R,
 }
@@ -155,6 +167,7 @@ impl<C: Clock + Clone, R: RandomSource> CircuitBreaker<C, R> {
             last_probe: Fact::new(),
             evidence: Evidence::new(&config, &clock),
             log: Log::new(),
+            horizon: Horizon::new(),
             clock,
             random,
         }
@@ -162,6 +175,37 @@ impl<C: Clock + Clone, R: RandomSource> CircuitBreaker<C, R> {
 }
 
 impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
+    /// Sets how far ahead of the clock the time of a transition or of a probe may be: the *lead*. The default is a second.
+    ///
+    /// A later time is treated as the time of the clock plus the lead. So one wrong time keeps the breaker open or half-open for at
+    /// most the lead longer. If the clock goes back, its highest reading counts.
+    ///
+    /// With [`Duration::MAX`], there is no bound, as for a simulation whose times are ahead of a clock that stands still.
+    ///
+    /// ```
+    /// use leaparray::flow::{CircuitBreaker, CircuitConfig};
+    /// use leaparray::{ManualClock, Timestamp};
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let config = CircuitConfig::default().consecutive_exceptions(1);
+    /// let breaker = CircuitBreaker::with_clock(config, clock);
+    /// // An hour ahead: the breaker opens at 61 s, for 5 s.
+    /// breaker.try_acquire().at_once()?.reject_at(Timestamp::from_secs(3_660));
+    /// let refusal = breaker.try_acquire().refusal().expect("the breaker is open");
+    /// assert_eq!(refusal.retry_at(), Some(Timestamp::from_secs(66)));
+    /// # Ok::<_, leaparray::flow::Refusal>(())
+    /// ```
+    #[must_use]
+    pub fn with_max_lead(self, lead: Duration) -> Self {
+        Self { horizon: Horizon::with_lead(lead), ..self }
+    }
+
+    /// Returns the [lead](Self::with_max_lead).
+    #[must_use]
+    pub const fn max_lead(&self) -> Duration {
+        self.horizon.lead()
+    }
+
     /// Asks for one request now.
     ///
     /// A refusal has the reason [`Reason::Failing`](crate::node::Reason::Failing). It has the time of the next probe if the breaker is open.
@@ -279,8 +323,8 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
     ///
     /// A breaker leaves the open state, or a half-open state that has timed out, only with the next request, so the transition
     /// appears with this request. A reader finds a transition once its thread has stored it, and after all earlier
-    /// transitions. A thread that stalls before it stores a transition delays the readers, and no request. Therefore the reader may
-    /// also return a transition from just before this call.
+    /// transitions. A thread that stalls before it stores a transition delays the readers, and no request; the later transitions are
+    /// kept in memory until it goes on. The reader may also return a transition from just before this call.
     ///
     /// ```
     /// use leaparray::flow::{Cause, CircuitBreaker, CircuitConfig, CircuitState};

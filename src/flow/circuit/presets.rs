@@ -10,12 +10,13 @@ use crate::time::WindowConfig;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The defaults of other breakers, with limits that are compared as there.
+/// The defaults of other breakers, with limits that are compared as there. Each preset lists its differences.
 ///
 /// If the other breaker admits a probe only after the end of its wait, the wait here is a millisecond longer.
 impl CircuitConfig {
     /// The defaults of [resilience4j](https://resilience4j.readme.io/docs/circuitbreaker): half of the last 100 calls, or all of
-    /// them slower than a minute; open for a minute, with ten probes and no time-out.
+    /// them slower than a minute; open for a minute, with ten probes and no time-out. There, a half-open breaker decides after as
+    /// many calls as the minimum, if that is below the number of probes; here, after all probes.
     pub const fn resilience4j() -> Self {
         Self { calls: Calls::Last(100), probes: 10, ..Self::WITH_ONE_PROBE }
             .min_calls(100)

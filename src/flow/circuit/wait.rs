@@ -51,8 +51,8 @@ impl Wait {
         Ok(Self { factor, max, ..self })
     }
 
-    /// Makes each wait longer or shorter by a random part of it, up to `jitter`, and not longer than the maximum of a wait that
-    /// grows. So breakers that have opened together do not send their probes together.
+    /// Makes each wait longer or shorter by a random part of it, up to `jitter`. So breakers that have opened together do not send
+    /// their probes together. The maximum of a wait that grows includes the jitter.
     ///
     /// # Errors
     ///
@@ -71,13 +71,16 @@ impl Wait {
         let (first, max) = (saturating_nanos(self.first) as f64, saturating_nanos(self.max) as f64);
         let exponent = i32::try_from(trip.saturating_sub(1)).unwrap_or(i32::MAX);
         // A power that is infinite would make no number of a wait of 0.
-        let wait = (first * self.factor.powi(exponent).min(f64::MAX)).min(max);
+        let mut wait = (first * self.factor.powi(exponent).min(f64::MAX)).min(max);
         if self.jitter == 0.0 {
             return wait as u64;
         }
+        if self.factor > 1.0 {
+            // Before the jitter. If the sum were cut to the maximum, half of the longest waits would be equal.
+            wait = wait.min(max / (1.0 + self.jitter));
+        }
         // From −1 to 1.
         let part = f64::from(random.next_u32()) / f64::from(u32::MAX) * 2.0 - 1.0;
-        let max = if self.factor > 1.0 { max } else { f64::INFINITY };
-        (wait * (1.0 + part * self.jitter)).min(max) as u64
+        (wait * (1.0 + part * self.jitter)) as u64
     }
 }

@@ -28,7 +28,8 @@ pub(super) enum Phase {
     },
 }
 
-/// The probes of a half-open breaker. Each number is at most [`Probes::MAX`].
+/// The probes of a half-open breaker, `{ taken: 8, ended: 8, exceptions: 8, slow: 8, cancelled: 8 }`. Each number is at most
+/// [`Probes::MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Probes {
     /// The probes that were admitted and not cancelled.
@@ -37,6 +38,9 @@ pub(super) struct Probes {
     pub(super) ended: u64,
     pub(super) exceptions: u64,
     pub(super) slow: u64,
+    /// The probes that were cancelled, modulo 256. Without it, a word could be equal to an earlier one (ABA): after a probe was
+    /// cancelled and another one admitted.
+    pub(super) cancelled: u64,
 }
 
 /// The number of a transition, as far as a word has it.
@@ -118,23 +122,26 @@ impl Phase {
 }
 
 impl Probes {
-    const BITS: u32 = 10;
+    const BITS: u32 = 8;
 
     /// The maximum of each number.
     pub(super) const MAX: u16 = (1 << Self::BITS) - 1;
 
     const fn pack(self) -> u64 {
-        let Self { taken, ended, exceptions, slow } = self;
-        ((taken << Self::BITS | ended) << Self::BITS | exceptions) << Self::BITS | slow
+        let Self { taken, ended, exceptions, slow, cancelled } = self;
+        let numbers =
+            ((taken << Self::BITS | ended) << Self::BITS | exceptions) << Self::BITS | slow;
+        numbers << Self::BITS | cancelled
     }
 
     const fn unpack(payload: u64) -> Self {
         let max = Self::MAX as u64;
         Self {
-            taken: payload >> (3 * Self::BITS) & max,
-            ended: payload >> (2 * Self::BITS) & max,
-            exceptions: payload >> Self::BITS & max,
-            slow: payload & max,
+            taken: payload >> (4 * Self::BITS) & max,
+            ended: payload >> (3 * Self::BITS) & max,
+            exceptions: payload >> (2 * Self::BITS) & max,
+            slow: payload >> Self::BITS & max,
+            cancelled: payload & max,
         }
     }
 }
@@ -185,7 +192,7 @@ mod tests {
 
     #[test]
     fn word_has_each_phase() {
-        let probes = Probes { taken: 1_023, ended: 1_000, exceptions: 7, slow: 1_023 };
+        let probes = Probes { taken: 255, ended: 250, exceptions: 7, slow: 255, cancelled: 254 };
         let last = Generation(Generation::MASK);
         for generation in [Generation::FIRST, Generation(77), last] {
             for phase in [
