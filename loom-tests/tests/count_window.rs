@@ -89,3 +89,20 @@ fn three_records_are_all_counted() {
         check_that_exceptions_leave(&window);
     });
 }
+
+/// All calls are exceptions, so their numbers differ only in a reading of two moments.
+#[test]
+fn readings_are_of_one_moment() {
+    explore(Some(3), || {
+        shadow_all_words();
+        let window = window(2);
+        let other = window.clone();
+        let other = thread::spawn(move || {
+            other.record_exception(FAST);
+            other.record_exception(FAST);
+        });
+        let (calls, counted) = exceptions(&window);
+        assert_eq!(calls, counted, "each call is an exception");
+        other.join().unwrap();
+    });
+}

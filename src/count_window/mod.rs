@@ -283,7 +283,8 @@ impl CountWindow {
     /// Replaces the state. If it is no longer `state`, returns it.
     fn replace(&self, state: &State, new: &State) -> Result<(), State> {
         let [state, new] = [state, new].map(|it| self.layout.pack(*it));
-        let replaced = self.word.compare_exchange(state, new, Ordering::AcqRel, Ordering::Acquire);
+        // Release without Acquire: the load of `state` has acquired it.
+        let replaced = self.word.compare_exchange(state, new, Ordering::Release, Ordering::Acquire);
         replaced.map(drop).map_err(|found| self.layout.unpack(found))
     }
 

@@ -130,8 +130,9 @@ impl<C: Clock, R: RandomSource> CircuitBreaker<C, R> {
 
     /// Replaces the word. If it is no longer `from`, returns the other one.
     pub(super) fn replace(&self, from: Word, to: Word) -> Result<(), Word> {
+        // Release without Acquire: the load of `from` has acquired it.
         let replaced =
-            self.word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire);
+            self.word.compare_exchange(from.0, to.0, Ordering::Release, Ordering::Acquire);
         replaced.map(drop).map_err(Word)
     }
 }

@@ -117,8 +117,8 @@ use word::{Generation, Phase, Probes, Word};
 //
 // # Orderings
 //
-// An exchange of `word` releases and acquires, and each load acquires. A thread that finds a generation finds what was raised
-// for it, and the relaxed read-modify-writes of the three words are ordered by their coherence.
+// An exchange of `word` releases, and each load acquires, also the one of a failed exchange. A thread that finds a generation finds
+// what was raised for it, and the relaxed read-modify-writes of the three words are ordered by their coherence.
 #[derive(Debug)]
 pub struct CircuitBreaker<C = MonotonicClock, R = ThreadRandom> {
     word: AtomicU64,
