@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 
 /// Which requests a [`Page`](crate::Page) answers.
 ///
@@ -73,10 +73,6 @@ impl Gate {
 }
 
 impl Denied {
-    pub(crate) const fn status(self) -> StatusCode {
-        StatusCode::FORBIDDEN
-    }
-
     /// Returns what is wrong, and what would be right.
     pub(crate) const fn text(self) -> &'static str {
         match self {
