@@ -14,7 +14,7 @@ use fastrand::Rng;
 use leaparray::{
     Clock, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, Timestamp,
 };
-use leaparray_web::steps::Steps;
+use leaparray_web::steps::{SteppedViewer, Steps};
 
 const RESOURCES: usize = 10_000;
 const SECONDS: usize = 21;
@@ -55,7 +55,7 @@ fn cost(resources: usize, seconds: usize) {
         length = steps.send(found);
         sending.push(between.elapsed());
         reading.push(between - start);
-        viewers.iter().for_each(|it| while black_box(it.take()).is_some() {});
+        take_all(&viewers);
     }
     // The first ones allocate what the others use again.
     let [reading, sending] = [reading, sending].map(|mut it| median(&mut it[2..]));
@@ -64,7 +64,7 @@ fn cost(resources: usize, seconds: usize) {
     println!("| reading | {:.1} |", millis(reading));
     println!("| serializing and sending | {:.1} |", millis(sending));
     println!("| both | {:.1} |", millis(reading + sending));
-    println!("\n{length} bytes, {:.0} for each resource", length as f64 / resources as f64);
+    println!("\n{length} bytes, {} for each resource", length / resources);
 }
 
 /// Records 5 to 25 requests of each resource in the second of `now`.
@@ -114,7 +114,7 @@ fn read_each_second(registry: &Arc<Registry>, is_over: &AtomicBool, is_reading: 
         let now = registry.clock().now();
         if is_reading.load(Ordering::Relaxed) && now.as_secs() > last.as_secs() {
             steps.step(now);
-            viewers.iter().for_each(|it| while black_box(it.take()).is_some() {});
+            take_all(&viewers);
             last = now;
         }
         thread::sleep(Duration::from_millis(5));
@@ -128,6 +128,12 @@ fn requests(all: &[Resource]) -> Duration {
         resource.enter().success();
     }
     start.elapsed()
+}
+
+fn take_all(viewers: &[SteppedViewer]) {
+    for viewer in viewers {
+        while black_box(viewer.take()).is_some() {}
+    }
 }
 
 fn median(times: &mut [Duration]) -> Duration {

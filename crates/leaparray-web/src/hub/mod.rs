@@ -10,6 +10,8 @@ mod readings;
 mod seconds;
 pub mod steps;
 mod task;
+#[cfg(test)]
+mod tests;
 mod viewer;
 mod viewers;
 

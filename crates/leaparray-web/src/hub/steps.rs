@@ -1,6 +1,6 @@
 //! The hub without its task, for benchmarks and tests that set the time. No part of the interface.
 
-#![allow(missing_docs, missing_debug_implementations)]
+#![expect(missing_docs, missing_debug_implementations, reason = "no part of the interface")]
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -58,6 +58,23 @@ impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
     /// Reads the registry, and sends the seconds and the details.
     pub fn step(&mut self, now: Timestamp) {
         self.hub.step(&mut self.readings, now);
+    }
+
+    /// Sends details to the viewers that have none.
+    #[cfg(test)]
+    pub(crate) fn send_details(&self) {
+        self.hub.send_details(&self.readings, self.hub.registry.clock().now(), false);
+    }
+
+    /// Returns the number of viewers.
+    #[must_use]
+    pub fn viewers(&self) -> usize {
+        self.hub.viewers.len()
+    }
+
+    /// Ends all streams.
+    pub fn close(&self) {
+        self.hub.viewers.close();
     }
 
     /// Adds a viewer; `None` if there are too many.
