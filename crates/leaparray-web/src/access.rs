@@ -18,7 +18,8 @@ use axum::http::{HeaderMap, header};
 ///
 /// // For a network that is trusted.
 /// let page = Page::new(Arc::new(Registry::new())).access(Access::Anyone);
-/// # let _ = page.router();
+/// let router: axum::Router = page.router();
+/// # let _ = router;
 /// assert_eq!(Access::default(), Access::Loopback);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -79,7 +79,9 @@ async fn sum_of_the_seconds_equals_what_was_counted() {
     assert_eq!(total, expected);
     assert_eq!(recorded, expected.iter().sum::<u64>());
     let mut of_rows = [0; 5];
-    sums.values().for_each(|sum| add(&mut of_rows, *sum));
+    for sum in sums.values() {
+        add(&mut of_rows, *sum);
+    }
     assert_eq!(of_rows, expected);
     // Not evicted since: each row by itself.
     for (name, context) in [("orders 0", None), ("orders 0", Some("web"))] {
@@ -112,7 +114,8 @@ async fn two_readers_get_the_same_bytes_in_both_encodings() {
     let (mut one, mut other) = (server.lines("").await, server.lines("").await);
     let mut events = server.events("", &[]).await;
     let instance = one.hello().await.instance;
-    (other.hello().await, events.hello().await);
+    other.hello().await;
+    events.hello().await;
     for _ in 0..3 {
         server.resource("orders").enter().success();
         server.end_second();

@@ -20,16 +20,16 @@ fn header<'a, B>(response: &'a Response<B>, name: &str) -> &'a str {
 #[tokio::test]
 async fn every_response_has_the_headers() {
     let server = Server::with(|page| page.metrics("text/plain", String::new)).await;
-    let refused = [("x-real-ip", "1.2.3.4")];
-    let requests: [(&str, &[(&str, &str)], u16); 6] = [
-        ("/", &[], 200),
-        ("/stream", &[], 200),
-        ("/snapshot", &[], 200),
-        ("/metrics", &[], 200),
-        ("/nowhere", &[], 404),
-        ("/", &refused, 403),
-    ];
-    for (path, headers, status) in requests {
+    let forwarded = [("x-real-ip", "1.2.3.4")];
+    let none = &forwarded[..0];
+    for (path, headers, status) in [
+        ("/", none, 200),
+        ("/stream", none, 200),
+        ("/snapshot", none, 200),
+        ("/metrics", none, 200),
+        ("/nowhere", none, 404),
+        ("/", &forwarded, 403),
+    ] {
         let response = get(server.address, path, headers).await;
         assert_eq!(response.status(), status, "{path}");
         assert_eq!(header(&response, "cache-control"), "no-store", "{path}");

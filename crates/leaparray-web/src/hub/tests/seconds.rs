@@ -45,7 +45,7 @@ fn row_has_the_counts_and_the_quantiles_of_its_second() {
     failed.exception();
     cancelled.cancel();
     orders.block_many(4);
-    tested.clock.advance(SECOND - SECOND / 10);
+    tested.clock.advance(9 * SECOND / 10);
     tested.steps.step(tested.clock.now());
 
     let seconds = take_seconds(&viewer);
