@@ -20,7 +20,7 @@ pub(crate) struct Document {
 pub(crate) static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
     let html = HTML.replacen("/*STYLE*/", STYLE, 1).replacen("/*SCRIPT*/", SCRIPT, 1);
     let policy = format!(
-        "default-src 'none'; script-src '{}'; style-src '{}'; connect-src 'self'; \
+        "default-src 'none'; script-src '{}'; style-src '{}'; connect-src 'self'; img-src data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         hash(SCRIPT),
         hash(STYLE),

@@ -18,11 +18,11 @@ struct Hour {
     clock: ManualClock,
     registry: Arc<Registry<ManualClock>>,
     steps: Steps<ManualClock>,
-    viewers: Vec<Viewer>,
+    viewers: Vec<Guest>,
     random: Rng,
 }
 
-struct Viewer {
+struct Guest {
     viewer: SteppedViewer,
     /// The second in which it leaves.
     until: u64,
@@ -55,7 +55,7 @@ impl Hour {
             if let Some(viewer) = self.steps.join(resource, None) {
                 let until = now.as_secs() + self.random.u64(1..120);
                 let is_quick = self.random.u32(..5) > 0;
-                self.viewers.push(Viewer { viewer, until, is_quick });
+                self.viewers.push(Guest { viewer, until, is_quick });
             }
         }
     }
