@@ -2,8 +2,10 @@
 
 use std::ops::RangeInclusive;
 
+use super::super::recorders::found_recorder;
 use super::{MetricArray, Moment, Numbers};
 use crate::metric::MetricEvent;
+use crate::metric_array::latency::LatencyRecorder;
 use crate::sync::Ordering;
 
 impl MetricArray {
@@ -18,12 +20,13 @@ impl MetricArray {
             // Relaxed: the value is not used.
             0 => self.newest.load(Ordering::Relaxed),
             1 => self.load_index(numbers),
-            _ => self.load_counts(numbers),
+            2 => self.load_counts(numbers),
+            stage => self.load_bins(stage - 3),
         }
     }
 
     /// The number of stages.
-    pub(crate) const STAGES: usize = 3;
+    pub(crate) const STAGES: usize = 3 + LatencyRecorder::STAGES;
 
     /// Loads the history's head and slots, and the pointers to cells.
     fn load_index(&self, numbers: &RangeInclusive<u64>) -> u64 {
@@ -48,6 +51,17 @@ impl MetricArray {
         });
         loaded ^= moment.descriptor().map_or(0, |it| it.gauge().ended);
         self.cells.for_each_present(|cell| loaded ^= cell.state().0 ^ cell.ended());
+        loaded
+    }
+
+    /// Loads the bins of the buckets that are not sealed.
+    fn load_bins(&self, stage: usize) -> u64 {
+        let Some(config) = self.histogram else { return 0 };
+        let mut loaded = 0;
+        self.cells.for_each_present(|cell| {
+            let recorder = found_recorder(cell, config);
+            loaded ^= recorder.map_or(0, |recorder| recorder.load_ahead(stage));
+        });
         loaded
     }
 }
