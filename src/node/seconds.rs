@@ -160,6 +160,10 @@ impl<C: Clock + Clone> ResourceNode<C> {
     /// Loads what a read of a second is about to load of the first geometry: see [`MetricArray::load_ahead`].
     pub(crate) fn load_ahead(&self, stage: usize, second: u64) {
         let array = self.first.array();
+        if stage == 0 {
+            // Lines of the node itself.
+            black_box((*self.config(), self.later.is_empty(), self.refusals.is_used()));
+        }
         let span = Span::of(Timestamp::from_secs(second), NANOS_PER_SEC);
         let numbers = span.buckets(array.config());
         black_box(numbers.map(|numbers| array.load_ahead(stage, &numbers)));

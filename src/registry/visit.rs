@@ -162,7 +162,11 @@ impl<C: Clock + Clone> Listed<C> {
     /// Loads what a visit of this resource is about to load of a second: see [`ResourceNode::load_ahead`].
     fn load_ahead(&self, stage: usize, second: u64) {
         match stage.checked_sub(1) {
-            None => drop(black_box(self.holders().is_gone())),
+            None => drop(black_box((
+                self.holders().is_gone(),
+                self.id(),
+                self.contexts().next().is_some(),
+            ))),
             Some(stage) => self.node().load_ahead(stage, second),
         }
     }
