@@ -1,11 +1,14 @@
 //! The seconds of the long window, each delivered once.
 
+use std::hint::black_box;
+use std::mem;
 use std::ops::Range;
 
 use super::ResourceNode;
 use super::config::NANOS_PER_SEC;
 use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricEvent, MetricTotals, SecondMetrics};
+use crate::metric_array::MetricArray;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Span, Timestamp, WindowConfig, run};
 
@@ -118,10 +121,52 @@ impl<C: Clock + Clone> ResourceNode<C> {
         now: Timestamp,
         seconds: &Range<u64>,
     ) -> impl Iterator<Item = SecondMetrics> + use<'_, C> {
+        self.seconds_in(self.numbers_in_window(now, seconds))
+    }
+
+    /// Returns those of the numbers whose seconds are whole in the long window at `now`, up to the newest record.
+    fn numbers_in_window(&self, now: Timestamp, seconds: &Range<u64>) -> Range<u64> {
         let oldest = oldest_second(self.config().long(), now);
         // Most nodes of a registry are idle: nothing was recorded after the newest record.
         let end = self.recorded_before().as_nanos().div_ceil(NANOS_PER_SEC);
-        self.seconds_in(seconds.start.max(oldest)..seconds.end.min(end))
+        seconds.start.max(oldest)..seconds.end.min(end)
+    }
+
+    /// Calls `visit` with the seconds that [`seconds_in_window`](Self::seconds_in_window) returns. The memory of `histogram` is
+    /// used for each of them.
+    pub(crate) fn for_each_second_in_window(
+        &self,
+        now: Timestamp,
+        seconds: &Range<u64>,
+        histogram: &mut LatencyHistogram,
+        mut visit: impl FnMut(&SecondMetrics),
+    ) {
+        for second in self.numbers_in_window(now, seconds) {
+            let start = Timestamp::from_secs(second);
+            let span = Span::of(start, NANOS_PER_SEC);
+            let (totals, has_histogram) = self.totals_and_histogram(&span, histogram);
+            if totals == MetricTotals::default() {
+                continue;
+            }
+            let metrics = item(start, &totals, has_histogram.then(|| mem::take(histogram)));
+            visit(&metrics);
+            *histogram = metrics.histogram.unwrap_or_else(|| mem::take(histogram));
+        }
+    }
+
+    /// The number of stages of [`load_ahead`](Self::load_ahead).
+    pub(crate) const STAGES: usize = MetricArray::STAGES;
+
+    /// Loads what a read of a second is about to load of the first geometry: see [`MetricArray::load_ahead`].
+    pub(crate) fn load_ahead(&self, stage: usize, second: u64) {
+        let array = self.first.array();
+        if stage == 0 {
+            // Lines of the node itself.
+            black_box((*self.config(), self.later.is_empty(), self.refusals.is_used()));
+        }
+        let span = Span::of(Timestamp::from_secs(second), NANOS_PER_SEC);
+        let numbers = span.buckets(array.config());
+        black_box(numbers.map(|numbers| array.load_ahead(stage, &numbers)));
     }
 
     /// Returns the seconds from `first` on, up to the newest record, that are whole in the long window at the time of that

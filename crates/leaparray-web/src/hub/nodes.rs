@@ -1,0 +1,216 @@
+//! The nodes that the hub knows, and their ids.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use leaparray::{ResourceId, TrafficType};
+
+use super::HISTORY;
+use crate::format::{Direction, Listed, NodeLedger};
+
+/// The nodes that are listed, and those that were listed in the history.
+#[derive(Default)]
+pub(super) struct Nodes {
+    all: Vec<Node>,
+    /// The positions of the nodes with a name.
+    by_name: HashMap<Box<str>, Vec<usize>, RandomState>,
+    /// The positions of the listed nodes.
+    by_identity: HashMap<ResourceId, usize, RandomState>,
+    /// The last id. Not reset, so that no id is used again.
+    last_id: u64,
+}
+
+/// A node: a resource or a context with one direction.
+pub(super) struct Node {
+    pub(super) id: u64,
+    name: Box<str>,
+    context: Option<Box<str>>,
+    direction: Direction,
+    /// The identity of the listed resource.
+    identity: Option<ResourceId>,
+    /// The refused requests at the last reading, by reason.
+    pub(super) refused: [u64; 6],
+    /// The ledger at its last reading.
+    pub(super) ledger: NodeLedger,
+    /// The second of the last reading of the ledger; `None` before the first one.
+    pub(super) ledger_read: Option<u64>,
+    /// The number of the last reading that has found the node listed.
+    seen: u64,
+    /// The second in which the node was no longer listed.
+    gone: Option<u64>,
+}
+
+/// The changes of the listed nodes.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub(super) new: Vec<Listed>,
+    pub(super) gone: Vec<u64>,
+    /// Whether nodes were forgotten.
+    forgotten: bool,
+}
+
+/// The names of a node.
+#[derive(Clone, Copy)]
+pub(super) struct Label<'a> {
+    pub(super) name: &'a str,
+    pub(super) context: Option<&'a str>,
+    pub(super) direction: Direction,
+}
+
+pub(super) const fn direction(traffic: TrafficType) -> Direction {
+    match traffic {
+        TrafficType::Outbound => Direction::Out,
+        _ => Direction::In,
+    }
+}
+
+impl Changes {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.gone.is_empty() && !self.forgotten
+    }
+}
+
+impl Nodes {
+    /// Creates an empty set, whose nodes have ids after `last_id`.
+    pub(super) fn after(last_id: u64) -> Self {
+        Self { last_id, ..Self::default() }
+    }
+
+    pub(super) const fn last_id(&self) -> u64 {
+        self.last_id
+    }
+
+    pub(super) fn at(&mut self, position: usize) -> &mut Node {
+        &mut self.all[position]
+    }
+
+    /// Returns the position of a listed node, which a reading has found.
+    pub(super) fn listed(
+        &mut self,
+        identity: ResourceId,
+        label: Label<'_>,
+        reading: u64,
+        changes: &mut Changes,
+    ) -> usize {
+        let known = self.by_identity.get(&identity).copied();
+        let position = known.unwrap_or_else(|| {
+            let position = self.named(label, changes);
+            let node = &mut self.all[position];
+            // It counts its refused requests from 0.
+            node.refused = [0; 6];
+            if let Some(before) = node.identity.replace(identity) {
+                self.by_identity.remove(&before);
+            }
+            self.by_identity.insert(identity, position);
+            position
+        });
+        self.all[position].seen = reading;
+        position
+    }
+
+    /// Returns the position of the node with these names. If there is none, or it was gone, adds it to the new ones.
+    pub(super) fn named(&mut self, label: Label<'_>, changes: &mut Changes) -> usize {
+        if let Some(position) = self.find(label) {
+            let node = &mut self.all[position];
+            if node.gone.take().is_some() {
+                changes.new.push(node.listed());
+            }
+            return position;
+        }
+        self.last_id += 1;
+        let node = Node::new(self.last_id, label);
+        changes.new.push(node.listed());
+        let position = self.all.len();
+        self.all.push(node);
+        self.by_name.entry(label.name.into()).or_default().push(position);
+        position
+    }
+
+    fn find(&self, label: Label<'_>) -> Option<usize> {
+        let positions = self.by_name.get(label.name)?;
+        positions.iter().copied().find(|&it| self.all[it].is(label))
+    }
+
+    /// Returns the id of a listed node.
+    pub(super) fn id_of(&self, identity: ResourceId) -> Option<u64> {
+        self.by_identity.get(&identity).map(|&it| self.all[it].id)
+    }
+
+    /// Marks the nodes that this reading has not found as gone, and calls `release` with each of them. Forgets those that have
+    /// left the history.
+    pub(super) fn retire(
+        &mut self,
+        reading: u64,
+        second: u64,
+        changes: &mut Changes,
+        mut release: impl FnMut(&mut Node),
+    ) {
+        let mut has_forgotten = false;
+        for node in self.all.iter_mut().filter(|node| node.seen != reading) {
+            if node.gone.is_none() {
+                node.gone = Some(second);
+                changes.gone.push(node.id);
+                if let Some(identity) = node.identity.take() {
+                    self.by_identity.remove(&identity);
+                }
+                release(node);
+            }
+            has_forgotten |= node.has_left_history(second);
+        }
+        if has_forgotten {
+            changes.forgotten = true;
+            self.forget(second);
+        }
+    }
+
+    fn forget(&mut self, second: u64) {
+        self.all.retain(|node| !node.has_left_history(second));
+        self.by_name.clear();
+        self.by_identity.clear();
+        for (position, node) in self.all.iter().enumerate() {
+            self.by_name.entry(node.name.clone()).or_default().push(position);
+            self.by_identity.extend(node.identity.map(|it| (it, position)));
+        }
+    }
+
+    /// Returns all nodes, by ascending id.
+    pub(super) fn all(&self) -> Vec<Listed> {
+        self.all.iter().map(Node::listed).collect()
+    }
+}
+
+impl Node {
+    fn new(id: u64, label: Label<'_>) -> Self {
+        Self {
+            id,
+            name: label.name.into(),
+            context: label.context.map(Into::into),
+            direction: label.direction,
+            identity: None,
+            refused: [0; 6],
+            ledger: NodeLedger::default(),
+            ledger_read: None,
+            seen: 0,
+            gone: None,
+        }
+    }
+
+    fn is(&self, label: Label<'_>) -> bool {
+        *self.name == *label.name
+            && self.direction == label.direction
+            && self.context.as_deref() == label.context
+    }
+
+    fn has_left_history(&self, second: u64) -> bool {
+        self.gone.is_some_and(|gone| gone.saturating_add(HISTORY.into()) < second)
+    }
+
+    fn listed(&self) -> Listed {
+        Listed {
+            id: self.id,
+            name: self.name.as_ref().into(),
+            context: self.context.as_deref().map(Into::into),
+            direction: self.direction,
+        }
+    }
+}

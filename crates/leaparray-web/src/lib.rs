@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod access;
+mod closer;
+mod controllers;
+mod document;
+pub mod format;
+mod headers;
+mod hub;
+mod page;
+mod snapshot;
+mod stream;
+
+pub use access::Access;
+pub use closer::Closer;
+#[doc(hidden)]
+pub use hub::steps;
+pub use page::{Page, router};
