@@ -29,6 +29,7 @@ class DetailView {
     this.key = null;
     this.root.hidden = true;
     this.root.replaceChildren();
+    byId('readout').hidden = true;
   }
 
   makeVerdict(view) {
@@ -53,31 +54,32 @@ class DetailView {
 
   makePanes() {
     const panes = element('div', 'panes');
-    const charts = panes.appendChild(element('div', 'charts'));
-    this.readout = charts.appendChild(element('p'));
-    this.readout.id = 'readout';
-    this.chartList = charts;
-    this.addChart('rates', 'Requests per second', 'succeeded up; failed, cancelled, refused down; one scale');
-    this.controlList = charts.appendChild(element('div'));
-    this.addChart('quantiles', 'Response time percentiles', 'log scale; faint where too few requests finished');
-    this.addChart('heat', 'Response times', 'one column a second; darker or brighter is more (√ scale); empty is none');
-    this.addChart('flight', 'In flight', 'the most at a time, in each second');
+    const upper = panes.appendChild(element('div'));
+    this.addChart(upper, 'rates', 'Requests per second', 'succeeded up; failed, cancelled, refused down; one scale');
+    this.controlList = upper.appendChild(element('div'));
+    this.addChart(upper, 'quantiles', 'Response time percentiles', 'log scale; faint where too few requests finished');
     panes.append(this.makeFacts());
+    // The map and the histogram are in one row, so that their rows of response times are too.
+    this.addChart(panes, 'heat', 'Response times', 'one column a second; empty is none');
+    this.addChart(panes, 'histogram', 'Last minute', 'the rows of the map, summed');
+    this.addChart(panes, 'flight', 'In flight', 'the most at a time, in each second');
     return panes;
   }
 
-  addChart(name, title, note, parent = this.chartList) {
+  addChart(parent, name, title, note) {
     const chart = parent.appendChild(element('section', `chart ${name.replace(/\d+/, '')}`));
     const head = chart.appendChild(element('h3', '', title));
     head.append(element('small', '', note));
     const canvas = chart.appendChild(element('canvas'));
     canvas.setAttribute('role', 'img');
-    canvas.setAttribute('aria-label', `${title}, last 60 seconds. The arrow keys read single seconds.`);
+    canvas.setAttribute('aria-label', `${title}: ${note}`);
     const none = chart.appendChild(element('p', 'none'));
     none.hidden = true;
     watchSize(canvas);
-    canvas.addEventListener('pointermove', (event) => this.point(canvas, name, event));
-    canvas.addEventListener('pointerleave', () => this.setCursor(null, null));
+    if (name !== 'histogram') {
+      canvas.addEventListener('pointermove', (event) => this.point(canvas, name, event));
+      canvas.addEventListener('pointerleave', () => this.setCursor(null, null));
+    }
     this.charts[name] = { chart, canvas, none };
   }
 
@@ -86,14 +88,6 @@ class DetailView {
     this.reasons = addFacts(facts, 'Refused', 'by reason', ['reason', 'last s', '60 s', 'ever']);
     this.control = addFacts(facts, 'Limits and breakers', '', []);
     this.ledger = addFacts(facts, 'Where every count is', 'since the start', []);
-    const section = facts.appendChild(element('section'));
-    section.append(element('h3', '', 'Last minute'));
-    section.firstChild.append(element('small', '', 'the rows of the map, summed'));
-    this.histogram = section.appendChild(element('canvas'));
-    this.histogram.setAttribute('role', 'img');
-    this.histogram.setAttribute('aria-label', 'Histogram of the response times of the last minute');
-    this.histogramSection = section;
-    watchSize(this.histogram);
     return facts;
   }
 
@@ -151,14 +145,13 @@ class DetailView {
     setText(parentElement.tHead.rows[0].cells[2], known < HISTORY ? `known ${known} s` : '60 s');
     const ever = this.detail?.message.refusals;
     const minute = reasonSums(node, store.newest, HISTORY);
-    const rows = minute.map((count, reason) => ({ reason, count, ever: ever?.[reason] ?? NaN }))
-      .sort((a, b) => b.count - a.count || b.ever - a.ever || a.reason - b.reason)
-      .map(({ reason, count, ever: total }) => [
-        [reasonName(store, reason), total === 0 ? 'zero' : ''],
-        countCell(store.knowsReasons(store.newest) ? node.history.refusedFor(store.newest, reason) : NaN),
-        countCell(known > 0 ? count : NaN),
-        countCell(total),
-      ]);
+    const last = (reason) => (store.knowsReasons(store.newest) ? node.history.refusedFor(store.newest, reason) : NaN);
+    const all = minute.map((count, reason) => ({ reason, count, ever: ever?.[reason] ?? NaN }));
+    const rows = all.filter(({ count, ever: total }) => count > 0 || total > 0)
+      .sort((a, b) => b.count - a.count || b.ever - a.ever)
+      .map(({ reason, count, ever: total }) => [[reasonName(store, reason)], countCell(last(reason)), countCell(known > 0 ? count : NaN), countCell(total)]);
+    const others = rows.length === 0 ? 'any reason' : `${REASONS - rows.length} other reasons`;
+    if (rows.length < REASONS) rows.push([[others, 'zero'], ...[last(0), known || NaN, ever?.[0] ?? NaN].map((is) => countCell(is * 0))]);
     fillTable(this.reasons, rows);
   }
 
@@ -169,7 +162,7 @@ class DetailView {
     fillTable(this.control, list.flatMap((controller) => controllerFacts(controller, store)));
     list.forEach((controller, i) => {
       if (this.controllers[i] !== undefined) return;
-      this.addChart(`control${i}`, CONTROLLER_TITLES[controller.kind] ?? controller.kind, CONTROLLER_NOTES[controller.kind] ?? '', this.controlList);
+      this.addChart(this.controlList, `control${i}`, CONTROLLER_TITLES[controller.kind] ?? controller.kind, CONTROLLER_NOTES[controller.kind] ?? '');
       this.controllers[i] = `control${i}`;
     });
     this.controlled = list;
@@ -212,11 +205,11 @@ class DetailView {
     const without = this.detail !== null && this.detail.message.window.histogram_error === null;
     canvas.hidden = without;
     none.hidden = !without;
-    this.histogramSection.hidden = without;
+    this.charts.histogram.chart.hidden = without;
     setText(none, without ? 'This resource keeps no histogram of its response times.' : '');
     if (without || this.detail === null) return;
     drawHeat(canvas, this.store, this.detail, rows, this.cursor);
-    drawHistogram(this.histogram, this.store, this.detail, rows, this.detail.message.minute);
+    drawHistogram(this.charts.histogram.canvas, this.store, this.detail, rows, this.detail.message.minute);
   }
 
   /** Reads the second under the pointer. */
@@ -243,12 +236,12 @@ class DetailView {
 
   showReadout() {
     const { cursor, store, node } = this;
-    if (cursor === null || cursor <= store.newest - HISTORY) {
-      this.cursor = null;
-      return setText(this.readout, `Point at a second, or press ← →, to read it. Newest: ${formatClock(store.newest)}, times of the server.`);
-    }
+    const readout = byId('readout');
+    if (cursor !== null && cursor <= store.newest - HISTORY) this.cursor = null;
+    readout.hidden = this.cursor === null;
+    if (this.cursor === null) return;
     const cell = this.pointerY === null ? '' : this.heatCell(cursor);
-    return setText(this.readout, secondSentence(store, node.history, cursor) + cell);
+    setText(readout, secondSentence(store, node.history, cursor) + cell);
   }
 
   /** The count of the cell of the heat map under the pointer, with its bounds. */

@@ -58,11 +58,13 @@ class Surface {
 /** How a history's seconds are placed on a surface: the oldest at the left. */
 function eachSecond(surface, store, top, height, draw) {
   const step = surface.width / HISTORY;
-  const bar = step > 2 ? step - Math.max(1, Math.floor(step / 4)) : step;
+  // Bars have a gap between them where all of them can have the same one.
+  const gap = Number.isInteger(step) && step > 2 ? Math.max(1, Math.floor(step / 4)) : 0;
   for (let i = 0; i < HISTORY; i++) {
     const t = store.newest - HISTORY + 1 + i;
-    if (store.knows(t)) draw(t, i * step, bar, step);
-    else if (!store.isBeforeStart(t)) surface.hatch(i * step, top, step, height, palette.pixel.gap, 0);
+    const left = Math.round(i * step), width = Math.round((i + 1) * step) - left;
+    if (store.knows(t)) draw(t, left, width - gap, width);
+    else if (!store.isBeforeStart(t)) surface.hatch(left, top, width, height, palette.pixel.gap, 0);
   }
 }
 

@@ -19,9 +19,9 @@ class Tile {
   }
 
   /** Draws the small chart at the bottom of the tile. */
-  draw(height, columns, drawOn) {
+  draw(height, drawOn) {
     const { width } = sizes.get(this.root);
-    this.surface.resize(width, height, columns);
+    this.surface.resize(width, height, 1);
     this.surface.clear();
     drawOn(this.surface);
     this.surface.show();
@@ -51,7 +51,7 @@ class Tiles {
     this.trouble.show(inTrouble, words.join('  ') || 'all quiet');
     setText(this.trouble.unit, `of ${formatCount(all)} in trouble`);
     this.trouble.root.dataset.level = levels[FAILING] > 0 ? FAILING : Number(inTrouble > 0);
-    this.trouble.draw(CHART_HEIGHT, 1, (surface) => drawSquares(surface, levels));
+    this.trouble.draw(CHART_HEIGHT, (surface) => drawSquares(surface, levels));
   }
 
   showCounts(store) {
@@ -63,7 +63,7 @@ class Tiles {
       : `${formatShareOrCounts(sum(EXCEPTION), ended)}${ended < FEW ? '' : ` of ${formatShort(ended)}`}, 60 s`);
     this.refused.show(total.count(newest, BLOCK), refusedNote(store, sum(BLOCK)));
     for (const [tile, column, colour] of [[this.ok, SUCCESS, 'ok'], [this.failed, EXCEPTION, 'failed'], [this.refused, BLOCK, 'refused']]) {
-      tile.draw(CHART_HEIGHT, HISTORY, (surface) => drawColumn(surface, total, store, 0, surface.height, column, palette.pixel[colour]));
+      tile.draw(CHART_HEIGHT, (surface) => drawColumn(surface, total, store, 0, surface.height, column, palette.pixel[colour]));
     }
   }
 
@@ -76,14 +76,14 @@ class Tiles {
       if (count !== UNKNOWN) most = Math.max(most, count);
     }
     this.flight.show(flight === UNKNOWN ? NaN : flight, `60 s: up to ${formatShort(most)}`);
-    this.flight.draw(CHART_HEIGHT, HISTORY, (surface) => drawColumn(surface, total, store, 0, surface.height, MAX_IN_FLIGHT, palette.pixel.flight));
+    this.flight.draw(CHART_HEIGHT, (surface) => drawColumn(surface, total, store, 0, surface.height, MAX_IN_FLIGHT, palette.pixel.flight));
   }
 
   showTimes(store) {
     const { total, newest } = store;
     setText(this.times.value, formatTime(total.time(newest, P50)));
     setText(this.times.note, `p99 ${formatTime(total.time(newest, P99))} · p99.9 ${formatTime(total.time(newest, P999))}`);
-    this.times.draw(CHART_HEIGHT, HISTORY, (surface) => drawTimes(surface, total, store, 0, surface.height));
+    this.times.draw(CHART_HEIGHT, (surface) => drawTimes(surface, total, store, 0, surface.height));
   }
 
   showLedger(ledger) {
@@ -93,7 +93,7 @@ class Tiles {
     const exact = sum === ledger.recorded;
     this.ledger.show(ledger.recorded, exact ? parts.map(([word]) => word).join(' + ') : `${formatShort(Math.abs(ledger.recorded - sum))} still on their way`);
     this.ledger.root.dataset.exact = exact ? 'yes' : 'no';
-    return this.ledger.draw(8, 1, (surface) => drawParts(surface, parts, sum));
+    return this.ledger.draw(8, (surface) => drawParts(surface, parts, sum));
   }
 }
 
