@@ -1,0 +1,153 @@
+//! Which requests are answered.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::ConnectInfo;
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode, header};
+
+/// Which requests a [`Page`](crate::Page) answers.
+///
+/// ```
+/// use leaparray::Registry;
+/// use leaparray_web::{Access, Page};
+/// use std::sync::Arc;
+///
+/// // For a network that is trusted.
+/// let page = Page::new(Arc::new(Registry::new())).access(Access::Anyone);
+/// # let _ = page.router();
+/// assert_eq!(Access::default(), Access::Loopback);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Access {
+    /// Requests from this machine that no proxy has forwarded: the address of the client is a loopback address, the request
+    /// names `localhost` or a loopback address as its host, and it has no header of a proxy.
+    ///
+    /// The name of the host is checked against DNS rebinding: a page of another site whose name resolves to a
+    /// loopback address names that site as the host.
+    #[default]
+    Loopback,
+    /// All requests.
+    Anyone,
+}
+
+type Hook = Arc<dyn Fn(&Parts) -> bool + Send + Sync>;
+
+/// The check of all requests.
+#[derive(Clone)]
+pub(crate) enum Gate {
+    Access(Access),
+    Hook(Hook),
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    Unauthorized,
+    CrossSite,
+    UnknownPeer,
+    RemotePeer,
+    ForeignHost,
+    Forwarded,
+}
+
+/// The headers that proxies add.
+const FORWARDED: [&str; 5] =
+    ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+
+impl Gate {
+    pub(crate) fn check(&self, request: &Parts) -> Result<(), Denied> {
+        if is_cross_site(&request.headers) {
+            return Err(Denied::CrossSite);
+        }
+        match self {
+            Self::Access(Access::Anyone) => Ok(()),
+            Self::Access(Access::Loopback) => check_loopback(request),
+            Self::Hook(hook) => hook(request).then_some(()).ok_or(Denied::Unauthorized),
+        }
+    }
+}
+
+impl Denied {
+    pub(crate) const fn status(self) -> StatusCode {
+        StatusCode::FORBIDDEN
+    }
+
+    /// Returns what is wrong, and what would be right.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Unauthorized => "The authorization hook of this page has refused the request.\n",
+            Self::CrossSite => "The request was made by a page of another site.\n",
+            Self::UnknownPeer => {
+                "The address of the client is not known, so this page cannot tell whether it is on this machine.\n\
+                 Serve the router by `into_make_service_with_connect_info::<SocketAddr>()`, or choose who may read \
+                 the page: `Page::access(Access::Anyone)`, or `Page::authorize`.\n"
+            }
+            Self::RemotePeer => {
+                "This page answers requests from its own machine only.\n\
+                 To change that, call `Page::access(Access::Anyone)`, or `Page::authorize`.\n"
+            }
+            Self::ForeignHost => {
+                "The request names a host that is not `localhost` or a loopback address.\n\
+                 To answer such requests, call `Page::access(Access::Anyone)`, or `Page::authorize`.\n"
+            }
+            Self::Forwarded => {
+                "The request was forwarded by a proxy, so its client may be on another machine.\n\
+                 To answer such requests, call `Page::access(Access::Anyone)`, or `Page::authorize`.\n"
+            }
+        }
+    }
+}
+
+/// Returns whether a script or an element of another site has made the request. Such a request could not read the
+/// answer, but would take the place of a viewer.
+fn is_cross_site(headers: &HeaderMap) -> bool {
+    let is = |name, value| headers.get(name).is_some_and(|found| found == value);
+    is("sec-fetch-site", "cross-site") && !is("sec-fetch-mode", "navigate")
+}
+
+fn check_loopback(request: &Parts) -> Result<(), Denied> {
+    let peer = request.extensions.get::<ConnectInfo<SocketAddr>>();
+    let ConnectInfo(peer) = peer.ok_or(Denied::UnknownPeer)?;
+    if !peer.ip().to_canonical().is_loopback() {
+        return Err(Denied::RemotePeer);
+    }
+    if FORWARDED.iter().any(|name| request.headers.contains_key(*name)) {
+        return Err(Denied::Forwarded);
+    }
+    if names_loopback(request) { Ok(()) } else { Err(Denied::ForeignHost) }
+}
+
+/// Returns whether all hosts that the request names are this machine, and it names one.
+fn names_loopback(request: &Parts) -> bool {
+    let of_uri = request.uri.authority().map(Authority::host);
+    let headers = request.headers.get_all(header::HOST);
+    let of_headers = headers.iter().map(|value| {
+        let authority = value.to_str().ok()?.parse::<Authority>().ok()?;
+        Some(is_loopback(authority.host()))
+    });
+    let mut hosts = of_uri.map(|host| Some(is_loopback(host))).into_iter().chain(of_headers);
+    let first = hosts.next().flatten();
+    first == Some(true) && hosts.all(|host| host == Some(true))
+}
+
+fn is_loopback(host: &str) -> bool {
+    if host.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
+    let address = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
+    address.parse::<IpAddr>().is_ok_and(|it| it.to_canonical().is_loopback())
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Access(access) => access.fmt(f),
+            Self::Hook(_) => f.write_str("Hook"),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The states of limiters and breakers.
+
+use serde::{Deserialize, Serialize};
+
+/// The state of a limiter or a breaker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Controller {
+    /// The name, which is that of a resource if the controller belongs to one.
+    pub resource: String,
+    /// The state.
+    #[serde(flatten)]
+    pub state: ControllerState,
+}
+
+/// The state of a limiter or a breaker at one time, by its kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ControllerState {
+    /// A circuit breaker.
+    #[non_exhaustive]
+    Circuit {
+        /// The state, such as `closed` or `half-open`: see [`CircuitState`](leaparray::flow::CircuitState).
+        state: String,
+        /// The seconds until an open breaker admits a probe.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        probe_in: Option<f64>,
+        /// The cause of the last change of the state; `None` if there was none since the first viewer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<String>,
+    },
+    /// A limiter.
+    #[non_exhaustive]
+    Limit {
+        /// The number of permits that can be taken at once when all remain.
+        limit: u64,
+        /// The number of permits that can be taken now.
+        remaining: u64,
+    },
+    /// An adaptive breaker.
+    #[non_exhaustive]
+    Drop {
+        /// The probability with which it refuses a request.
+        probability: f64,
+    },
+    /// A kind that this version does not know.
+    #[serde(other)]
+    Unknown,
+}

@@ -1,0 +1,157 @@
+//! The messages of the stream.
+
+use serde::{Deserialize, Serialize};
+
+use super::controller::Controller;
+use super::detail::Detail;
+use super::positional::positional;
+use super::row::{Counts, Refused, Row};
+
+/// One message of the stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum Message {
+    /// The first message: the server.
+    Hello(Hello),
+    /// The second message: the nodes that are known.
+    Resources(Resources),
+    /// A complete second of all nodes.
+    Second(Second),
+    /// The details of the node that the reader asked for.
+    Detail(Detail),
+    /// The last message: why the stream ends.
+    Bye(Bye),
+}
+
+/// The first message of a stream: the server, and the version of the format.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "hello")]
+#[non_exhaustive]
+pub struct Hello {
+    /// The version of the format: [`VERSION`](super::VERSION).
+    pub version: u32,
+    /// The identity of the server's page. After a restart of the server, it is another one.
+    pub instance: String,
+    /// The name of the service.
+    pub name: String,
+    /// The name of the host.
+    pub host: String,
+    /// The number of the process.
+    pub pid: u32,
+    /// When the page was made, in seconds since the Unix epoch by the server's clock, as are all times.
+    pub started: f64,
+    /// When this message was made.
+    pub now: f64,
+    /// The number of seconds before now of which the server has messages.
+    pub history: u32,
+    /// The names of the reasons of refusals, in the order of the counts in [`Refused`].
+    pub reasons: Vec<String>,
+}
+
+/// The second message of a stream: the nodes that are listed, and those that were listed during the last minute.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "resources")]
+#[non_exhaustive]
+pub struct Resources {
+    /// The nodes.
+    pub resources: Vec<Listed>,
+}
+
+positional! {
+    /// A node: a resource, or one of its contexts. Serialized as an array in this order.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Listed {
+        /// The id, which no other node of the [instance](Hello::instance) has had.
+        pub id: u64,
+        /// The name of the resource.
+        pub name: String,
+        /// The name of the context; `None` for the requests without a context.
+        pub context: Option<String>,
+        /// The direction.
+        pub direction: Direction,
+    }
+}
+
+/// The direction of the calls to a resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Direction {
+    /// Calls to the service.
+    #[default]
+    In,
+    /// Calls by the service to others.
+    Out,
+}
+
+/// A complete second of all nodes. A second without a message is not known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "second")]
+#[non_exhaustive]
+pub struct Second {
+    /// The number of the second since the Unix epoch.
+    pub t: u64,
+    /// The nodes that were listed since the message before. May repeat known ones.
+    pub new: Vec<Listed>,
+    /// The ids of the nodes that are listed no longer.
+    pub gone: Vec<u64>,
+    /// All nodes together. The quantiles are those of all requests.
+    pub total: Counts,
+    /// The nodes in which something was recorded in this second, and those with requests in flight.
+    pub rows: Vec<Row>,
+    /// The refused requests by reason since the message before, of the nodes that have refused requests; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Vec<Refused>>,
+    /// The states of the controllers at the end of the second; `None` if they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controllers: Option<Vec<Controller>>,
+    /// Where every count is, at the end of the second; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<Ledger>,
+}
+
+/// Where every count is: `recorded` is the sum of the four others. An event is a pass, a success, an exception, a cancelled
+/// request or a refused one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Ledger {
+    /// The events in the long windows of the nodes.
+    pub in_window: u64,
+    /// The events in buckets that the windows have left.
+    pub expired: u64,
+    /// The events that were recorded with a time whose bucket was replaced already.
+    pub late: u64,
+    /// The events of resources that are listed no longer.
+    pub delisted: u64,
+    /// All events.
+    pub recorded: u64,
+    /// The seconds since the oldest reading of a node in these sums: the ledgers of many nodes are read in turn.
+    pub age: u64,
+}
+
+/// The last message of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "bye")]
+#[non_exhaustive]
+pub struct Bye {
+    /// Why the stream ends.
+    pub reason: ByeReason,
+}
+
+/// Why a stream ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ByeReason {
+    /// The server ends.
+    Closing,
+    /// The reader did not take the messages in time.
+    Slow,
+    /// The stream has lived as long as a stream may. Connect again.
+    Expired,
+    /// A reason that this version does not know.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}

@@ -1,0 +1,144 @@
+//! The details of the nodes that viewers have opened.
+
+use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
+use leaparray::{
+    Clock, LatencyHistogram, NodeSnapshot, Resource, SecondMetrics, SecondsCursor, Timestamp,
+    WindowConfig, WindowSnapshot,
+};
+
+use super::Hub;
+use super::frame::Frame;
+use super::ledger::ledger_of;
+use super::nodes::Label;
+use super::readings::{Readings, by_reason};
+use super::seconds::nanos;
+use super::viewer::Target;
+use super::viewers::{Details, Wanted};
+use crate::format::{
+    Bin, Counts, Detail, Geometry, Lifetime, NodeDetail, SecondBins, WindowGeometry,
+};
+
+/// The finest scale that is sent. A picture has no more rows, and 1.19 is the factor from one bin to the next.
+const MAX_SCALE: i8 = 2;
+
+impl Readings {
+    /// Returns the details that are wanted, serialized once for all viewers of a node.
+    pub(super) fn details<C>(
+        &self,
+        hub: &Hub<C>,
+        now: Timestamp,
+        wanted: Vec<Wanted>,
+    ) -> Vec<Details>
+    where
+        C: Clock + Clone + Send + Sync + 'static,
+    {
+        let t = self.newest().unwrap_or_default();
+        let details = wanted.into_iter().map(|Wanted { target, all, newest }| {
+            let found = find(hub, &target);
+            let found = found.and_then(|it| Some((self.nodes.find(Label::of(&it))?.id, it)));
+            let frame = |since: u64| {
+                let detail = match &found {
+                    Some((id, resource)) => {
+                        let node = node_detail(resource, now, since);
+                        Detail { id: Some(*id), t, node: Some(node) }
+                    }
+                    None => Detail { id: None, t, node: None },
+                };
+                Frame::new(None, &detail, 1024)
+            };
+            Details { all: all.then(|| frame(0)), newest: newest.then(|| frame(t)), target }
+        });
+        details.collect()
+    }
+}
+
+/// Returns the listed node with these names.
+fn find<C>(hub: &Hub<C>, target: &Target) -> Option<Resource<C>>
+where
+    C: Clock + Clone + Send + Sync + 'static,
+{
+    let resource = hub.registry.get(&target.resource)?;
+    match &target.context {
+        None => Some(resource),
+        Some(context) => resource.contexts().find(|it| it.context() == Some(context)),
+    }
+}
+
+/// Returns the details of a node at `now`, with the response times of the complete seconds from `since` on.
+fn node_detail<C: Clock + Clone>(resource: &Resource<C>, now: Timestamp, since: u64) -> NodeDetail {
+    let snapshot = resource.snapshot_at(now);
+    let lifetime = resource.lifetime();
+    let config = resource.config();
+    let (scale, seconds) = bins(resource, now, since);
+    NodeDetail {
+        scale,
+        seconds,
+        second: counts_of(&snapshot, &snapshot.short),
+        minute: counts_of(&snapshot, &snapshot.long),
+        refusals: by_reason(&snapshot.refusals).into(),
+        lifetime: Lifetime {
+            pass: lifetime.sum(Pass),
+            success: lifetime.sum(Success),
+            exception: lifetime.sum(Exception),
+            cancelled: lifetime.sum(Cancelled),
+            block: lifetime.sum(Block),
+        },
+        ledger: ledger_of(&resource.ledger_at(now)),
+        window: Geometry {
+            short: geometry(config.short()),
+            long: geometry(config.long()),
+            histogram_error: config.histogram().map(leaparray::HistogramConfig::relative_error),
+        },
+    }
+}
+
+fn geometry(window: &WindowConfig) -> WindowGeometry {
+    let interval = window.interval().as_secs_f64();
+    WindowGeometry { interval, buckets: window.sample_count() }
+}
+
+/// Returns the scale and the response times of the complete seconds from `since` on.
+fn bins<C: Clock + Clone>(
+    resource: &Resource<C>,
+    now: Timestamp,
+    since: u64,
+) -> (Option<i8>, Vec<SecondBins>) {
+    let cursor = SecondsCursor::new();
+    // Leaves the earlier seconds out, without reading them.
+    drop(resource.poll_seconds_at(Timestamp::from_secs(since), &cursor));
+    let seconds = resource.poll_seconds_at(now, &cursor);
+    let histogram = |it: SecondMetrics| Some((it.second.as_secs(), it.histogram?));
+    let histograms: Vec<_> =
+        seconds.filter_map(histogram).filter(|(_, it)| !it.is_empty()).collect();
+    let Some(config) = resource.config().histogram() else { return (None, Vec::new()) };
+    let scales = histograms.iter().map(|(_, it)| it.scale());
+    let scale = scales.fold(config.scale().cast_signed().min(MAX_SCALE), i8::min);
+    let bins = |(t, histogram): (u64, LatencyHistogram)| {
+        let coarser = histogram.downscaled(scale).expect("the scale is at most its own");
+        let bins = coarser.buckets().map(|it| Bin { index: it.index, count: it.count });
+        SecondBins { t, bins: bins.collect() }
+    };
+    (Some(scale), histograms.into_iter().map(bins).collect())
+}
+
+fn counts_of(snapshot: &NodeSnapshot, window: &WindowSnapshot) -> Counts {
+    let totals = &window.totals;
+    let quantiles = window.quantiles.as_ref();
+    Counts {
+        pass: totals.sum(Pass),
+        success: totals.sum(Success),
+        exception: totals.sum(Exception),
+        cancelled: totals.sum(Cancelled),
+        block: totals.sum(Block),
+        in_flight: Some(snapshot.concurrency),
+        max_in_flight: totals.max_concurrency().unwrap_or(0),
+        rt_count: totals.rt_count(),
+        rt_sum: nanos(totals.rt_sum()),
+        min: totals.min_rt().map(nanos),
+        p50: quantiles.map(|it| nanos(it.p50)),
+        p90: quantiles.map(|it| nanos(it.p90)),
+        p99: quantiles.map(|it| nanos(it.p99)),
+        p999: quantiles.map(|it| nanos(it.p999)),
+        max: totals.max_rt().map(nanos),
+    }
+}

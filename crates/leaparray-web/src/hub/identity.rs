@@ -1,0 +1,55 @@
+//! The identity of a page.
+
+use leaparray::Timestamp;
+
+use super::seconds;
+use crate::format::{Hello, REASONS, VERSION};
+use crate::hub::HISTORY;
+
+/// What tells a page from all others.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) instance: String,
+    pub(crate) name: String,
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+    pub(crate) started: Timestamp,
+}
+
+impl Identity {
+    pub(crate) fn new(started: Timestamp) -> Self {
+        let program = std::env::current_exe().ok();
+        let name = program.as_deref().and_then(|it| it.file_stem()).map(|it| it.to_string_lossy());
+        Self {
+            instance: format!("{:016x}", fastrand::u64(..)),
+            name: name.unwrap_or_default().into_owned(),
+            host: gethostname::gethostname().to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            started,
+        }
+    }
+
+    pub(super) fn hello(&self, now: Timestamp) -> Hello {
+        Hello {
+            version: VERSION,
+            instance: self.instance.clone(),
+            name: self.name.clone(),
+            host: self.host.clone(),
+            pid: self.pid,
+            started: seconds(self.started),
+            now: seconds(now),
+            history: HISTORY,
+            reasons: REASONS.map(Into::into).into(),
+        }
+    }
+
+    /// Returns the id of the event of a second.
+    pub(super) fn id_of(&self, second: u64) -> String {
+        format!("{}.{second}", self.instance)
+    }
+
+    /// Returns the second of the event with that id; `None` for an event of another page.
+    pub(crate) fn second_of(&self, id: &str) -> Option<u64> {
+        id.strip_prefix(self.instance.as_str())?.strip_prefix('.')?.parse().ok()
+    }
+}

@@ -1,0 +1,139 @@
+//! The hub: one task reads the registry once a second while there are viewers, and serializes each second once.
+
+mod detail;
+mod frame;
+mod identity;
+mod ledger;
+mod nodes;
+mod readings;
+mod seconds;
+mod task;
+mod viewer;
+mod viewers;
+
+pub(crate) use frame::Encoding;
+pub(crate) use identity::Identity;
+pub(crate) use viewer::{Target, Viewer, Wish};
+pub(crate) use viewers::{NotJoined, Viewers};
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leaparray::{Clock, Registry, Timestamp};
+use tokio::sync::Semaphore;
+
+use crate::controllers::Controllers;
+use frame::Frame;
+use readings::Readings;
+use viewers::Joined;
+
+/// The number of seconds that the hub keeps.
+pub(crate) const HISTORY: u32 = 60;
+
+/// Returns a time in seconds since the Unix epoch.
+pub(crate) fn seconds(time: Timestamp) -> f64 {
+    // Microseconds: a current time of that precision fits an `f64`.
+    #[expect(clippy::cast_precision_loss, reason = "of less than a microsecond")]
+    let micros = time.as_micros() as f64;
+    micros / 1e6
+}
+
+/// The source of the messages of a page.
+pub(crate) struct Hub<C> {
+    registry: Arc<Registry<C>>,
+    identity: Identity,
+    controllers: Controllers,
+    viewers: Arc<Viewers>,
+    max_viewers: usize,
+    life: Duration,
+    /// The turn of a `/snapshot`.
+    snapshots: Arc<Semaphore>,
+    /// The next id of a node.
+    next_id: AtomicU64,
+}
+
+impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
+    pub(crate) fn new(
+        registry: Arc<Registry<C>>,
+        identity: Identity,
+        controllers: Controllers,
+        viewers: Arc<Viewers>,
+        max_viewers: usize,
+        life: Duration,
+    ) -> Self {
+        Self {
+            registry,
+            identity,
+            controllers,
+            viewers,
+            max_viewers,
+            life,
+            snapshots: Arc::new(Semaphore::new(1)),
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) const fn registry(&self) -> &Arc<Registry<C>> {
+        &self.registry
+    }
+
+    pub(crate) const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(crate) const fn controllers(&self) -> &Controllers {
+        &self.controllers
+    }
+
+    pub(crate) const fn viewers(&self) -> &Arc<Viewers> {
+        &self.viewers
+    }
+
+    pub(crate) const fn snapshots(&self) -> &Arc<Semaphore> {
+        &self.snapshots
+    }
+
+    pub(crate) const fn life(&self) -> Duration {
+        self.life
+    }
+
+    fn take_id(&self) -> u64 {
+        // Relaxed: the ids have to be distinct and order nothing.
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Adds a viewer, and starts the task if there is none.
+    pub(crate) fn join(self: &Arc<Self>, wish: Wish) -> Result<Arc<Viewer>, NotJoined> {
+        let now = self.registry.clock().now();
+        let hello = Frame::new(None, &self.identity.hello(now), 512);
+        match self.viewers.join(wish, now, &hello, self.max_viewers)? {
+            Joined::Later(viewer) => Ok(viewer),
+            Joined::First(viewer) => {
+                tokio::spawn(task::run(Arc::clone(self)));
+                Ok(viewer)
+            }
+        }
+    }
+
+    /// Reads the registry at `now`, and sends the seconds that are complete, and the details that viewers want.
+    fn step(&self, readings: &mut Readings, now: Timestamp) {
+        let update = readings.read(self, now);
+        let has_seconds = !update.seconds.is_empty();
+        self.viewers.publish(update);
+        self.send_details(readings, now, has_seconds);
+    }
+
+    /// Sends details to the viewers that have none, and to all others if a second has become complete.
+    fn send_details(&self, readings: &Readings, now: Timestamp, has_seconds: bool) {
+        let mut wanted = self.viewers.wanted();
+        for it in &mut wanted {
+            it.newest &= has_seconds;
+        }
+        wanted.retain(|it| it.all || it.newest);
+        if !wanted.is_empty() {
+            let details = readings.details(self, now, wanted);
+            self.viewers.publish_details(now, &details);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The rows of one second, and their sum.
+
+use std::time::Duration;
+
+use leaparray::{LatencyHistogram, SecondMetrics};
+
+use crate::format::{Counts, Row};
+
+/// The rows of one second that are being collected.
+pub(super) struct Sums {
+    pub(super) t: u64,
+    pub(super) rows: Vec<Row>,
+    pub(super) total: Counts,
+    /// The response times of all nodes.
+    merged: LatencyHistogram,
+    /// Whether all response times are in the merged histogram.
+    is_complete: bool,
+}
+
+impl Sums {
+    pub(super) fn new(t: u64) -> Self {
+        Self {
+            t,
+            rows: Vec::new(),
+            total: Counts::default(),
+            merged: LatencyHistogram::default(),
+            is_complete: true,
+        }
+    }
+
+    /// Adds the row of a node, and returns its position.
+    pub(super) fn add(&mut self, id: u64, metrics: &SecondMetrics) -> usize {
+        let counts = counts_of(metrics);
+        add(&mut self.total, &counts);
+        match &metrics.histogram {
+            Some(histogram) if self.merged.is_empty() => self.merged.clone_from(histogram),
+            Some(histogram) if !histogram.is_empty() => self.merged.merge(histogram),
+            Some(_) => {}
+            None => self.is_complete &= metrics.rt_count == 0,
+        }
+        self.rows.push(Row { id, counts });
+        self.rows.len() - 1
+    }
+
+    /// Sets the requests in flight of all rows, which are raised later, to 0.
+    pub(super) fn begin_in_flight(&mut self) {
+        for row in &mut self.rows {
+            row.counts.in_flight = Some(0);
+        }
+        self.total.in_flight = Some(0);
+    }
+
+    /// Sets the requests in flight of a node, which has a row at a position or none.
+    pub(super) fn set_in_flight(&mut self, id: u64, row: Option<usize>, in_flight: u64) {
+        if let Some(sum) = &mut self.total.in_flight {
+            *sum = sum.saturating_add(in_flight);
+        }
+        match row {
+            Some(row) => self.rows[row].counts.in_flight = Some(in_flight),
+            None if in_flight > 0 => {
+                let counts = Counts { in_flight: Some(in_flight), ..Counts::default() };
+                self.rows.push(Row { id, counts });
+            }
+            None => {}
+        }
+    }
+
+    /// Sets the quantiles of the total, after the last row.
+    pub(super) fn finish(&mut self) {
+        if self.is_complete {
+            set_quantiles(&mut self.total, &self.merged);
+        }
+    }
+}
+
+/// Returns the counts of a second, without the requests in flight.
+fn counts_of(metrics: &SecondMetrics) -> Counts {
+    let mut counts = Counts {
+        pass: metrics.pass,
+        success: metrics.success,
+        exception: metrics.exception,
+        cancelled: metrics.cancelled,
+        block: metrics.block,
+        in_flight: None,
+        max_in_flight: metrics.concurrency,
+        rt_count: metrics.rt_count,
+        rt_sum: nanos(metrics.rt_sum),
+        min: metrics.min_rt.map(nanos),
+        max: metrics.max_rt.map(nanos),
+        ..Counts::default()
+    };
+    if let Some(histogram) = &metrics.histogram {
+        set_quantiles(&mut counts, histogram);
+    }
+    counts
+}
+
+fn set_quantiles(counts: &mut Counts, histogram: &LatencyHistogram) {
+    let quantiles = histogram.quantiles([0.5, 0.9, 0.99, 0.999]);
+    [counts.p50, counts.p90, counts.p99, counts.p999] = quantiles.map(|it| it.map(nanos));
+}
+
+/// Adds a row to a sum. The highest number of requests in flight is that of a single node.
+fn add(sum: &mut Counts, row: &Counts) {
+    sum.pass = sum.pass.saturating_add(row.pass);
+    sum.success = sum.success.saturating_add(row.success);
+    sum.exception = sum.exception.saturating_add(row.exception);
+    sum.cancelled = sum.cancelled.saturating_add(row.cancelled);
+    sum.block = sum.block.saturating_add(row.block);
+    sum.max_in_flight = sum.max_in_flight.max(row.max_in_flight);
+    sum.rt_count = sum.rt_count.saturating_add(row.rt_count);
+    sum.rt_sum = sum.rt_sum.saturating_add(row.rt_sum);
+    sum.min = [sum.min, row.min].into_iter().flatten().min();
+    sum.max = sum.max.max(row.max);
+}
+
+/// Returns a time in nanoseconds, at most `u64::MAX`.
+pub(super) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,276 @@
+//! The viewers, and the messages that they share.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use leaparray::Timestamp;
+use tokio::sync::{Notify, watch};
+
+use super::HISTORY;
+use super::frame::Frame;
+use super::viewer::{Target, Viewer, Wish};
+use crate::format::ByeReason;
+
+/// The viewers of a page, and the messages of the last minute.
+pub(crate) struct Viewers {
+    state: Mutex<State>,
+    is_closed: watch::Sender<bool>,
+    /// Wakes the task, when a viewer has joined or the page was closed.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    viewers: Vec<Entry>,
+    /// Whether a task reads the registry.
+    is_running: bool,
+    /// The message with the listed nodes; `None` until the task has read the registry.
+    resources: Option<Frame>,
+    history: VecDeque<(u64, Frame)>,
+}
+
+struct Entry {
+    viewer: Arc<Viewer>,
+    /// Whether the viewer has the listed nodes and the history.
+    has_begun: bool,
+    /// Whether the viewer has the details of the whole history.
+    has_detail: bool,
+}
+
+/// Why a viewer has not joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotJoined {
+    /// There are as many viewers as there may be.
+    Full,
+    /// The page was closed.
+    Closed,
+}
+
+/// Whether the caller has to start the task.
+pub(super) enum Joined {
+    First(Arc<Viewer>),
+    Later(Arc<Viewer>),
+}
+
+/// The messages of one reading.
+#[derive(Default)]
+pub(super) struct Update {
+    pub(super) now: Timestamp,
+    /// The seconds that have become complete.
+    pub(super) seconds: Vec<(u64, Frame)>,
+    /// The listed nodes, if they have changed.
+    pub(super) resources: Option<Frame>,
+}
+
+/// The details of a node.
+pub(super) struct Details {
+    pub(super) target: Target,
+    /// Those of the whole history, for the viewers that have none yet.
+    pub(super) all: Option<Frame>,
+    /// Those of the newest second.
+    pub(super) newest: Option<Frame>,
+}
+
+/// The details that the viewers wait for.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) target: Target,
+    /// Whether a viewer has no details yet.
+    pub(super) all: bool,
+    /// Whether a viewer has the earlier details.
+    pub(super) newest: bool,
+}
+
+impl Default for Viewers {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            is_closed: watch::Sender::new(false),
+            changed: Notify::new(),
+        }
+    }
+}
+
+impl Viewers {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.state().viewers.len()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        *self.is_closed.borrow()
+    }
+
+    pub(crate) async fn closed(&self) {
+        let _ = self.is_closed.subscribe().wait_for(|is_closed| *is_closed).await;
+    }
+
+    /// Ends all streams, and lets nobody join any more.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        // Under the lock: a viewer has joined before and ends here, or finds the page closed.
+        self.is_closed.send_replace(true);
+        state.end_all(ByeReason::Closing);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Ends all streams after the task has failed. Their clients connect again, and start another one.
+    pub(super) fn fail(&self) {
+        let mut state = self.state();
+        state.end_all(ByeReason::Expired);
+        state.stop();
+    }
+
+    /// Adds a viewer. It gets `hello` at once, and the rest once the registry was read.
+    pub(super) fn join(
+        &self,
+        wish: Wish,
+        now: Timestamp,
+        hello: &Frame,
+        max: usize,
+    ) -> Result<Joined, NotJoined> {
+        let mut state = self.state();
+        if self.is_closed() {
+            return Err(NotJoined::Closed);
+        }
+        if state.viewers.len() >= max {
+            return Err(NotJoined::Full);
+        }
+        let has_target = wish.target.is_some();
+        let viewer = Arc::new(Viewer::new(wish, now));
+        viewer.push(now, [hello]);
+        let entry = Entry { viewer: Arc::clone(&viewer), has_begun: false, has_detail: false };
+        state.viewers.push(entry);
+        state.begin(now);
+        let is_first = !std::mem::replace(&mut state.is_running, true);
+        drop(state);
+        if has_target {
+            self.changed.notify_one();
+        }
+        Ok(if is_first { Joined::First(viewer) } else { Joined::Later(viewer) })
+    }
+
+    /// Removes a viewer whose stream has ended or was dropped.
+    pub(crate) fn leave(&self, viewer: &Arc<Viewer>) {
+        let mut state = self.state();
+        let position = state.viewers.iter().position(|it| Arc::ptr_eq(&it.viewer, viewer));
+        let removed = position.map(|it| state.viewers.swap_remove(it));
+        // The messages are freed without the lock.
+        drop(state);
+        drop(removed);
+    }
+
+    /// Waits until a viewer has joined that waits for details, or the page was closed.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Marks the task as ended, unless there are viewers. Returns whether it was marked.
+    pub(super) fn stop_if_empty(&self) -> bool {
+        let mut state = self.state();
+        let is_empty = state.viewers.is_empty();
+        if is_empty {
+            state.stop();
+        }
+        is_empty
+    }
+
+    /// Sends the messages of a reading to all viewers. Removes the viewers that are slow.
+    pub(super) fn publish(&self, update: Update) {
+        let Update { now, seconds, resources } = update;
+        let mut state = self.state();
+        if resources.is_some() {
+            state.resources = resources;
+        }
+        for entry in state.viewers.iter().filter(|it| it.has_begun) {
+            entry.viewer.push(now, seconds.iter().map(|(_, frame)| frame));
+        }
+        state.history.extend(seconds);
+        let excess = state.history.len().saturating_sub(HISTORY as usize);
+        state.history.drain(..excess);
+        state.begin(now);
+        state.drop_slow(now);
+    }
+
+    /// Returns the details that viewers want.
+    pub(super) fn wanted(&self) -> Vec<Wanted> {
+        let state = self.state();
+        let mut wanted: Vec<Wanted> = Vec::new();
+        for entry in state.viewers.iter().filter(|it| it.has_begun) {
+            let Some(target) = &entry.viewer.wish().target else { continue };
+            let position = wanted.iter().position(|it| it.target == *target);
+            let position = position.unwrap_or_else(|| {
+                wanted.push(Wanted { target: target.clone(), all: false, newest: false });
+                wanted.len() - 1
+            });
+            wanted[position].all |= !entry.has_detail;
+            wanted[position].newest |= entry.has_detail;
+        }
+        wanted
+    }
+
+    /// Sends details to the viewers that want them. A viewer without details gets those of the whole history.
+    pub(super) fn publish_details(&self, now: Timestamp, details: &[Details]) {
+        let mut state = self.state();
+        for entry in state.viewers.iter_mut().filter(|it| it.has_begun) {
+            let wish = entry.viewer.wish();
+            let found = details.iter().find(|it| wish.target.as_ref() == Some(&it.target));
+            let Some(details) = found else { continue };
+            let frame = if entry.has_detail { &details.newest } else { &details.all };
+            entry.viewer.push(now, frame);
+            entry.has_detail |= details.all.is_some();
+        }
+    }
+}
+
+impl State {
+    /// Sends the listed nodes and the history to the viewers that have joined since the last reading, if there was one.
+    fn begin(&mut self, now: Timestamp) {
+        let Self { viewers, resources: Some(resources), history, .. } = self else { return };
+        for entry in viewers.iter_mut().filter(|it| !it.has_begun) {
+            let since = entry.viewer.wish().since;
+            let is_new = |second: u64| since.is_none_or(|since| second > since);
+            let seconds = history.iter().filter(|(second, _)| is_new(*second));
+            let frames = std::iter::once(&*resources).chain(seconds.map(|(_, frame)| frame));
+            entry.viewer.push(now, frames);
+            entry.has_begun = true;
+        }
+    }
+
+    fn drop_slow(&mut self, now: Timestamp) {
+        self.viewers.retain(|entry| {
+            let is_slow = entry.viewer.is_slow(now);
+            if is_slow {
+                entry.viewer.end(ByeReason::Slow);
+            }
+            !is_slow
+        });
+    }
+
+    fn end_all(&mut self, reason: ByeReason) {
+        for entry in self.viewers.drain(..) {
+            entry.viewer.end(reason);
+        }
+    }
+
+    /// Frees everything that a running task needs.
+    fn stop(&mut self) {
+        self.is_running = false;
+        self.resources = None;
+        self.history = VecDeque::new();
+    }
+}
+
+impl fmt::Debug for Viewers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Viewers")
+            .field("len", &self.len())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,17 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod access;
+mod closer;
+mod controllers;
+mod document;
+pub mod format;
+mod headers;
+mod hub;
+mod page;
+mod snapshot;
+mod stream;
+
+pub use access::Access;
+pub use closer::Closer;
+pub use page::{Page, router};

@@ -1,0 +1,315 @@
+//! The page, and how it is configured.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use leaparray::flow::{AdaptiveBreaker, CircuitBreaker, Limiter, RandomSource};
+use leaparray::{Clock, MonotonicClock, Registry};
+use tokio::net::TcpListener;
+use tokio::task::spawn_blocking;
+
+use crate::access::{Access, Gate};
+use crate::closer::Closer;
+use crate::controllers::Controllers;
+use crate::document::DOCUMENT;
+use crate::headers;
+use crate::hub::{Hub, Identity, Viewers};
+use crate::{snapshot, stream};
+
+/// How long [`Page::serve`] waits for its connections after it was closed.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A live page of a [`Registry`], and its stream for other programs.
+///
+/// ```
+/// use axum::Router;
+/// use leaparray::Registry;
+/// use leaparray::flow::{CircuitBreaker, CircuitConfig, ConcurrencyLimiter};
+/// use leaparray_web::Page;
+/// use std::sync::Arc;
+///
+/// let registry = Arc::new(Registry::new());
+/// let page = Page::new(Arc::clone(&registry))
+///     .name("orders-api")
+///     .limiter("GET /orders", Arc::new(ConcurrencyLimiter::new(20)))
+///     .circuit_breaker("POST /pay", Arc::new(CircuitBreaker::new(CircuitConfig::default())))
+///     .max_viewers(16);
+/// let closer = page.closer();
+/// let app: Router = Router::new().nest("/leaparray", page.router());
+/// # let _ = (app, closer);
+/// ```
+pub struct Page<C = MonotonicClock> {
+    registry: Arc<Registry<C>>,
+    identity: Identity,
+    controllers: Controllers,
+    metrics: Option<Metrics>,
+    gate: Gate,
+    viewers: Arc<Viewers>,
+    max_viewers: usize,
+    life: Duration,
+}
+
+/// The text of `/metrics`.
+#[derive(Clone)]
+struct Metrics {
+    content_type: HeaderValue,
+    text: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+/// Returns the router of a page with the default configuration: see [`Page::router`].
+///
+/// ```
+/// use axum::Router;
+/// use leaparray::Registry;
+/// use std::sync::Arc;
+///
+/// let registry = Arc::new(Registry::new());
+/// let app: Router = Router::new().nest("/leaparray", leaparray_web::router(registry));
+/// # let _ = app;
+/// ```
+pub fn router<S, C>(registry: Arc<Registry<C>>) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+    C: Clock + Clone + Send + Sync + 'static,
+{
+    Page::new(registry).router()
+}
+
+impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
+    /// Creates a page of all resources of `registry`.
+    ///
+    /// It answers requests from this machine only: see [`access`](Self::access).
+    #[must_use]
+    pub fn new(registry: Arc<Registry<C>>) -> Self {
+        let identity = Identity::new(registry.clock().now());
+        Self {
+            registry,
+            identity,
+            controllers: Controllers::default(),
+            metrics: None,
+            gate: Gate::Access(Access::default()),
+            viewers: Arc::default(),
+            max_viewers: 64,
+            life: Duration::from_secs(300),
+        }
+    }
+
+    /// Sets the name of the service. The default is the name of the program.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.identity.name = name.into();
+        self
+    }
+
+    /// Shows the limit and the remaining permits of a limiter, at the resource with that name, or in a list of its own. A
+    /// limiter that has no [quota](Limiter::quota) is not shown.
+    #[must_use]
+    pub fn limiter<L>(mut self, name: impl Into<String>, limiter: L) -> Self
+    where
+        L: Limiter + Send + Sync + 'static,
+    {
+        self.controllers.add_limiter(name.into(), limiter);
+        self
+    }
+
+    /// Shows the state of a circuit breaker, as [`limiter`](Self::limiter) does.
+    #[must_use]
+    pub fn circuit_breaker<D, R>(
+        mut self,
+        name: impl Into<String>,
+        breaker: Arc<CircuitBreaker<D, R>>,
+    ) -> Self
+    where
+        D: Clock + Send + Sync + 'static,
+        R: RandomSource + Send + Sync + 'static,
+    {
+        self.controllers.add_circuit(name.into(), breaker);
+        self
+    }
+
+    /// Shows the probability with which a breaker refuses requests, as [`limiter`](Self::limiter) does.
+    #[must_use]
+    pub fn breaker<D, R>(
+        mut self,
+        name: impl Into<String>,
+        breaker: Arc<AdaptiveBreaker<D, R>>,
+    ) -> Self
+    where
+        D: Clock + Clone + Send + Sync + 'static,
+        R: RandomSource + Send + Sync + 'static,
+    {
+        self.controllers.add_breaker(name.into(), breaker);
+        self
+    }
+
+    /// Answers `/metrics` by the text that `text` returns, such as an encoded registry of Prometheus, on a thread that may
+    /// block.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the content type contains a control character.
+    #[must_use]
+    pub fn metrics(
+        mut self,
+        content_type: &str,
+        text: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Self {
+        let content_type =
+            HeaderValue::from_str(content_type).expect("a content type is one line of text");
+        self.metrics = Some(Metrics { content_type, text: Arc::new(text) });
+        self
+    }
+
+    /// Chooses which requests are answered. The default is [`Access::Loopback`]. Replaces the hook of
+    /// [`authorize`](Self::authorize).
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.gate = Gate::Access(access);
+        self
+    }
+
+    /// Answers the requests for which `is_allowed` returns `true`, from any address. Replaces the check of
+    /// [`access`](Self::access).
+    #[must_use]
+    pub fn authorize(
+        mut self,
+        is_allowed: impl Fn(&Parts) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.gate = Gate::Hook(Arc::new(is_allowed));
+        self
+    }
+
+    /// Sets the maximum number of streams that are open at a time. The default is 64. A further one is refused with the
+    /// status 503.
+    #[must_use]
+    pub const fn max_viewers(mut self, max: usize) -> Self {
+        self.max_viewers = max;
+        self
+    }
+
+    /// Sets how long a stream lives, up to a tenth less. The default is 5 minutes. A browser connects again, and misses
+    /// no second. Without a [`closer`](Self::closer), a graceful shutdown takes up to this time.
+    #[must_use]
+    pub const fn stream_life(mut self, life: Duration) -> Self {
+        self.life = life;
+        self
+    }
+
+    /// Returns a handle that ends all streams of this page.
+    #[must_use]
+    pub fn closer(&self) -> Closer {
+        Closer { viewers: Arc::clone(&self.viewers) }
+    }
+
+    /// Returns the router of the page: `/`, `/stream`, `/snapshot`, and `/metrics` if [there is a text](Self::metrics) for it. Nest it in
+    /// the router of the service, which passes the addresses of clients by `into_make_service_with_connect_info`.
+    pub fn router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
+        let metrics = self.metrics;
+        let gate = self.gate;
+        let hub = Hub::new(
+            self.registry,
+            self.identity,
+            self.controllers,
+            self.viewers,
+            self.max_viewers,
+            self.life,
+        );
+        let mut router = Router::new()
+            .route("/", get(document))
+            .route("/stream", get(stream::get::<C>))
+            .route("/snapshot", get(snapshot::get::<C>))
+            .with_state(Arc::new(hub));
+        if let Some(metrics) = metrics {
+            router = router.route("/metrics", get(move || exposition(metrics)));
+        }
+        router.layer(middleware::from_fn_with_state(gate, guard))
+    }
+
+    /// Serves the page on a listener of its own, until it is [closed](Self::closer). Connections that are still open half a
+    /// second later are dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the listener fails.
+    ///
+    /// ```no_run
+    /// # #[tokio::main] async fn main() -> std::io::Result<()> {
+    /// use leaparray::Registry;
+    /// use leaparray_web::Page;
+    /// use std::sync::Arc;
+    /// use tokio::net::TcpListener;
+    ///
+    /// let listener = TcpListener::bind("127.0.0.1:7171").await?;
+    /// Page::new(Arc::new(Registry::new())).serve(listener).await
+    /// # }
+    /// ```
+    pub async fn serve(self, listener: TcpListener) -> io::Result<()> {
+        let closer = self.closer();
+        let app = self.router::<()>().into_make_service_with_connect_info::<SocketAddr>();
+        let closed = {
+            let closer = closer.clone();
+            async move { closer.closed().await }
+        };
+        let served = axum::serve(listener, app).with_graceful_shutdown(closed);
+        let held_up = async {
+            closer.closed().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            result = served.into_future() => result,
+            () = held_up => Ok(()),
+        }
+    }
+}
+
+/// Answers allowed requests, and adds the headers of all responses.
+async fn guard(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let mut response = if parts.method != Method::GET {
+        (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET")]).into_response()
+    } else if let Err(denied) = gate.check(&parts) {
+        (denied.status(), denied.text()).into_response()
+    } else {
+        next.run(Request::from_parts(parts, body)).await
+    };
+    headers::secure(response.headers_mut());
+    response
+}
+
+async fn document() -> impl IntoResponse {
+    let document = &*DOCUMENT;
+    let policy = [(header::CONTENT_SECURITY_POLICY, document.policy.as_str())];
+    (policy, Html(document.html.as_str()))
+}
+
+async fn exposition(metrics: Metrics) -> Response {
+    let Metrics { content_type, text } = metrics;
+    match spawn_blocking(move || text()).await {
+        Ok(text) => ([(header::CONTENT_TYPE, content_type)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+impl<C> fmt::Debug for Page<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page")
+            .field("registry", &self.registry)
+            .field("identity", &self.identity)
+            .field("controllers", &self.controllers)
+            .field("has_metrics", &self.metrics.is_some())
+            .field("gate", &self.gate)
+            .field("max_viewers", &self.max_viewers)
+            .field("life", &self.life)
+            .finish_non_exhaustive()
+    }
+}

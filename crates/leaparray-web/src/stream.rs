@@ -1,0 +1,146 @@
+//! `/stream`: the messages as server-sent events or as JSON lines.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http_body::Frame;
+use leaparray::Clock;
+use serde::Deserialize;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::format::ByeReason;
+use crate::hub::{Encoding, Hub, NotJoined, Target, Viewer, Viewers, Wish};
+
+/// The time without a message after which an empty one is sent, so that a proxy keeps the connection.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The query of a stream.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Parameters {
+    resource: Option<String>,
+    context: Option<String>,
+    since: Option<String>,
+}
+
+pub(crate) async fn get<C>(
+    State(hub): State<Arc<Hub<C>>>,
+    Query(parameters): Query<Parameters>,
+    headers: HeaderMap,
+) -> Response
+where
+    C: Clock + Clone + Send + Sync + 'static,
+{
+    let encoding = encoding(&headers);
+    let last_event = headers.get("last-event-id").and_then(|it| it.to_str().ok());
+    let ids = [parameters.since.as_deref(), last_event];
+    let Parameters { resource, context, .. } = &parameters;
+    let target = resource.as_ref().map(|resource| Target {
+        resource: resource.as_str().into(),
+        context: context.as_deref().map(Into::into),
+    });
+    let since = ids.into_iter().flatten().filter_map(|id| hub.identity().second_of(id)).max();
+    match hub.join(Wish { encoding, since, target }) {
+        Ok(viewer) => respond(Stream::new(hub.viewers(), viewer, hub.life()), encoding),
+        Err(reason) => refuse(reason),
+    }
+}
+
+fn encoding(headers: &HeaderMap) -> Encoding {
+    let accept = headers.get_all(header::ACCEPT);
+    let mut types = accept.iter().filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(','));
+    let wants_events = types.any(|it| {
+        let media_type = it.split(';').next().unwrap_or_default().trim();
+        media_type.eq_ignore_ascii_case("text/event-stream")
+    });
+    if wants_events { Encoding::Events } else { Encoding::Lines }
+}
+
+fn respond(stream: Stream, encoding: Encoding) -> Response {
+    let content_type = match encoding {
+        Encoding::Events => "text/event-stream",
+        Encoding::Lines => "application/x-ndjson",
+    };
+    let headers = [
+        (header::CONTENT_TYPE, content_type),
+        (header::VARY, "accept"),
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, Body::new(stream)).into_response()
+}
+
+fn refuse(reason: NotJoined) -> Response {
+    let text = match reason {
+        NotJoined::Full => "As many streams are open as this page allows.\n",
+        NotJoined::Closed => "The server ends.\n",
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], text).into_response()
+}
+
+/// The body of a stream: the messages of a viewer, until its life is over.
+struct Stream {
+    viewers: Arc<Viewers>,
+    viewer: Arc<Viewer>,
+    keep_alive: Pin<Box<Sleep>>,
+    end: Pin<Box<Sleep>>,
+    has_ended: bool,
+}
+
+impl Stream {
+    fn new(viewers: &Arc<Viewers>, viewer: Arc<Viewer>, life: Duration) -> Self {
+        // Streams that began together, as after a restart, do not end together.
+        let life = life.mul_f64(1.0 - 0.1 * fastrand::f64());
+        let now = Instant::now();
+        Self {
+            viewers: Arc::clone(viewers),
+            viewer,
+            keep_alive: Box::pin(sleep_until(now + KEEP_ALIVE)),
+            end: Box::pin(sleep_until(now + life)),
+            has_ended: false,
+        }
+    }
+}
+
+impl http_body::Body for Stream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        if self.end.as_mut().poll(context).is_ready() {
+            self.viewer.end(ByeReason::Expired);
+        }
+        let data = match self.viewer.poll_next(context) {
+            Poll::Ready(Ok(data)) => data,
+            Poll::Ready(Err(bye)) => {
+                self.has_ended = true;
+                bye
+            }
+            Poll::Pending => {
+                ready!(self.keep_alive.as_mut().poll(context));
+                self.viewer.encoding().keep_alive()
+            }
+        };
+        let next = Instant::now() + KEEP_ALIVE;
+        self.keep_alive.as_mut().reset(next);
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.viewers.leave(&self.viewer);
+    }
+}
