@@ -200,7 +200,7 @@ class App {
 
   setFilter(filter) {
     this.go({ filter }, false);
-    byId('scroll').scrollTop = 0;
+    this.table.scrollTo(0);
   }
 
   focusFilter() {

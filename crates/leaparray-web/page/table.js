@@ -4,8 +4,8 @@
 const RESORT_EVERY = 5;
 /** For how long after new data of another kind (a start, a new connection) the order follows each update. */
 const SETTLING = 1.5;
-/** Rows beyond the visible part, in pixels, so that a quick scroll shows no empty place. */
-const BEYOND = 280;
+/** Rows beyond the visible part, in pixels: some with each update, more while the table is scrolled. */
+const BEYOND = 90, BEYOND_SCROLLED = 320;
 const ROW_HEIGHTS = {
   wide: { group: 26, tall: 58, short: 28 },
   beside: { group: 26, tall: 46, short: 28 },
@@ -42,7 +42,7 @@ class Row {
 
   place(index, top, height) {
     if (this.index !== index) this.root.setAttribute('aria-rowindex', index + 2);
-    if (this.top !== top) this.root.style.transform = `translateY(${top}px)`;
+    if (this.top !== top) this.root.style.top = `${top}px`;
     if (this.height !== height) this.root.style.height = `${height}px`;
     Object.assign(this, { index, top, height });
   }
@@ -139,6 +139,8 @@ class Table {
     this.version = -1;
     this.pointerInside = false;
     this.drawn = { first: 0, end: 0 };
+    /** Kept, because to ask the element in the middle of an update would cost a layout. */
+    this.scrollTop = 0;
     watchSize(this.scroller);
     this.scroller.addEventListener('scroll', () => this.onScroll(), { passive: true });
     this.listenToPointer(open);
@@ -174,7 +176,7 @@ class Table {
     this.store = store;
     this.view = view;
     if (this.mayOrder()) this.order();
-    this.render();
+    this.render(BEYOND);
   }
 
   mayOrder() {
@@ -222,21 +224,21 @@ class Table {
   }
 
   onScroll() {
-    const top = this.scroller.scrollTop;
+    const top = this.scrollTop = this.scroller.scrollTop;
     const { height } = sizes.get(this.scroller);
     const end = this.tops.at(-1);
     // What is drawn reaches beyond the visible part: most scrolling needs no work.
-    const needed = { top: Math.max(0, top - 60), bottom: Math.min(end, top + height + 60) };
+    const needed = { top: Math.max(0, top - 30), bottom: Math.min(end, top + height + 30) };
     if (this.tops[this.drawn.first] <= needed.top && this.tops[this.drawn.end] >= needed.bottom) return;
-    if (this.store) this.render();
+    if (this.store) this.render(BEYOND_SCROLLED);
   }
 
-  /** Shows the rows in sight and some beyond. */
-  render() {
+  /** Shows the rows in sight and those that are at most `beyond` pixels away. */
+  render(beyond) {
     const { height } = sizes.get(this.scroller);
-    const top = this.scroller.scrollTop;
-    const first = this.at(top - BEYOND);
-    const end = Math.min(this.entries.length, this.at(top + height + BEYOND) + 1);
+    const top = this.scrollTop;
+    const first = this.at(top - beyond);
+    const end = Math.min(this.entries.length, this.at(top + height + beyond) + 1);
     this.ensureRows(end - first);
     const used = new Set();
     for (let i = first; i < end; i++) {
@@ -263,8 +265,9 @@ class Table {
 
   /** Tells assistive technology which row is selected, if it is in sight. */
   describeSelection(first, end) {
-    const index = this.entries.findIndex((entry) => entry.node?.key === this.selected);
-    if (index >= first && index < end) this.grid.setAttribute('aria-activedescendant', this.rows[index % this.rows.length].root.id);
+    let index = first;
+    while (index < end && this.entries[index].node?.key !== this.selected) index++;
+    if (index < end) this.grid.setAttribute('aria-activedescendant', this.rows[index % this.rows.length].root.id);
     else this.grid.removeAttribute('aria-activedescendant');
   }
 
@@ -275,7 +278,7 @@ class Table {
     if (place === null) return;
     const { height } = sizes.get(this.scroller);
     const start = this.tops[first];
-    const room = height + 2 * BEYOND + 2 * ROW_HEIGHTS.phone.tall;
+    const room = height + 2 * BEYOND_SCROLLED + 2 * ROW_HEIGHTS.phone.tall;
     this.prepare(this.bars, place.bars, start, room);
     if (place.times.width > 0) this.prepare(this.times, place.times, start, room);
     for (let i = first; i < end; i++) {
@@ -335,9 +338,14 @@ class Table {
     // The head of the first group comes into sight with the first row.
     const top = index === 1 ? 0 : this.tops[index], bottom = this.tops[index + 1];
     const { height } = sizes.get(this.scroller);
-    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
-    else if (bottom > this.scroller.scrollTop + height) this.scroller.scrollTop = bottom - height;
-    this.render();
+    if (top < this.scrollTop) this.scrollTo(top);
+    else if (bottom > this.scrollTop + height) this.scrollTo(bottom - height);
+    this.render(BEYOND_SCROLLED);
+  }
+
+  scrollTo(top) {
+    this.scroller.scrollTop = top;
+    this.scrollTop = this.scroller.scrollTop;
   }
 
   selectedNode() {

@@ -72,11 +72,11 @@ class Tiles {
     const flight = total.count(newest, IN_FLIGHT);
     let most = 0;
     for (let t = newest - HISTORY + 1; t <= newest; t++) {
-      const count = store.knows(t) ? total.count(t, MAX_IN_FLIGHT) : 0;
+      const count = store.knows(t) ? total.count(t, IN_FLIGHT) : 0;
       if (count !== UNKNOWN) most = Math.max(most, count);
     }
     this.flight.show(flight === UNKNOWN ? NaN : flight, `60 s: up to ${formatShort(most)}`);
-    this.flight.draw(CHART_HEIGHT, (surface) => drawColumn(surface, total, store, 0, surface.height, MAX_IN_FLIGHT, palette.pixel.flight));
+    this.flight.draw(CHART_HEIGHT, (surface) => drawColumn(surface, total, store, 0, surface.height, IN_FLIGHT, palette.pixel.flight));
   }
 
   showTimes(store) {

@@ -6,6 +6,8 @@ const LEVEL_SIGNS = ['·', '▲', '■'];
 const LEVEL_WORDS = ['quiet', 'strained', 'failing'];
 /** Requests in 10 s from which p99 says something. */
 const ENOUGH_FOR_P99 = 100;
+/** Fewer failed or refused requests in 10 s are no trouble, whatever their share. */
+const SOME = 3;
 const QUIET = { level: 0, score: 0, parts: [] };
 
 /** Judges a resource: its level, a score for the order, and the reasons, the most important one first. */
@@ -14,11 +16,13 @@ function judge(node, store) {
   if (node.context === null) {
     for (const controller of store.controllers.get(node.name) ?? []) findings.push(judgeController(controller, store));
   }
+  const byBreaker = findings.some((finding) => finding !== null);
   const t = store.newest;
   const failed = node.history.sum(t, RECENT, EXCEPTION);
   const refused = node.history.sum(t, RECENT, BLOCK);
   if (failed > 0) findings.push(judgeFailures(node, t, failed));
-  if (refused > 0) findings.push(judgeRefusals(node, store, refused));
+  // That a breaker refuses is said with the breaker.
+  if (refused > 0 && !byBreaker) findings.push(judgeRefusals(node, store, refused));
   if (node.latency !== null) findings.push(node.latency);
   const troubles = findings.filter((finding) => finding !== null);
   if (troubles.length === 0) return QUIET;
@@ -56,9 +60,9 @@ function judgeFailures(node, t, failed) {
   const share = failed / ended;
   if (ended < FEW) {
     const text = `${failed} of ${ended} failed in ${RECENT} s`;
-    return failed >= 3 && share >= 0.5 ? { level: STRAINED, text } : null;
+    return failed >= SOME && share >= 0.5 ? { level: STRAINED, text } : null;
   }
-  if (share < 0.02) return null;
+  if (failed < SOME || share < 0.02) return null;
   const text = `${formatShare(failed, ended)} failed: ${formatCount(failed)} of ${formatCount(ended)} in ${RECENT} s`;
   return { level: share >= 0.1 ? FAILING : STRAINED, text };
 }
@@ -67,7 +71,7 @@ function judgeRefusals(node, store, refused) {
   const t = store.newest;
   const calls = refused + node.history.sum(t, RECENT, PASS);
   const share = refused / calls;
-  if (calls < FEW || share < 0.01) return null;
+  if (calls < FEW || refused < SOME || share < 0.01) return null;
   const reason = mainReason(node, store);
   const text = `${formatShare(refused, calls)} refused${reason}: ${formatCount(refused)} of ${formatCount(calls)} in ${RECENT} s`;
   return { level: share >= 0.9 ? FAILING : STRAINED, text };
