@@ -5,7 +5,8 @@ const FIGURES = ['Succeeded', 'Failed', 'Cancelled', 'Refused', 'In flight', 'me
 const W_SUCCESS = 1, W_EXCEPTION = 2, W_CANCELLED = 3, W_BLOCK = 4, W_IN_FLIGHT = 5, W_MAX_IN_FLIGHT = 6, W_RT_COUNT = 7;
 
 class DetailView {
-  constructor() {
+  constructor(store) {
+    this.store = store;
     this.root = byId('detail');
     this.key = null;
     /** The second that is read with the pointer or the arrow keys. */
@@ -23,6 +24,7 @@ class DetailView {
     this.root.hidden = false;
     this.root.scrollTop = 0;
     this.root.setAttribute('aria-label', `Details of ${view.resource}`);
+    this.update();
   }
 
   close() {
@@ -91,9 +93,9 @@ class DetailView {
     return facts;
   }
 
-  update(store) {
+  update() {
+    const { store } = this;
     if (this.key === null) return;
-    this.store = store;
     this.node = store.byKey.get(this.key) ?? null;
     this.detail = this.matchingDetail(store);
     this.showVerdict();
@@ -231,7 +233,7 @@ class DetailView {
     if (this.cursor === cursor && this.pointerY === pointerY) return;
     this.cursor = cursor;
     this.pointerY = pointerY;
-    if (this.store) this.draw();
+    this.draw();
   }
 
   showReadout() {

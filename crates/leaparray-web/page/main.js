@@ -8,7 +8,7 @@ class App {
     this.store = new Store();
     this.tiles = new Tiles();
     this.table = new Table((node) => this.open(node));
-    this.detail = new DetailView();
+    this.detail = new DetailView(this.store);
     this.connection = new Connection(() => this.query(), (message) => this.accept(message));
     this.view = readView();
     this.paused = false;
@@ -21,7 +21,7 @@ class App {
     this.listen();
     this.applyView();
     this.followVisibility();
-    setInterval(() => this.watch(), 500);
+    setInterval(() => this.watch(), 1000);
   }
 
   listen() {
@@ -231,7 +231,7 @@ class App {
     if (store.newest > 0) {
       if (view.resource === null) this.tiles.update(store, this.levels);
       this.table.update(store, view);
-      this.detail.update(store);
+      this.detail.update();
     }
     this.showAbout();
   }

@@ -84,10 +84,8 @@ class Store {
     this.reasonsKnown[t % HISTORY] = t;
     const sums = new Array(REASONS).fill(0);
     for (const row of rows) {
-      const node = this.nodes.get(row[0]);
-      node?.history.storeRefused(t, row, 1);
-      // A resource counts the requests of its contexts too.
-      if (node?.context === null) sums.forEach((_, i) => { sums[i] += row[i + 1]; });
+      this.nodes.get(row[0])?.history.storeRefused(t, row, 1);
+      for (let i = 0; i < REASONS; i++) sums[i] += row[i + 1];
     }
     this.total.storeRefused(t, sums, 0);
   }
