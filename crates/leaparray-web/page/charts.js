@@ -373,21 +373,20 @@ function drawHistogram(canvas, store, detail, rows, minute) {
 
 function drawMinuteQuantiles(chart, rows, minute, top, bottom, room) {
   const { context, width } = chart;
-  let lowest = Infinity;
-  QUANTILES.forEach(({ name }, i) => {
-    const nanos = minute[RT_FROM + P50 + i];
-    if (!(nanos > 0)) return;
+  let before = -Infinity;
+  for (const { name, column } of QUANTILES.toReversed()) {
+    const nanos = minute[RT_FROM + column];
+    if (!(nanos > 0)) continue;
     const place = (Math.log2(nanos / 1e9) - rows.low) / (rows.high - rows.low);
     const y = bottom - Math.min(1, Math.max(0, place)) * (bottom - top);
-    // Labels keep their distance, upwards from p50.
-    const text = Math.min(y, lowest - 13);
-    lowest = text;
+    // Labels keep their distance, downwards from p99.9.
+    before = Math.max(6, y, before + 13);
     context.fillStyle = palette.css.soft;
     context.fillRect(0, Math.round(y), room, 1);
     context.textAlign = 'right';
     context.fillStyle = palette.css.text;
-    context.fillText(`${name}  ${formatTime(nanos)}`, width, Math.max(6, text));
-  });
+    context.fillText(`${name}  ${formatTime(nanos)}`, width, before);
+  }
 }
 
 /** Where the response times begin in a row of a window, which has neither id nor second. */

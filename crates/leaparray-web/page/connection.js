@@ -11,24 +11,22 @@ class Connection {
     this.query = query;
     this.onMessage = onMessage;
     this.source = null;
-    this.wanted = false;
     this.failures = 0;
     this.timer = 0;
     /** When the next attempt will be, and when the last second arrived, by the page's own monotonic clock. */
     this.retryAt = 0;
     this.heardAt = 0;
+    this.openedAt = 0;
     this.expired = false;
   }
 
   /** Opens the stream, or opens it anew with other parameters. */
   open() {
-    this.close();
-    this.wanted = true;
+    this.failures = 0;
     this.connect();
   }
 
   close() {
-    this.wanted = false;
     this.drop();
   }
 
@@ -67,6 +65,11 @@ class Connection {
   /** Is called each second: gives up a stream that has become silent. */
   watch() {
     if (this.source !== null && now() - Math.max(this.heardAt, this.openedAt) > SILENCE) this.retry();
+  }
+
+  /** Whether the first attempt after a hidden or paused time is still going on. */
+  isOpening() {
+    return this.source !== null && this.failures === 0 && this.heardAt < this.openedAt;
   }
 
   /** The seconds since the last second arrived; infinite before the first. */

@@ -153,7 +153,8 @@ class DetailView {
       .sort((a, b) => b.count - a.count || b.ever - a.ever)
       .map(({ reason, count, ever: total }) => [[reasonName(store, reason)], countCell(last(reason)), countCell(known > 0 ? count : NaN), countCell(total)]);
     const others = rows.length === 0 ? 'any reason' : `${REASONS - rows.length} other reasons`;
-    if (rows.length < REASONS) rows.push([[others, 'zero'], ...[last(0), known || NaN, ever?.[0] ?? NaN].map((is) => countCell(is * 0))]);
+    const zeroIf = (isKnown) => countCell(isKnown ? 0 : NaN);
+    if (rows.length < REASONS) rows.push([[others, 'zero'], zeroIf(store.knowsReasons(store.newest)), zeroIf(known > 0), zeroIf(ever !== undefined)]);
     fillTable(this.reasons, rows);
   }
 
@@ -204,14 +205,18 @@ class DetailView {
 
   drawHeatMap(rows) {
     const { none, canvas } = this.charts.heat;
-    const without = this.detail !== null && this.detail.message.window.histogram_error === null;
-    canvas.hidden = without;
-    none.hidden = !without;
-    this.charts.histogram.chart.hidden = without;
-    setText(none, without ? 'This resource keeps no histogram of its response times.' : '');
-    if (without || this.detail === null) return;
+    const missing = this.whyNoHistogram();
+    canvas.hidden = this.charts.histogram.chart.hidden = missing !== '';
+    none.hidden = missing === '';
+    setText(none, missing);
+    if (missing !== '' || this.detail === null) return;
     drawHeat(canvas, this.store, this.detail, rows, this.cursor);
     drawHistogram(this.charts.histogram.canvas, this.store, this.detail, rows, this.detail.message.minute);
+  }
+
+  whyNoHistogram() {
+    if (this.detail === null) return document.body.dataset.state === 'paused' ? 'Paused: the map comes when the page resumes.' : '';
+    return this.detail.message.window.histogram_error === null ? 'This resource keeps no histogram of its response times.' : '';
   }
 
   /** Reads the second under the pointer. */

@@ -3,6 +3,11 @@
 /** For how long the values of a broken connection are taken for fresh: a stream that ends is soon followed by another. */
 const GRACE = 2.5;
 
+/** What is told to those who do not see the mark. */
+const ANNOUNCEMENTS = {
+  connecting: 'Connecting', live: 'The page is live', paused: 'Paused', lost: 'Connection lost: these are the last values',
+};
+
 class App {
   constructor() {
     this.store = new Store();
@@ -91,7 +96,7 @@ class App {
     if (this.paused) return 'paused';
     const silence = this.connection.silence();
     if (silence < GRACE) return 'live';
-    if (silence === Infinity && this.connection.failures < 2) return 'connecting';
+    if (this.connection.isOpening() || (silence === Infinity && this.connection.failures < 2)) return 'connecting';
     return 'lost';
   }
 
@@ -99,7 +104,10 @@ class App {
   showState() {
     const state = this.state();
     const { body } = document;
-    if (body.dataset.state !== state) body.dataset.state = state;
+    if (body.dataset.state !== state) {
+      body.dataset.state = state;
+      setText(byId('announcement'), ANNOUNCEMENTS[state]);
+    }
     const silence = this.connection.silence();
     const ago = formatDuration(Math.floor(silence));
     const words = { connecting: 'connecting', live: 'live · every 1 s', paused: `paused ${ago} ago`, lost: `last seen ${ago} ago` };

@@ -19,6 +19,8 @@ class Store {
     this.byKey = new Map();
     this.total = new Ring();
     this.controllers = new Map();
+    /** The number of the last row of a limiter without a resource: negative, unlike those of the server. */
+    this.lastUnlisted = 0;
     this.ledger = null;
     this.detail = null;
     /** Changes with the set of the nodes. */
@@ -106,7 +108,7 @@ class Store {
   /** A limiter whose resource has had no request yet has a row nevertheless. */
   listControlled(name) {
     if (this.byKey.has(nodeKey(name, null))) return;
-    const node = new Resource(-1 - this.nodes.size, name, null);
+    const node = new Resource(--this.lastUnlisted, name, null);
     this.byKey.set(node.key, node);
     this.nodes.set(node.id, node);
     this.version++;

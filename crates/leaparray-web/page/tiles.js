@@ -49,7 +49,7 @@ class Tiles {
     const words = [FAILING, STRAINED].filter((level) => levels[level] > 0)
       .map((level) => `${LEVEL_SIGNS[level]} ${formatCount(levels[level])} ${LEVEL_WORDS[level]}`);
     this.trouble.show(inTrouble, words.join('  ') || 'all quiet');
-    setText(this.trouble.unit, `of ${formatCount(all)} in trouble`);
+    setText(this.trouble.unit, `of ${formatCount(all)}`);
     this.trouble.root.dataset.level = levels[FAILING] > 0 ? FAILING : Number(inTrouble > 0);
     this.trouble.draw(CHART_HEIGHT, (surface) => drawSquares(surface, levels));
   }
@@ -91,7 +91,7 @@ class Tiles {
     const parts = ledgerParts(ledger);
     const sum = parts.reduce((whole, [, count]) => whole + count, 0);
     const exact = sum === ledger.recorded;
-    this.ledger.show(ledger.recorded, exact ? parts.map(([word]) => word).join(' + ') : `${formatShort(Math.abs(ledger.recorded - sum))} still on their way`);
+    this.ledger.show(ledger.recorded, exact ? `= ${parts.map(([word]) => word).join(' + ')}` : `${formatShort(Math.abs(ledger.recorded - sum))} still on their way`);
     this.ledger.root.dataset.exact = exact ? 'yes' : 'no';
     return this.ledger.draw(8, (surface) => drawParts(surface, parts, sum));
   }
