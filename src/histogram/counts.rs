@@ -55,6 +55,14 @@ impl Counts {
             return;
         };
         self.cover(first >> steps, last >> steps);
+        if steps == 0 {
+            // Without a condition for each bin.
+            let sums = &mut self.counts[self.first.abs_diff(first) as usize..];
+            for (sum, &count) in sums.iter_mut().zip(&finer.counts) {
+                *sum = sum.saturating_add(count);
+            }
+            return;
+        }
         for (index, count) in finer.iter() {
             self.add_within(index >> steps, count);
         }
@@ -89,7 +97,7 @@ impl Counts {
 
     /// Merges each 2^`steps` neighbouring bins into one, as at a scale that is coarser by that number of steps.
     pub(super) fn coarsen(&mut self, steps: u32) {
-        let Some((first, last)) = self.ends() else {
+        let Some((first, last)) = self.ends().filter(|_| steps > 0) else {
             return;
         };
         self.first = first >> steps;

@@ -213,3 +213,42 @@ fn set_keeps_the_memory() {
     histogram.clear();
     assert_eq!(histogram.counts.capacity(), capacity);
 }
+
+/// The sum at one scale is added without a condition for each bin.
+#[test]
+fn merge_at_one_scale_is_the_histogram_of_both() {
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..200 {
+        let mut both = LatencyHistogram::default();
+        let [mut one, other] = [(); 2].map(|()| {
+            let mut part = LatencyHistogram::default();
+            for _ in 0..random.u32(..20) {
+                let rt = Duration::from_nanos(1 << random.u32(..40) | random.u64(..1_000));
+                part.record(rt);
+                both.record(rt);
+            }
+            part
+        });
+        one.merge(&other);
+        assert_eq!(one, both);
+    }
+}
+
+/// Short response times are estimated in 64 bits.
+#[test]
+fn quantile_is_the_same_in_64_and_in_128_bits() {
+    let mut random = fastrand::Rng::with_seed(8);
+    for _ in 0..2_000 {
+        let mut histogram = LatencyHistogram::default();
+        for _ in 0..3 {
+            histogram.record(Duration::from_nanos(random.u64(1..1 << 31)));
+        }
+        let median = histogram.quantile(0.5).unwrap().as_nanos();
+        let mut indices = histogram.counts.iter();
+        let (first, count) = indices.next().unwrap();
+        let index = if count > 1 { first } else { indices.next().unwrap().0 };
+        let a = u128::from(histogram.bins.first(index).max(histogram.min));
+        let b = u128::from(histogram.bins.last(index).min(histogram.max));
+        assert_eq!(median, (4 * a * b + a + b) / (2 * (a + b)));
+    }
+}

@@ -1,5 +1,6 @@
 //! The seconds of the long window, each delivered once.
 
+use std::mem;
 use std::ops::Range;
 
 use super::ResourceNode;
@@ -118,10 +119,37 @@ impl<C: Clock + Clone> ResourceNode<C> {
         now: Timestamp,
         seconds: &Range<u64>,
     ) -> impl Iterator<Item = SecondMetrics> + use<'_, C> {
+        self.seconds_in(self.numbers_in_window(now, seconds))
+    }
+
+    /// Returns those of the numbers whose seconds are whole in the long window at `now`, up to the newest record.
+    fn numbers_in_window(&self, now: Timestamp, seconds: &Range<u64>) -> Range<u64> {
         let oldest = oldest_second(self.config().long(), now);
         // Most nodes of a registry are idle: nothing was recorded after the newest record.
         let end = self.recorded_before().as_nanos().div_ceil(NANOS_PER_SEC);
-        self.seconds_in(seconds.start.max(oldest)..seconds.end.min(end))
+        seconds.start.max(oldest)..seconds.end.min(end)
+    }
+
+    /// Calls `visit` with the seconds that [`seconds_in_window`](Self::seconds_in_window) returns. The memory of `histogram` is
+    /// used for each of them.
+    pub(crate) fn for_each_second_in_window(
+        &self,
+        now: Timestamp,
+        seconds: &Range<u64>,
+        histogram: &mut LatencyHistogram,
+        mut visit: impl FnMut(&SecondMetrics),
+    ) {
+        for second in self.numbers_in_window(now, seconds) {
+            let start = Timestamp::from_secs(second);
+            let span = Span::of(start, NANOS_PER_SEC);
+            let (totals, has_histogram) = self.totals_and_histogram(&span, histogram);
+            if totals == MetricTotals::default() {
+                continue;
+            }
+            let metrics = item(start, &totals, has_histogram.then(|| mem::take(histogram)));
+            visit(&metrics);
+            *histogram = metrics.histogram.unwrap_or_else(|| mem::take(histogram));
+        }
     }
 
     /// Returns the seconds from `first` on, up to the newest record, that are whole in the long window at the time of that

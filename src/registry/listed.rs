@@ -75,6 +75,14 @@ impl<C> Listed<C> {
         self.named_nodes().map(|(_, node)| node)
     }
 
+    /// Returns the node of the resource, and the nodes of its contexts, with their identities and the names of the contexts.
+    pub(crate) fn identified_nodes(
+        &self,
+    ) -> impl Iterator<Item = (ResourceId, Option<&Name>, &ResourceNode<C>)> {
+        let contexts = self.contexts().map(|it| (it.id(), Some(it.name()), it.node()));
+        iter::once((self.id, None, &self.node)).chain(contexts)
+    }
+
     /// Returns the node of the resource, and the nodes of its contexts, with the names of the contexts.
     pub(crate) fn named_nodes(&self) -> impl Iterator<Item = (Option<&Name>, &ResourceNode<C>)> {
         let contexts = self.contexts().map(|context| (Some(context.name()), context.node()));

@@ -20,6 +20,7 @@ mod seconds;
 mod snapshot;
 mod totals;
 mod undelivered;
+mod visit;
 
 pub use config::{RegistryConfig, ResourceConfig, TrafficType};
 pub use error::RegistryError;
@@ -29,6 +30,7 @@ pub use iter::Resources;
 pub use resource::Resource;
 pub use seconds::{RegistryCursor, ResourceSecond};
 pub use snapshot::{RegistrySnapshot, ResourceSnapshot};
+pub use visit::{Visit, Visited, VisitedNode};
 
 use std::fmt;
 

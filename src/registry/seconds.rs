@@ -42,7 +42,7 @@ use crate::time::{Clock, Timestamp};
 /// dropped, the registry keeps for it the seconds of resources that are evicted or removed.
 #[derive(Debug)]
 pub struct RegistryCursor {
-    position: Arc<SecondsCursor>,
+    pub(super) position: Arc<SecondsCursor>,
 }
 
 impl RegistryCursor {
@@ -240,7 +240,12 @@ impl<C: Clock + Clone> Registry<C> {
 
 impl<C: Clock + Clone> Listed<C> {
     /// Appends the seconds with these numbers that are in the long window at `now`.
-    fn append_seconds(&self, now: Timestamp, numbers: &Range<u64>, to: &mut Vec<ResourceSecond>) {
+    pub(super) fn append_seconds(
+        &self,
+        now: Timestamp,
+        numbers: &Range<u64>,
+        to: &mut Vec<ResourceSecond>,
+    ) {
         for (context, node) in self.named_nodes() {
             let seconds = node.seconds_in_window(now, numbers);
             to.extend(seconds.map(|metrics| self.second(context, metrics)));

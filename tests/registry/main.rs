@@ -9,6 +9,7 @@ mod listed;
 mod names;
 mod seconds;
 mod snapshot;
+mod visit;
 
 use std::sync::Barrier;
 use std::thread;

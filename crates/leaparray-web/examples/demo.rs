@@ -241,7 +241,7 @@ fn end_until(now: Timestamp, in_flight: &mut InFlight) {
 impl Simulated {
     /// Returns the times at which requests arrive.
     fn starts(&self, from: Timestamp, elapsed: Duration, random: &mut Rng) -> Vec<Timestamp> {
-        let is_idle = self.kind == Kind::Idle && from.as_secs() % 40 != 0;
+        let is_idle = self.kind == Kind::Idle && !from.as_secs().is_multiple_of(40);
         let expected = if is_idle { 0.0 } else { self.rate * elapsed.as_secs_f64() };
         let mut starts = Vec::new();
         let mut sum = -random.f64().max(1e-9).ln();

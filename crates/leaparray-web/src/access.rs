@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 
 /// Which requests a [`Page`](crate::Page) answers.
 ///
@@ -18,7 +18,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 ///
 /// // For a network that is trusted.
 /// let page = Page::new(Arc::new(Registry::new())).access(Access::Anyone);
-/// # let _ = page.router();
+/// let router: axum::Router = page.router();
+/// # let _ = router;
 /// assert_eq!(Access::default(), Access::Loopback);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,10 +74,6 @@ impl Gate {
 }
 
 impl Denied {
-    pub(crate) const fn status(self) -> StatusCode {
-        StatusCode::FORBIDDEN
-    }
-
     /// Returns what is wrong, and what would be right.
     pub(crate) const fn text(self) -> &'static str {
         match self {

@@ -14,4 +14,6 @@ mod stream;
 
 pub use access::Access;
 pub use closer::Closer;
+#[doc(hidden)]
+pub use hub::steps;
 pub use page::{Page, router};

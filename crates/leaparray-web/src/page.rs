@@ -256,11 +256,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     pub async fn serve(self, listener: TcpListener) -> io::Result<()> {
         let closer = self.closer();
         let app = self.router::<()>().into_make_service_with_connect_info::<SocketAddr>();
-        let closed = {
-            let closer = closer.clone();
-            async move { closer.closed().await }
-        };
-        let served = axum::serve(listener, app).with_graceful_shutdown(closed);
+        let signal = closer.clone();
+        let signal = async move { signal.closed().await };
+        let served = axum::serve(listener, app).with_graceful_shutdown(signal);
         let held_up = async {
             closer.closed().await;
             tokio::time::sleep(GRACE).await;
@@ -278,7 +276,7 @@ async fn guard(State(gate): State<Gate>, request: Request, next: Next) -> Respon
     let mut response = if parts.method != Method::GET {
         (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET")]).into_response()
     } else if let Err(denied) = gate.check(&parts) {
-        (denied.status(), denied.text()).into_response()
+        (StatusCode::FORBIDDEN, denied.text()).into_response()
     } else {
         next.run(Request::from_parts(parts, body)).await
     };

@@ -20,7 +20,8 @@ struct Snapshot<'a> {
     host: &'a str,
     pid: u32,
     now: f64,
-    snapshot: RegistrySnapshot,
+    #[serde(rename = "snapshot")]
+    readings: RegistrySnapshot,
     controllers: Vec<Controller>,
 }
 
@@ -52,7 +53,7 @@ fn json<C: Clock + Clone + Send + Sync + 'static>(hub: &Hub<C>) -> Vec<u8> {
         host: &identity.host,
         pid: identity.pid,
         now: crate::hub::seconds(now),
-        snapshot: hub.registry().snapshot_at(now),
+        readings: hub.registry().snapshot_at(now),
         controllers: hub.controllers().watch().read(),
     };
     serde_json::to_vec(&snapshot).expect("names and numbers can be serialized")

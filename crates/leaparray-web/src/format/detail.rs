@@ -55,6 +55,16 @@ positional! {
 
 positional! {
     /// A bin of a histogram. Serialized as an array in this order.
+    ///
+    /// ```
+    /// use leaparray_web::format::Bin;
+    ///
+    /// let bin: Bin = serde_json::from_str("[-14,3]")?;
+    /// let scale = 2;
+    /// let bound = |index: i32| f64::from(index).exp2().powf(1.0 / f64::from(1 << scale));
+    /// assert!(bound(bin.index) < 0.1 && 0.1 < bound(bin.index + 1), "three response times of about 0.1 s");
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Bin {
         /// The index i. At the scale s, the bin has the response times above 2^(i/2^s) and at most 2^((i+1)/2^s) seconds.

@@ -7,7 +7,17 @@ use super::detail::Detail;
 use super::positional::positional;
 use super::row::{Counts, Refused, Row};
 
-/// One message of the stream.
+/// One message of the stream. It serializes as the message itself.
+///
+/// ```
+/// use leaparray_web::format::{Bye, Message};
+///
+/// let json = r#"{"type":"bye","reason":"expired"}"#;
+/// let message = Message::parse(json)?.expect("its type is known");
+/// assert!(matches!(message, Message::Bye(Bye { .. })));
+/// assert_eq!(serde_json::to_string(&message)?, json);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
@@ -60,6 +70,15 @@ pub struct Resources {
 
 positional! {
     /// A node: a resource, or one of its contexts. Serialized as an array in this order.
+    ///
+    /// ```
+    /// use leaparray_web::format::{Direction, Listed};
+    ///
+    /// let listed: Listed = serde_json::from_str(r#"[7,"GET /orders","web","in","added later"]"#)?;
+    /// assert_eq!((listed.id, listed.context.as_deref()), (7, Some("web")));
+    /// assert_eq!(listed.direction, Direction::In);
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Listed {
         /// The id, which no other node of the [instance](Hello::instance) has had.
@@ -113,6 +132,16 @@ pub struct Second {
 
 /// Where every count is: `recorded` is the sum of the four others. An event is a pass, a success, an exception, a cancelled
 /// request or a refused one.
+///
+/// ```
+/// use leaparray_web::format::Ledger;
+///
+/// let ledger: Ledger =
+///     serde_json::from_str(r#"{"in_window":5,"expired":1,"late":0,"delisted":2,"recorded":8,"age":0}"#)?;
+/// let Ledger { in_window, expired, late, delisted, recorded, .. } = ledger;
+/// assert_eq!(in_window + expired + late + delisted, recorded);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ledger {

@@ -1,4 +1,49 @@
-//! The messages of `/stream`: plain data that can be read and written, and a [`Reader`] of them for other programs.
+//! The messages of `/stream`, version 1: plain data that can be read and written, and a [`Reader`] of them for other programs.
+//!
+//! Each message is a JSON object with a `type`. As JSON lines, each message is a line. As server-sent events, it is the data of an
+//! event, and the id of the event of a second is `INSTANCE.SECOND`. Empty lines and comments keep the connection alive.
+//!
+//! | message | when |
+//! |---|---|
+//! | [`Hello`] | first: the server, and the version of the format |
+//! | [`Resources`] | second: the nodes that are listed, and those that were listed during the last minute |
+//! | [`Second`] | for each complete second, first those of the last minute without a pause, and then one each second |
+//! | [`Detail`] | after each second, if the address has a `resource` |
+//! | [`Bye`] | last, if the server ends the stream |
+//!
+//! ```
+//! use leaparray_web::format::{Message, Reader};
+//!
+//! let stream = r#"{"type":"hello","version":1,"instance":"9f3c","name":"orders-api","host":"web-3","pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"reasons":["limit reached","wait too long","more than limit","backend failing","other","queue full"]}
+//! {"type":"resources","resources":[[1,"GET /orders",null,"in"],[2,"database",null,"out"]]}
+//! {"type":"second","t":1764039999,"new":[],"gone":[],"total":[3,2,0,0,1,1,2,2,9000000,4000000,4000000,5000000,5000000,5000000,5000000],"rows":[[1,3,2,0,0,1,1,2,2,9000000,4000000,4000000,5000000,5000000,5000000,5000000]]}
+//! {"type":"bye","reason":"closing"}
+//! "#;
+//! let mut succeeded = 0;
+//! for message in Reader::new(stream.as_bytes()) {
+//!     match message? {
+//!         Message::Hello(hello) => assert_eq!(hello.name, "orders-api"),
+//!         Message::Second(second) => succeeded += second.total.success,
+//!         _ => {}
+//!     }
+//! }
+//! assert_eq!(succeeded, 2);
+//! # Ok::<_, leaparray_web::format::ReadError>(())
+//! ```
+//!
+//! # Rules
+//!
+//! - All times are of the server's clock. Seconds are numbered from the Unix epoch, and durations are integers of nanoseconds.
+//! - A second without a message is not known. It does not mean that nothing happened.
+//! - A node without a row had no event and nothing in flight in that second.
+//! - What is not known is null, or its field is absent: the requests in flight in the seconds from before the first viewer, or the
+//!   quantiles of a node without a histogram.
+//! - The sum of the rows of all seconds is what was counted, unless a thread recorded in a second more than 50 ms after its
+//!   end. The [`Ledger`] has these counts as well.
+//! - An id is not used again for another node in an [instance](Hello::instance). After a minute without viewers, a node may have another
+//!   id, so a reader that connects again takes the ids from [`Resources`].
+//! - A row is an array. A later version appends elements and adds fields and types, all of which a reader of this version ignores.
+//!   What cannot be ignored raises [`VERSION`].
 
 mod controller;
 mod detail;
@@ -16,8 +61,20 @@ pub use read::{ReadError, Reader};
 pub use row::{Counts, Refused, Row};
 
 /// The version of the format.
+///
+/// ```
+/// assert_eq!(leaparray_web::format::VERSION, 1);
+/// ```
 pub const VERSION: u32 = 1;
 
-/// The names of the reasons of refusals, in the order of their counts.
+/// The names of the reasons of refusals, in the order of their counts in [`Refused`].
+///
+/// ```
+/// use leaparray_web::format::{REASONS, Refused};
+///
+/// let refused: Refused = serde_json::from_str("[7,0,0,0,4,0,0]")?;
+/// assert_eq!((REASONS[3], refused.failing), ("backend failing", 4));
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 pub const REASONS: [&str; 6] =
     ["limit reached", "wait too long", "more than limit", "backend failing", "other", "queue full"];

@@ -55,9 +55,8 @@ impl<R: BufRead> Reader<R> {
             if text.is_empty() {
                 continue;
             }
-            match parse(text).map_err(|error| error.in_line(line))? {
-                Some(message) => return Ok(Some(message)),
-                None => continue,
+            if let Some(message) = parse(text).map_err(|error| error.in_line(line))? {
+                return Ok(Some(message));
             }
         }
     }

@@ -8,6 +8,15 @@ use super::positional::{self, Positional, positional, serde_as_array};
 positional! {
     /// The counts of one node, or of all nodes together, in one second or in one window. Serialized as an array in this
     /// order. Times are in nanoseconds.
+    ///
+    /// ```
+    /// use leaparray_web::format::Counts;
+    ///
+    /// let counts: Counts = serde_json::from_str("[3,2,0,0,1,null,2,2,9000000,4000000,null,null,null,null,5000000]")?;
+    /// assert_eq!((counts.pass, counts.success, counts.block), (3, 2, 1));
+    /// assert_eq!((counts.in_flight, counts.p99, counts.max), (None, None, Some(5_000_000)));
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Counts {
         /// The requests that were let through.
@@ -23,7 +32,8 @@ positional! {
         /// The requests in flight at the end of the second; `None` if it is not known, because the second was before the first
         /// viewer.
         pub in_flight: Option<u64>,
-        /// The highest number of requests in flight that an entering request has found; 0 if no request has entered. For all nodes together, it is the highest of a single node.
+        /// The highest number of requests in flight that an entering request has found; 0 if no request has entered. For all
+        /// nodes together, it is the highest of a single node.
         pub max_in_flight: u64,
         /// The number of response times.
         pub rt_count: u64,

@@ -7,10 +7,10 @@ use leaparray::{
 };
 
 use super::Hub;
+use super::collect::by_reason;
 use super::frame::Frame;
 use super::ledger::ledger_of;
-use super::nodes::Label;
-use super::readings::{Readings, by_reason};
+use super::readings::Readings;
 use super::seconds::nanos;
 use super::viewer::Target;
 use super::viewers::{Details, Wanted};
@@ -35,7 +35,7 @@ impl Readings {
         let t = self.newest().unwrap_or_default();
         let details = wanted.into_iter().map(|Wanted { target, all, newest }| {
             let found = find(hub, &target);
-            let found = found.and_then(|it| Some((self.nodes.find(Label::of(&it))?.id, it)));
+            let found = found.and_then(|it| Some((self.nodes.id_of(it.id())?, it)));
             let frame = |since: u64| {
                 let detail = match &found {
                     Some((id, resource)) => {

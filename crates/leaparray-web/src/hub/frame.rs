@@ -27,6 +27,12 @@ pub(crate) struct Frame {
     line: Range<usize>,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The number of messages that this thread has serialized.
+    pub(super) static SERIALIZED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
 impl Encoding {
     /// Returns bytes that readers ignore.
     pub(crate) const fn keep_alive(self) -> Bytes {
@@ -40,6 +46,8 @@ impl Encoding {
 impl Frame {
     /// Serializes a message. `id` is the id of the event. `capacity` is about the number of bytes.
     pub(crate) fn new(id: Option<&str>, message: &impl Serialize, capacity: usize) -> Self {
+        #[cfg(test)]
+        SERIALIZED.set(SERIALIZED.get() + 1);
         let mut head = String::with_capacity(capacity);
         if let Some(id) = id {
             let _ = writeln!(head, "id: {id}");

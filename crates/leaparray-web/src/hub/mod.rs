@@ -1,5 +1,6 @@
 //! The hub: one task reads the registry once a second while there are viewers, and serializes each second once.
 
+mod collect;
 mod detail;
 mod frame;
 mod identity;
@@ -7,7 +8,10 @@ mod ledger;
 mod nodes;
 mod readings;
 mod seconds;
+pub mod steps;
 mod task;
+#[cfg(test)]
+mod tests;
 mod viewer;
 mod viewers;
 
@@ -49,8 +53,8 @@ pub(crate) struct Hub<C> {
     life: Duration,
     /// The turn of a `/snapshot`.
     snapshots: Arc<Semaphore>,
-    /// The next id of a node.
-    next_id: AtomicU64,
+    /// The last id of a node, over all tasks.
+    last_id: AtomicU64,
 }
 
 impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
@@ -70,7 +74,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
             max_viewers,
             life,
             snapshots: Arc::new(Semaphore::new(1)),
-            next_id: AtomicU64::new(1),
+            last_id: AtomicU64::new(0),
         }
     }
 
@@ -98,9 +102,13 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         self.life
     }
 
-    fn take_id(&self) -> u64 {
-        // Relaxed: the ids have to be distinct and order nothing.
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+    fn last_id(&self) -> u64 {
+        // Relaxed, here and below: one task at a time uses the ids.
+        self.last_id.load(Ordering::Relaxed)
+    }
+
+    fn set_last_id(&self, id: u64) {
+        self.last_id.fetch_max(id, Ordering::Relaxed);
     }
 
     /// Adds a viewer, and starts the task if there is none.
@@ -118,7 +126,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
 
     /// Reads the registry at `now`, and sends the seconds that are complete, and the details that viewers want.
     fn step(&self, readings: &mut Readings, now: Timestamp) {
-        let update = readings.read(self, now);
+        let reading = readings.read(self, now);
+        let update = readings.serialize(&self.identity, reading);
         let has_seconds = !update.seconds.is_empty();
         self.viewers.publish(update);
         self.send_details(readings, now, has_seconds);

@@ -2,24 +2,31 @@
 
 use std::collections::HashMap;
 
-use leaparray::{Resource, ResourceId, TrafficType};
+use leaparray::{ResourceId, TrafficType};
 
 use super::HISTORY;
 use crate::format::{Direction, Listed, NodeLedger};
 
-/// The nodes that are listed, and those that were listed in the history, by name.
+/// The nodes that are listed, and those that were listed in the history.
 #[derive(Default)]
 pub(super) struct Nodes {
-    by_name: HashMap<Box<str>, Vec<Node>>,
+    all: Vec<Node>,
+    /// The positions of the nodes with a name.
+    by_name: HashMap<Box<str>, Vec<usize>>,
+    /// The positions of the listed nodes.
+    by_identity: HashMap<ResourceId, usize>,
+    /// The last id. Not reset, so that no id is used again.
+    last_id: u64,
 }
 
 /// A node: a resource or a context with one direction.
 pub(super) struct Node {
     pub(super) id: u64,
+    name: Box<str>,
     context: Option<Box<str>>,
     direction: Direction,
     /// The identity of the listed resource.
-    pub(super) listed: Option<ResourceId>,
+    identity: Option<ResourceId>,
     /// The refused requests at the last reading, by reason.
     pub(super) refused: [u64; 6],
     /// The ledger at its last reading.
@@ -27,9 +34,7 @@ pub(super) struct Node {
     /// The second of the last reading of the ledger; `None` before the first one.
     pub(super) ledger_read: Option<u64>,
     /// The number of the last reading that has found the node listed.
-    pub(super) seen: u64,
-    /// The newest second with a row of the node, and the position of the row.
-    pub(super) row: Option<(u64, usize)>,
+    seen: u64,
     /// The second in which the node was no longer listed.
     gone: Option<u64>,
 }
@@ -40,13 +45,7 @@ pub(super) struct Changes {
     pub(super) new: Vec<Listed>,
     pub(super) gone: Vec<u64>,
     /// Whether nodes were forgotten.
-    pub(super) forgotten: bool,
-}
-
-impl Changes {
-    pub(super) fn is_empty(&self) -> bool {
-        self.new.is_empty() && self.gone.is_empty() && !self.forgotten
-    }
+    forgotten: bool,
 }
 
 /// The names of a node.
@@ -57,25 +56,6 @@ pub(super) struct Label<'a> {
     pub(super) direction: Direction,
 }
 
-impl<'a> Label<'a> {
-    pub(super) fn of<C>(resource: &'a Resource<C>) -> Self {
-        Self {
-            name: resource.name(),
-            context: resource.context(),
-            direction: direction(resource.traffic_type()),
-        }
-    }
-
-    fn listed(&self, id: u64) -> Listed {
-        Listed {
-            id,
-            name: self.name.into(),
-            context: self.context.map(Into::into),
-            direction: self.direction,
-        }
-    }
-}
-
 pub(super) const fn direction(traffic: TrafficType) -> Direction {
     match traffic {
         TrafficType::Outbound => Direction::Out,
@@ -83,36 +63,80 @@ pub(super) const fn direction(traffic: TrafficType) -> Direction {
     }
 }
 
+impl Changes {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.gone.is_empty() && !self.forgotten
+    }
+}
+
 impl Nodes {
-    /// Returns the node with these names. If there is none, or it was gone, adds it to the new ones.
-    pub(super) fn find_or_add(
+    /// Creates an empty set, whose nodes have ids after `last_id`.
+    pub(super) fn after(last_id: u64) -> Self {
+        Self { last_id, ..Self::default() }
+    }
+
+    pub(super) const fn last_id(&self) -> u64 {
+        self.last_id
+    }
+
+    pub(super) fn at(&mut self, position: usize) -> &mut Node {
+        &mut self.all[position]
+    }
+
+    /// Returns the position of a listed node, which a reading has found.
+    pub(super) fn listed(
         &mut self,
+        identity: ResourceId,
         label: Label<'_>,
-        next_id: impl FnOnce() -> u64,
+        reading: u64,
         changes: &mut Changes,
-    ) -> &mut Node {
-        if !self.by_name.contains_key(label.name) {
-            self.by_name.insert(label.name.into(), Vec::new());
-        }
-        let nodes = self.by_name.get_mut(label.name).expect("inserted if it was missing");
-        let position = nodes.iter().position(|node| node.is(label));
-        let position = position.unwrap_or_else(|| {
-            nodes.push(Node::new(next_id(), label));
-            changes.new.push(label.listed(nodes[nodes.len() - 1].id));
-            nodes.len() - 1
+    ) -> usize {
+        let known = self.by_identity.get(&identity).copied();
+        let position = known.unwrap_or_else(|| {
+            let position = self.named(label, changes);
+            let node = &mut self.all[position];
+            // It counts its refused requests from 0.
+            node.refused = [0; 6];
+            if let Some(before) = node.identity.replace(identity) {
+                self.by_identity.remove(&before);
+            }
+            self.by_identity.insert(identity, position);
+            position
         });
-        let node = &mut nodes[position];
-        if node.gone.take().is_some() {
-            changes.new.push(label.listed(node.id));
+        self.all[position].seen = reading;
+        position
+    }
+
+    /// Returns the position of the node with these names. If there is none, or it was gone, adds it to the new ones.
+    pub(super) fn named(&mut self, label: Label<'_>, changes: &mut Changes) -> usize {
+        if let Some(position) = self.find(label) {
+            let node = &mut self.all[position];
+            if node.gone.take().is_some() {
+                changes.new.push(node.listed());
+            }
+            return position;
         }
-        node
+        self.last_id += 1;
+        let node = Node::new(self.last_id, label);
+        changes.new.push(node.listed());
+        let position = self.all.len();
+        self.all.push(node);
+        self.by_name.entry(label.name.into()).or_default().push(position);
+        position
     }
 
-    pub(super) fn find(&self, label: Label<'_>) -> Option<&Node> {
-        self.by_name.get(label.name)?.iter().find(|node| node.is(label))
+    fn find(&self, label: Label<'_>) -> Option<usize> {
+        let positions = self.by_name.get(label.name)?;
+        positions.iter().copied().find(|&it| self.all[it].is(label))
     }
 
-    /// Marks the nodes that this reading has not found as gone, and calls `release` with each of them. Forgets those that have left the history.
+    /// Returns the id of a listed node.
+    pub(super) fn id_of(&self, identity: ResourceId) -> Option<u64> {
+        self.by_identity.get(&identity).map(|&it| self.all[it].id)
+    }
+
+    /// Marks the nodes that this reading has not found as gone, and calls `release` with each of them. Forgets those that have
+    /// left the history.
     pub(super) fn retire(
         &mut self,
         reading: u64,
@@ -120,37 +144,37 @@ impl Nodes {
         changes: &mut Changes,
         mut release: impl FnMut(&mut Node),
     ) {
-        self.by_name.retain(|_, nodes| {
-            nodes.retain_mut(|node| {
-                if node.seen == reading {
-                    return true;
+        let mut has_forgotten = false;
+        for node in self.all.iter_mut().filter(|node| node.seen != reading) {
+            if node.gone.is_none() {
+                node.gone = Some(second);
+                changes.gone.push(node.id);
+                if let Some(identity) = node.identity.take() {
+                    self.by_identity.remove(&identity);
                 }
-                let gone = *node.gone.get_or_insert_with(|| {
-                    changes.gone.push(node.id);
-                    second
-                });
-                if gone == second {
-                    node.listed = None;
-                    release(node);
-                }
-                let is_kept = gone.saturating_add(HISTORY.into()) >= second;
-                changes.forgotten |= !is_kept;
-                is_kept
-            });
-            !nodes.is_empty()
-        });
+                release(node);
+            }
+            has_forgotten |= node.has_left_history(second);
+        }
+        if has_forgotten {
+            changes.forgotten = true;
+            self.forget(second);
+        }
+    }
+
+    fn forget(&mut self, second: u64) {
+        self.all.retain(|node| !node.has_left_history(second));
+        self.by_name.clear();
+        self.by_identity.clear();
+        for (position, node) in self.all.iter().enumerate() {
+            self.by_name.entry(node.name.clone()).or_default().push(position);
+            self.by_identity.extend(node.identity.map(|it| (it, position)));
+        }
     }
 
     /// Returns all nodes, by ascending id.
-    pub(super) fn listed(&self) -> Vec<Listed> {
-        let of_name = |(name, nodes): (&Box<str>, &Vec<Node>)| {
-            let name = name.clone();
-            let listed = nodes.iter().map(move |node| node.label(&name).listed(node.id));
-            listed.collect::<Vec<_>>()
-        };
-        let mut listed: Vec<_> = self.by_name.iter().flat_map(of_name).collect();
-        listed.sort_unstable_by_key(|it| it.id);
-        listed
+    pub(super) fn all(&self) -> Vec<Listed> {
+        self.all.iter().map(Node::listed).collect()
     }
 }
 
@@ -158,23 +182,34 @@ impl Node {
     fn new(id: u64, label: Label<'_>) -> Self {
         Self {
             id,
+            name: label.name.into(),
             context: label.context.map(Into::into),
             direction: label.direction,
-            listed: None,
+            identity: None,
             refused: [0; 6],
             ledger: NodeLedger::default(),
             ledger_read: None,
             seen: 0,
-            row: None,
             gone: None,
         }
     }
 
     fn is(&self, label: Label<'_>) -> bool {
-        self.direction == label.direction && self.context.as_deref() == label.context
+        *self.name == *label.name
+            && self.direction == label.direction
+            && self.context.as_deref() == label.context
     }
 
-    fn label<'a>(&'a self, name: &'a str) -> Label<'a> {
-        Label { name, context: self.context.as_deref(), direction: self.direction }
+    fn has_left_history(&self, second: u64) -> bool {
+        self.gone.is_some_and(|gone| gone.saturating_add(HISTORY.into()) < second)
+    }
+
+    fn listed(&self) -> Listed {
+        Listed {
+            id: self.id,
+            name: self.name.as_ref().into(),
+            context: self.context.as_deref().map(Into::into),
+            direction: self.direction,
+        }
     }
 }

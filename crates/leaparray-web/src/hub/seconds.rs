@@ -28,9 +28,9 @@ impl Sums {
         }
     }
 
-    /// Adds the row of a node, and returns its position.
-    pub(super) fn add(&mut self, id: u64, metrics: &SecondMetrics) -> usize {
-        let counts = counts_of(metrics);
+    /// Adds the row of a node.
+    pub(super) fn add(&mut self, id: u64, metrics: &SecondMetrics, in_flight: Option<u64>) {
+        let counts = Counts { in_flight, ..counts_of(metrics) };
         add(&mut self.total, &counts);
         match &metrics.histogram {
             Some(histogram) if self.merged.is_empty() => self.merged.clone_from(histogram),
@@ -39,30 +39,13 @@ impl Sums {
             None => self.is_complete &= metrics.rt_count == 0,
         }
         self.rows.push(Row { id, counts });
-        self.rows.len() - 1
     }
 
-    /// Sets the requests in flight of all rows, which are raised later, to 0.
-    pub(super) fn begin_in_flight(&mut self) {
-        for row in &mut self.rows {
-            row.counts.in_flight = Some(0);
-        }
-        self.total.in_flight = Some(0);
-    }
-
-    /// Sets the requests in flight of a node, which has a row at a position or none.
-    pub(super) fn set_in_flight(&mut self, id: u64, row: Option<usize>, in_flight: u64) {
-        if let Some(sum) = &mut self.total.in_flight {
-            *sum = sum.saturating_add(in_flight);
-        }
-        match row {
-            Some(row) => self.rows[row].counts.in_flight = Some(in_flight),
-            None if in_flight > 0 => {
-                let counts = Counts { in_flight: Some(in_flight), ..Counts::default() };
-                self.rows.push(Row { id, counts });
-            }
-            None => {}
-        }
+    /// Adds the row of a node that has requests in flight and nothing else.
+    pub(super) fn add_in_flight(&mut self, id: u64, in_flight: u64) {
+        let counts = Counts { in_flight: Some(in_flight), ..Counts::default() };
+        add(&mut self.total, &counts);
+        self.rows.push(Row { id, counts });
     }
 
     /// Sets the quantiles of the total, after the last row.
@@ -107,6 +90,7 @@ fn add(sum: &mut Counts, row: &Counts) {
     sum.exception = sum.exception.saturating_add(row.exception);
     sum.cancelled = sum.cancelled.saturating_add(row.cancelled);
     sum.block = sum.block.saturating_add(row.block);
+    sum.in_flight = sum.in_flight.zip(row.in_flight).map(|(sum, row)| sum.saturating_add(row));
     sum.max_in_flight = sum.max_in_flight.max(row.max_in_flight);
     sum.rt_count = sum.rt_count.saturating_add(row.rt_count);
     sum.rt_sum = sum.rt_sum.saturating_add(row.rt_sum);

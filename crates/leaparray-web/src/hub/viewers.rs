@@ -101,6 +101,11 @@ impl Viewers {
         self.state().viewers.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn is_running(&self) -> bool {
+        self.state().is_running
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         *self.is_closed.borrow()
     }

@@ -1,0 +1,142 @@
+//! Measures the cost of a second of the stream, and recording beside it. Prints a table for the README.
+//!
+//! ```sh
+//! cargo bench -p leaparray-web --bench stream
+//! ```
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use leaparray::{
+    Clock, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource, Timestamp,
+};
+use leaparray_web::steps::{SteppedViewer, Steps};
+
+const RESOURCES: usize = 10_000;
+const SECONDS: usize = 21;
+const VIEWERS: usize = 8;
+
+fn main() {
+    // `cargo test --benches` passes no `--bench`, and checks only that this runs.
+    let is_measured = std::env::args().any(|it| it == "--bench");
+    let (resources, seconds) = if is_measured { (RESOURCES, SECONDS) } else { (100, 3) };
+    cost(resources, seconds);
+    recording(if is_measured { 200 } else { 2 });
+}
+
+fn registry<C: Clock + Clone>(resources: usize, clock: C) -> (Arc<Registry<C>>, Vec<Resource<C>>) {
+    let node = NodeConfig::default().with_histogram(HistogramConfig::default());
+    let config = RegistryConfig::default().node(node).max_resources(resources);
+    let registry = Registry::with_clock(config, clock);
+    let name = |index| format!("GET /orders/{index}");
+    let list = |index| registry.resource(&name(index)).expect("there is room");
+    let all = (0..resources).map(list).collect();
+    (Arc::new(registry), all)
+}
+
+/// The medians of the times to read and to serialize a second in which each resource had 5 to 25 requests.
+fn cost(resources: usize, seconds: usize) {
+    let clock = ManualClock::new(Timestamp::from_secs(1_000));
+    let (registry, all) = registry(resources, clock.clone());
+    let mut steps = Steps::new(registry);
+    let viewers: Vec<_> = (0..VIEWERS).filter_map(|_| steps.join(None, None)).collect();
+    let mut random = Rng::with_seed(1);
+    let (mut reading, mut sending, mut length) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..seconds + 2 {
+        load(&all, clock.now(), &mut random);
+        clock.advance(Duration::from_secs(1));
+        let start = Instant::now();
+        let found = steps.read(clock.now());
+        let between = Instant::now();
+        length = steps.send(found);
+        sending.push(between.elapsed());
+        reading.push(between - start);
+        take_all(&viewers);
+    }
+    // The first ones allocate what the others use again.
+    let [reading, sending] = [reading, sending].map(|mut it| median(&mut it[2..]));
+    let millis = |it: Duration| it.as_secs_f64() * 1e3;
+    println!("| a second of {resources} resources, {VIEWERS} viewers | ms |\n|---|---:|");
+    println!("| reading | {:.1} |", millis(reading));
+    println!("| serializing and sending | {:.1} |", millis(sending));
+    println!("| both | {:.1} |", millis(reading + sending));
+    println!("\n{length} bytes, {} for each resource", length / resources);
+}
+
+/// Records 5 to 25 requests of each resource in the second of `now`.
+fn load(all: &[Resource<ManualClock>], now: Timestamp, random: &mut Rng) {
+    for resource in all {
+        for _ in 0..random.u32(5..=25) {
+            let start = now.saturating_add(Duration::from_millis(random.u64(0..500)));
+            let time = Duration::from_secs_f64(0.002 * (3.0 * random.f64()).exp());
+            resource.enter_at(start).success_at(start.saturating_add(time));
+        }
+    }
+}
+
+/// The time of a request beside a hub with viewers, as a ratio to the time beside one without, interleaved.
+fn recording(pairs: usize) {
+    let (registry, all) = registry(1_000, leaparray::MonotonicClock::new());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let is_reading = Arc::new(AtomicBool::new(false));
+    let hub = {
+        let (registry, is_over, is_reading) =
+            (Arc::clone(&registry), Arc::clone(&is_over), Arc::clone(&is_reading));
+        thread::spawn(move || read_each_second(&registry, &is_over, &is_reading))
+    };
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for pair in 0..pairs {
+        for is_with in [pair % 2 == 0, pair % 2 != 0] {
+            is_reading.store(is_with, Ordering::Relaxed);
+            let time = requests(&all);
+            if is_with { with.push(time) } else { without.push(time) }
+        }
+    }
+    is_over.store(true, Ordering::Relaxed);
+    hub.join().expect("the hub does not panic");
+    let [with, without] = [with, without].map(|mut it| median(&mut it));
+    let ratio = with.as_secs_f64() / without.as_secs_f64();
+    println!(
+        "\na request beside {VIEWERS} viewers takes {ratio:.3} times as long as one beside none"
+    );
+}
+
+/// Reads once a second while `is_reading`.
+fn read_each_second(registry: &Arc<Registry>, is_over: &AtomicBool, is_reading: &AtomicBool) {
+    let mut steps = Steps::new(Arc::clone(registry));
+    let viewers: Vec<_> = (0..VIEWERS).filter_map(|_| steps.join(None, None)).collect();
+    let mut last = registry.clock().now();
+    while !is_over.load(Ordering::Relaxed) {
+        let now = registry.clock().now();
+        if is_reading.load(Ordering::Relaxed) && now.as_secs() > last.as_secs() {
+            steps.step(now);
+            take_all(&viewers);
+            last = now;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Returns the time of 200,000 requests.
+fn requests(all: &[Resource]) -> Duration {
+    let start = Instant::now();
+    for resource in all.iter().cycle().take(200_000) {
+        resource.enter().success();
+    }
+    start.elapsed()
+}
+
+fn take_all(viewers: &[SteppedViewer]) {
+    for viewer in viewers {
+        while black_box(viewer.take()).is_some() {}
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

@@ -1,0 +1,156 @@
+//! Sorting what one pass over the registry finds into seconds.
+
+use std::ops::Range;
+
+use leaparray::{Clock, Refusals, ResourceSecond, SecondMetrics, Timestamp, Visited, VisitedNode};
+
+use super::ledger::LedgerSum;
+use super::nodes::{Changes, Label, Node, Nodes, direction};
+use super::seconds::Sums;
+use crate::format::Refused;
+
+/// What a pass over the registry has found so far.
+pub(super) struct Collected<'a> {
+    pub(super) sums: Vec<Sums>,
+    pub(super) changes: Changes,
+    pub(super) refused: Vec<Refused>,
+    nodes: &'a mut Nodes,
+    ledger: &'a mut LedgerSum,
+    reading: Reading,
+    current: Option<Current>,
+}
+
+/// One reading of the registry.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    /// Its number.
+    pub(super) number: u64,
+    pub(super) now: Timestamp,
+    /// The number of resources.
+    pub(super) listed: u64,
+}
+
+/// The node that was visited last.
+struct Current {
+    position: usize,
+    id: u64,
+    in_flight: u64,
+    /// Whether it has a row in the newest second.
+    has_newest: bool,
+}
+
+impl<'a> Collected<'a> {
+    pub(super) fn new(
+        seconds: Range<u64>,
+        nodes: &'a mut Nodes,
+        ledger: &'a mut LedgerSum,
+        reading: Reading,
+    ) -> Self {
+        let mut sums: Vec<_> = seconds.map(Sums::new).collect();
+        if let Some(newest) = sums.last_mut() {
+            newest.total.in_flight = Some(0);
+        }
+        let (changes, refused) = (Changes::default(), Vec::new());
+        Self { sums, changes, refused, nodes, ledger, reading, current: None }
+    }
+
+    pub(super) fn visit<C: Clock + Clone>(&mut self, visited: Visited<'_, C>) {
+        match visited {
+            Visited::Node(node) => {
+                self.finish_node();
+                self.begin_node(&node);
+            }
+            Visited::Second(metrics) => self.add_second(metrics),
+            Visited::Delisted(second) => {
+                self.finish_node();
+                self.add_delisted(second);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_node<C: Clock + Clone>(&mut self, visited: &VisitedNode<'_, C>) {
+        let label = Label {
+            name: visited.name,
+            context: visited.context.map(AsRef::as_ref),
+            direction: direction(visited.traffic_type),
+        };
+        let Reading { number, now, listed } = self.reading;
+        let position = self.nodes.listed(visited.id, label, number, &mut self.changes);
+        let node = self.nodes.at(position);
+        self.refused.extend(newly_refused(node, by_reason(&visited.node.refusals())));
+        self.ledger.read(node, visited.node, now, listed);
+        let in_flight = visited.node.concurrency();
+        let id = node.id;
+        self.current = Some(Current { position, id, in_flight, has_newest: false });
+    }
+
+    fn add_second(&mut self, metrics: &SecondMetrics) {
+        let Some(current) = &mut self.current else { return };
+        let Some((sums, is_newest)) = sums_of(&mut self.sums, metrics) else { return };
+        let in_flight = is_newest.then_some(current.in_flight);
+        current.has_newest |= is_newest;
+        sums.add(current.id, metrics, in_flight);
+    }
+
+    fn add_delisted(&mut self, second: &ResourceSecond) {
+        let label = Label {
+            name: &second.name,
+            context: second.context.as_deref(),
+            direction: direction(second.traffic_type),
+        };
+        let Some((sums, is_newest)) = sums_of(&mut self.sums, &second.metrics) else { return };
+        let position = self.nodes.named(label, &mut self.changes);
+        sums.add(self.nodes.at(position).id, &second.metrics, is_newest.then_some(0));
+    }
+
+    /// Adds a row to the newest second for a node that has requests in flight and nothing else.
+    pub(super) fn finish_node(&mut self) {
+        let Some(current) = self.current.take() else { return };
+        debug_assert_eq!(self.nodes.at(current.position).id, current.id);
+        if let Some(newest) = self.sums.last_mut()
+            && !current.has_newest
+            && current.in_flight > 0
+        {
+            newest.add_in_flight(current.id, current.in_flight);
+        }
+    }
+}
+
+/// Returns the sums of a second, and whether it is the newest.
+fn sums_of<'a>(all: &'a mut [Sums], metrics: &SecondMetrics) -> Option<(&'a mut Sums, bool)> {
+    let index = metrics.second.as_secs().checked_sub(all.first()?.t)?;
+    let index = usize::try_from(index).ok()?;
+    let is_newest = index + 1 == all.len();
+    Some((all.get_mut(index)?, is_newest))
+}
+
+/// Returns the requests that a node has refused since the last reading, if there are any.
+fn newly_refused(node: &mut Node, counts: [u64; 6]) -> Option<Refused> {
+    let before = std::mem::replace(&mut node.refused, counts);
+    if before == counts {
+        return None;
+    }
+    let newly = |reason: usize| counts[reason].saturating_sub(before[reason]);
+    Some(Refused {
+        id: node.id,
+        limit_reached: newly(0),
+        wait_too_long: newly(1),
+        more_than_limit: newly(2),
+        failing: newly(3),
+        other: newly(4),
+        queue_full: newly(5),
+    })
+}
+
+/// Returns the counts in the order of the format.
+pub(super) const fn by_reason(refusals: &Refusals) -> [u64; 6] {
+    [
+        refusals.limit_reached,
+        refusals.wait_too_long,
+        refusals.more_than_limit,
+        refusals.failing,
+        refusals.custom,
+        refusals.queue_full,
+    ]
+}

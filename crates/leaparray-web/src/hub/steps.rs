@@ -1,0 +1,107 @@
+//! The hub without its task, for benchmarks and tests that set the time. No part of the interface.
+
+#![expect(missing_docs, missing_debug_implementations, reason = "no part of the interface")]
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use leaparray::{Clock, Registry, Timestamp};
+
+use super::Hub;
+use super::frame::{Encoding, Frame};
+use super::identity::Identity;
+use super::readings::{Reading, Readings};
+use super::viewer::{Target, Viewer, Wish};
+use super::viewers::{Joined, Viewers};
+use crate::controllers::Controllers;
+
+/// A hub whose readings are called one by one.
+pub struct Steps<C> {
+    hub: Hub<C>,
+    readings: Readings,
+}
+
+/// What a reading has found.
+pub struct Found(Reading);
+
+/// A viewer that takes its messages when it is told to.
+pub struct SteppedViewer {
+    viewer: Arc<Viewer>,
+    viewers: Arc<Viewers>,
+}
+
+impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
+    pub fn new(registry: Arc<Registry<C>>) -> Self {
+        let identity = Identity::new(registry.clock().now());
+        let (controllers, viewers) = (Controllers::default(), Arc::default());
+        let life = Duration::from_secs(300);
+        let hub = Hub::new(registry, identity, controllers, viewers, 64, life);
+        let readings = Readings::new(&hub);
+        Self { hub, readings }
+    }
+
+    /// Reads the registry.
+    pub fn read(&mut self, now: Timestamp) -> Found {
+        Found(self.readings.read(&self.hub, now))
+    }
+
+    /// Serializes a reading, and sends it. Returns the number of bytes of its seconds.
+    pub fn send(&mut self, Found(reading): Found) -> usize {
+        let update = self.readings.serialize(&self.hub.identity, reading);
+        let length = update.seconds.iter().map(|(_, frame)| frame.len()).sum();
+        self.hub.viewers.publish(update);
+        length
+    }
+
+    /// Reads the registry, and sends the seconds and the details.
+    pub fn step(&mut self, now: Timestamp) {
+        self.hub.step(&mut self.readings, now);
+    }
+
+    /// Sends details to the viewers that have none.
+    #[cfg(test)]
+    pub(crate) fn send_details(&self) {
+        self.hub.send_details(&self.readings, self.hub.registry.clock().now(), false);
+    }
+
+    /// Returns the number of viewers.
+    #[must_use]
+    pub fn viewers(&self) -> usize {
+        self.hub.viewers.len()
+    }
+
+    /// Ends all streams.
+    pub fn close(&self) {
+        self.hub.viewers.close();
+    }
+
+    /// Adds a viewer; `None` if there are too many.
+    pub fn join(&self, resource: Option<&str>, since: Option<u64>) -> Option<SteppedViewer> {
+        let target = resource.map(|it| Target { resource: it.into(), context: None });
+        let now = self.hub.registry.clock().now();
+        let hello = Frame::new(None, &self.hub.identity.hello(now), 512);
+        let wish = Wish { encoding: Encoding::Lines, since, target };
+        let joined = self.hub.viewers.join(wish, now, &hello, self.hub.max_viewers).ok()?;
+        let (Joined::First(viewer) | Joined::Later(viewer)) = joined;
+        Some(SteppedViewer { viewer, viewers: Arc::clone(&self.hub.viewers) })
+    }
+}
+
+impl SteppedViewer {
+    /// Returns the next message; `Err` with the last one; `None` if there is none yet.
+    #[must_use]
+    pub fn take(&self) -> Option<Result<Bytes, Bytes>> {
+        match self.viewer.poll_next(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(message) => Some(message),
+            Poll::Pending => None,
+        }
+    }
+}
+
+impl Drop for SteppedViewer {
+    fn drop(&mut self) {
+        self.viewers.leave(&self.viewer);
+    }
+}

@@ -1,0 +1,86 @@
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::{Tested, take, take_seconds};
+use crate::format::{Direction, Message};
+
+#[test]
+fn new_node_is_listed_with_its_first_second() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.next_second();
+    tested.succeed("orders", 1);
+    let database = leaparray::TrafficType::Outbound;
+    tested.registry.resource_with("database", database).unwrap().block();
+    tested.next_second();
+    let seconds = take_seconds(&viewer);
+    let mut new: Vec<_> =
+        seconds[1].new.iter().map(|it| (it.name.as_str(), it.direction)).collect();
+    new.sort_unstable_by_key(|it| it.0);
+    assert_eq!(new, [("database", Direction::Out), ("orders", Direction::In)]);
+    let ids: HashSet<_> = seconds[1].new.iter().map(|it| it.id).collect();
+    assert_eq!(seconds[1].rows.iter().map(|it| it.id).collect::<HashSet<_>>(), ids);
+}
+
+#[test]
+fn evicted_node_keeps_its_rows_and_its_id_while_it_is_in_the_history() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.steps.step(leaparray::Clock::now(&tested.clock));
+    tested.succeed("orders", 1);
+    assert_eq!(tested.registry.evict_idle(Duration::ZERO), 1);
+    tested.next_second();
+    tested.succeed("orders", 1);
+    tested.next_second();
+    let seconds = take_seconds(&viewer);
+    let id = seconds[0].new[0].id;
+    assert_eq!(seconds[0].gone, [id], "listed and evicted within the second");
+    assert_eq!((seconds[0].rows[0].id, seconds[0].rows[0].counts.success), (id, 1));
+    assert_eq!((seconds[1].new[0].id, seconds[1].rows[0].id), (id, id), "listed again");
+    assert!(seconds[1].gone.is_empty());
+}
+
+#[test]
+fn id_is_not_used_again_once_the_node_has_left_the_history() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.succeed("orders", 1);
+    tested.next_second();
+    tested.registry.remove("orders");
+    let mut last = take_seconds(&viewer);
+    for _ in 0..61 {
+        tested.next_second();
+        last.extend(take_seconds(&viewer));
+    }
+    let (id, gone) = (last[0].rows[0].id, last.iter().filter(|it| !it.gone.is_empty()).count());
+    assert_eq!(gone, 1, "it is gone once");
+    let known = |tested: &Tested| {
+        let later = tested.steps.join(None, None).unwrap();
+        let messages = take(&later);
+        let Message::Resources(resources) = &messages[1] else { panic!("{messages:?}") };
+        resources.resources.iter().map(|it| it.id).collect::<Vec<_>>()
+    };
+    assert_eq!(known(&tested), [id], "in the history");
+    tested.next_second();
+    assert!(known(&tested).is_empty());
+    tested.succeed("orders", 1);
+    tested.next_second();
+    assert_ne!(known(&tested), [id]);
+}
+
+#[test]
+fn relisted_node_counts_its_refused_requests_from_zero() {
+    use leaparray::flow::Reason::Failing;
+
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.registry.resource("orders").unwrap().refuse(Failing);
+    tested.next_second();
+    tested.registry.remove("orders");
+    let again = tested.registry.resource("orders").unwrap();
+    again.refuse(Failing);
+    again.refuse(Failing);
+    tested.next_second();
+    let second = take_seconds(&viewer).pop().unwrap();
+    assert_eq!(second.refused.unwrap()[0].failing, 2);
+}

@@ -1,0 +1,229 @@
+use leaparray::flow::Reason;
+use leaparray::{Clock, NodeConfig};
+
+use super::{SECOND, START, Tested, take, take_seconds};
+use crate::format::{Counts, Message};
+
+#[test]
+fn history_and_live_seconds_have_every_count_once() {
+    let mut tested = Tested::new();
+    let mut expected = 0;
+    for second in 0..5 {
+        (0..=second).for_each(|_| tested.succeed("orders", 20));
+        expected += second + 1;
+        tested.clock.advance(SECOND);
+    }
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.steps.step(tested.clock.now());
+    for _ in 0..5 {
+        tested.succeed("orders", 20);
+        tested.succeed("users", 30);
+        expected += 2;
+        tested.next_second();
+    }
+    let seconds = take_seconds(&viewer);
+    let numbers: Vec<_> = seconds.iter().map(|it| it.t).collect();
+    assert_eq!(numbers, (START..START + 10).collect::<Vec<_>>());
+    let rows = seconds.iter().flat_map(|it| &it.rows);
+    assert_eq!(rows.map(|row| row.counts.success).sum::<u64>(), expected);
+    let total: u64 = seconds.iter().map(|it| it.total.success).sum();
+    assert_eq!(total, expected);
+}
+
+#[test]
+fn row_has_the_counts_and_the_quantiles_of_its_second() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.steps.step(tested.clock.now());
+    let orders = tested.registry.resource("orders").unwrap();
+    let [failed, cancelled, _in_flight] = [(); 3].map(|()| orders.enter());
+    for _ in 0..98 {
+        tested.succeed("orders", 10);
+    }
+    tested.succeed("orders", 500);
+    tested.clock.advance(SECOND / 10);
+    failed.exception();
+    cancelled.cancel();
+    orders.block_many(4);
+    tested.clock.advance(9 * SECOND / 10);
+    tested.steps.step(tested.clock.now());
+
+    let seconds = take_seconds(&viewer);
+    let counts = &seconds.last().unwrap().rows[0].counts;
+    let Counts { pass, success, exception, cancelled, block, in_flight, .. } = *counts;
+    assert_eq!((pass, success, exception, cancelled, block), (102, 99, 1, 1, 4));
+    assert_eq!((in_flight, counts.max_in_flight), (Some(1), 4));
+    assert_eq!((counts.rt_count, counts.rt_sum), (100, 98 * 10_000_000 + 600_000_000));
+    assert_eq!((counts.min, counts.max), (Some(10_000_000), Some(500_000_000)));
+    let median = counts.p50.unwrap();
+    assert!(median.abs_diff(10_000_000) < 220_000, "{median}");
+    assert_eq!(counts.p999, Some(500_000_000));
+    assert_eq!(seconds.last().unwrap().total, *counts, "it is the only node");
+}
+
+#[test]
+fn quantiles_of_the_total_are_those_of_all_requests() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    for _ in 0..9 {
+        tested.succeed("fast", 1);
+    }
+    tested.succeed("slow", 900);
+    tested.next_second();
+    let total = take_seconds(&viewer).pop().unwrap().total;
+    assert!(total.p90.unwrap() < 2_000_000 && total.p99 == Some(900_000_000));
+}
+
+#[test]
+fn quantiles_of_the_total_are_unknown_if_a_node_has_no_histogram() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.succeed("fast", 1);
+    let plain = tested.registry.resource_with("plain", NodeConfig::default()).unwrap();
+    let entry = plain.enter();
+    tested.clock.advance(SECOND / 4);
+    entry.success();
+    tested.clock.advance(SECOND);
+    tested.steps.step(tested.clock.now());
+    let second = take_seconds(&viewer).into_iter().find(|it| it.total.pass > 0).unwrap();
+    assert_eq!((second.total.p50, second.total.max), (None, Some(250_000_000)));
+    let quantiles = second.rows.iter().map(|row| row.counts.p50.is_some());
+    let mut quantiles: Vec<_> = quantiles.collect();
+    quantiles.sort_unstable();
+    assert_eq!(quantiles, [false, true]);
+}
+
+#[test]
+fn requests_in_flight_are_unknown_before_the_first_viewer() {
+    let mut tested = Tested::new();
+    let orders = tested.registry.resource("orders").unwrap();
+    let in_flight = orders.enter();
+    tested.clock.advance(2 * SECOND);
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.steps.step(tested.clock.now());
+    tested.next_second();
+    in_flight.success();
+    tested.next_second();
+    tested.next_second();
+    let seconds = take_seconds(&viewer);
+    let of_total: Vec<_> = seconds.iter().map(|it| it.total.in_flight).collect();
+    assert_eq!(of_total, [None, Some(1), Some(1), Some(0), Some(0)]);
+    let rows: Vec<_> = seconds.iter().map(|it| it.rows.len()).collect();
+    assert_eq!(
+        rows,
+        [1, 1, 1, 1, 0],
+        "a node with nothing else has a row while a request is in flight"
+    );
+}
+
+#[test]
+fn second_without_a_message_is_one_that_was_missed() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.next_second();
+    assert_eq!(take_seconds(&viewer)[0].t, START);
+    tested.clock.advance(100 * SECOND);
+    tested.steps.step(tested.clock.now());
+    let numbers: Vec<_> = take_seconds(&viewer).iter().map(|it| it.t).collect();
+    assert_eq!(numbers, (START + 101 - 59..START + 101).collect::<Vec<_>>());
+}
+
+#[test]
+fn seconds_before_the_page_are_known_from_the_first_record_on() {
+    let mut tested = Tested::new();
+    tested.clock.advance(10 * SECOND);
+    tested.succeed("orders", 1);
+    tested.clock.advance(5 * SECOND);
+    let mut later = super::Steps::new(tested.registry.clone());
+    let viewer = later.join(None, None).unwrap();
+    tested.next_second();
+    later.step(tested.clock.now());
+    let numbers: Vec<_> = take_seconds(&viewer).iter().map(|it| it.t).collect();
+    assert_eq!(numbers, (START + 10..START + 16).collect::<Vec<_>>());
+}
+
+#[test]
+fn refused_requests_are_counted_by_reason_from_message_to_message() {
+    let mut tested = Tested::new();
+    let orders = tested.registry.resource("orders").unwrap();
+    orders.refuse(Reason::QueueFull);
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.next_second();
+    for _ in 0..2 {
+        orders.refuse(Reason::Failing);
+        orders.refuse_many_at(tested.clock.now(), 2, Reason::LimitReached);
+        tested.next_second();
+    }
+    tested.next_second();
+    let seconds = take_seconds(&viewer);
+    assert_eq!(seconds[0].refused, None, "from before the first viewer");
+    for second in &seconds[1..3] {
+        let [refused] = &second.refused.as_deref().unwrap() else { panic!("one node") };
+        assert_eq!((refused.failing, refused.limit_reached, refused.queue_full), (1, 2, 0));
+    }
+    assert_eq!(seconds[3].refused.as_deref(), Some(&[][..]));
+}
+
+#[test]
+fn ledger_has_every_event_at_rest() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    for second in 0..80 {
+        tested.succeed("orders", 20);
+        tested.registry.resource("orders").unwrap().in_context("web").unwrap().block();
+        if second == 40 {
+            tested.succeed("removed", 1);
+            tested.registry.remove("removed");
+        }
+        tested.next_second();
+        take(&viewer);
+    }
+    tested.next_second();
+    let second = take_seconds(&viewer).pop().unwrap();
+    let ledger = second.ledger.unwrap();
+    assert_eq!(ledger.recorded, 80 * 3 + 2);
+    assert_eq!(ledger.delisted, 2);
+    assert_eq!(ledger.in_window + ledger.expired + ledger.late, 80 * 3);
+    assert_eq!(ledger.in_window, 58 * 3, "the window begins within the second before them");
+    assert_eq!(ledger.age, 0);
+}
+
+#[test]
+fn ledger_of_many_nodes_is_read_in_turn_and_exact_at_rest() {
+    let mut tested = Tested::with_node(NodeConfig::default());
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.steps.step(tested.clock.now());
+    let names: Vec<_> = (0..1_000).map(|it| format!("resource {it}")).collect();
+    for _ in 0..3 {
+        for name in &names {
+            tested.registry.resource(name).unwrap().block();
+        }
+        tested.next_second();
+    }
+    let ledgers = take_seconds(&viewer);
+    let newest = ledgers.last().unwrap().ledger.unwrap();
+    assert!(newest.recorded < 3_000 && newest.age == 2, "{newest:?}");
+    for _ in 0..4 {
+        tested.next_second();
+    }
+    let newest = take_seconds(&viewer).pop().unwrap().ledger.unwrap();
+    assert_eq!((newest.recorded, newest.in_window, newest.age), (3_000, 3_000, 3));
+}
+
+#[test]
+fn hello_and_resources_come_first() {
+    let mut tested = Tested::new();
+    tested.registry.resource("orders").unwrap().in_context("web").unwrap();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.next_second();
+    let messages = take(&viewer);
+    let [Message::Hello(hello), Message::Resources(resources), Message::Second(_)] = &messages[..]
+    else {
+        panic!("{messages:?}")
+    };
+    assert_eq!((hello.version, hello.history, hello.pid), (1, 60, std::process::id()));
+    assert_eq!(hello.reasons.len(), 6);
+    let names: Vec<_> =
+        resources.resources.iter().map(|it| (it.name.as_str(), it.context.as_deref())).collect();
+    assert_eq!(names, [("orders", None), ("orders", Some("web"))]);
+}

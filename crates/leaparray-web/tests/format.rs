@@ -1,0 +1,118 @@
+//! The format: what a reader accepts and what it refuses.
+
+use leaparray_web::format::{
+    ByeReason, ControllerState, Counts, Direction, Message, ReadError, Reader, VERSION,
+};
+
+const HELLO: &str = r#"{"type":"hello","version":1,"instance":"9f3c","name":"orders-api","host":"web-3","pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"reasons":["limit reached"]}"#;
+const RESOURCES: &str = r#"{"type":"resources","resources":[[1,"GET /orders",null,"in"],[2,"GET /orders","web","in"],[3,"db",null,"out"]]}"#;
+const SECOND: &str = r#"{"type":"second","t":1764039999,"new":[],"gone":[7],"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"rows":[[1,2,1,0,0,3,null,2,1,5,5,null,null,null,null,5]],"refused":[[1,3,0,0,0,0,0]],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","probe_in":0.7,"cause":"share of exceptions"},{"resource":"GET /slow","kind":"limit","limit":40,"remaining":12},{"resource":"GET /x","kind":"drop","probability":0.97}],"ledger":{"in_window":5,"expired":1,"late":0,"delisted":0,"recorded":6,"age":0}}"#;
+const DETAIL: &str = r#"{"type":"detail","id":1,"t":1764039999,"scale":2,"seconds":[[1764039999,[[-14,2],[-3,1]]]],"second":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"minute":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"refusals":[3,0,0,0,0,0],"lifetime":[2,1,0,0,3],"ledger":{"in_window":6,"expired":0,"late":0,"recorded":6},"window":{"short":[1.0,2],"long":[60.0,120],"histogram_error":0.0217}}"#;
+const UNLISTED: &str = r#"{"type":"detail","id":null,"t":1764039999}"#;
+const BYE: &str = r#"{"type":"bye","reason":"slow"}"#;
+
+#[test]
+fn messages_are_written_as_they_are_read() {
+    for json in [HELLO, RESOURCES, SECOND, DETAIL, UNLISTED, BYE] {
+        let message = Message::parse(json).unwrap().unwrap();
+        assert_eq!(serde_json::to_string(&message).unwrap(), json);
+    }
+}
+
+#[test]
+fn second_of_the_history_has_no_more_than_its_rows() {
+    let json = r#"{"type":"second","t":7,"new":[],"gone":[],"total":[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null],"rows":[]}"#;
+    let message = Message::parse(json).unwrap().unwrap();
+    let Message::Second(second) = &message else { panic!("{message:?}") };
+    assert_eq!((&second.refused, &second.controllers, second.ledger), (&None, &None, None));
+    assert_eq!(second.total, Counts::default());
+    assert_eq!(serde_json::to_string(&message).unwrap(), json);
+}
+
+#[test]
+fn reader_ignores_what_a_later_version_adds() {
+    let later = [
+        r#"{"type":"resources","resources":[[1,"a",null,"out",{"owner":"shop"},7]],"count":1}"#,
+        r#"{"type":"news","text":"unknown"}"#,
+        "",
+        r#"{"type":"bye","reason":"bored","until":7}"#,
+        r#"{"type":"second","t":1,"new":[],"gone":[],"total":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,[17]],"rows":[],"controllers":[{"resource":"a","kind":"queue","waiting":3}]}"#,
+    ];
+    let lines = later.map(|line| format!("{line}\n")).concat();
+    let messages: Vec<_> = Reader::new(lines.as_bytes()).collect::<Result<_, _>>().unwrap();
+    let [Message::Resources(resources), Message::Bye(bye), Message::Second(second)] = &messages[..]
+    else {
+        panic!("{messages:?}")
+    };
+    assert_eq!(resources.resources[0].direction, Direction::Out);
+    assert_eq!(bye.reason, ByeReason::Unknown);
+    assert_eq!((second.total.pass, second.total.max), (1, Some(15)));
+    assert_eq!(second.controllers.as_ref().unwrap()[0].state, ControllerState::Unknown);
+}
+
+#[test]
+fn array_that_is_too_short_is_refused_with_the_missing_element() {
+    let json = r#"{"type":"resources","resources":[[1,"GET /orders",null]]}"#;
+    let error = Message::parse(json).unwrap_err().to_string();
+    assert!(error.contains("the array ends before element 3, `direction`"), "{error}");
+    let json = r#"{"type":"second","t":1,"new":[],"gone":[],"total":[1],"rows":[]}"#;
+    let error = Message::parse(json).unwrap_err().to_string();
+    assert!(error.contains("the array ends before element 1, `success`"), "{error}");
+}
+
+#[test]
+fn reader_goes_on_after_a_line_that_is_no_message() {
+    let lines = format!("{BYE}\n<html>\n{{\"type\":7}}\n{BYE}\n");
+    let results: Vec<_> = Reader::new(lines.as_bytes()).collect();
+    assert!(matches!(results[0], Ok(Message::Bye(_))));
+    for (result, number) in results[1..3].iter().zip(2..) {
+        let Err(error @ ReadError::Malformed { line, .. }) = result else { panic!("{result:?}") };
+        assert_eq!(*line, number);
+        assert!(error.to_string().starts_with(&format!("line {number} is not a message: ")));
+    }
+    assert!(matches!(results[3], Ok(Message::Bye(_))) && results.len() == 4);
+}
+
+#[test]
+fn stream_that_was_cut_is_reported() {
+    let lines = format!("{HELLO}\n{}", &SECOND[..100]);
+    let results: Vec<_> = Reader::new(lines.as_bytes()).collect();
+    let [Ok(Message::Hello(_)), Err(error @ ReadError::Truncated { line: 2, .. })] = &results[..]
+    else {
+        panic!("{results:?}")
+    };
+    assert_eq!(error.to_string(), "the stream ends within line 2");
+}
+
+#[test]
+fn other_version_is_refused() {
+    let hello = HELLO.replace("\"version\":1", "\"version\":2,\"more\":true");
+    let lines = format!("{}\n{SECOND}\n", hello.replace("\"pid\":4127", "\"pid\":\"a text now\""));
+    let mut reader = Reader::new(lines.as_bytes());
+    let error = reader.next().unwrap().unwrap_err();
+    assert!(matches!(error, ReadError::Version { found: 2, known: VERSION, .. }), "{error:?}");
+    assert_eq!(error.to_string(), "the server sends version 2 of the format, the reader reads 1",);
+    assert!(reader.next().is_none(), "the rest has another meaning");
+}
+
+#[test]
+fn input_that_fails_ends_the_reader() {
+    struct Fails;
+
+    impl std::io::Read for Fails {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("the cable is out"))
+        }
+    }
+
+    let mut reader = Reader::new(std::io::BufReader::new(Fails));
+    let error = reader.next().unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "the stream could not be read: the cable is out");
+    assert!(reader.next().is_none());
+}
+
+#[test]
+fn line_that_is_not_text_is_an_error() {
+    let mut reader = Reader::new(&b"\xff\xfe\n"[..]);
+    assert!(matches!(reader.next(), Some(Err(ReadError::Io(_)))));
+}

@@ -1,0 +1,133 @@
+//! The page, the snapshot and the metrics, and the headers of all responses.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::Response;
+use leaparray_web::Page;
+use sha2::{Digest, Sha256};
+use tokio::net::TcpListener;
+
+use crate::client::{get, text};
+use crate::{Server, registry};
+
+fn header<'a, B>(response: &'a Response<B>, name: &str) -> &'a str {
+    response.headers().get(name).map_or("", |it| it.to_str().unwrap())
+}
+
+#[tokio::test]
+async fn every_response_has_the_headers() {
+    let server = Server::with(|page| page.metrics("text/plain", String::new)).await;
+    let forwarded = [("x-real-ip", "1.2.3.4")];
+    let none = &forwarded[..0];
+    for (path, headers, status) in [
+        ("/", none, 200),
+        ("/stream", none, 200),
+        ("/snapshot", none, 200),
+        ("/metrics", none, 200),
+        ("/nowhere", none, 404),
+        ("/", &forwarded, 403),
+    ] {
+        let response = get(server.address, path, headers).await;
+        assert_eq!(response.status(), status, "{path}");
+        assert_eq!(header(&response, "cache-control"), "no-store", "{path}");
+        assert_eq!(header(&response, "x-content-type-options"), "nosniff");
+        assert_eq!(header(&response, "x-frame-options"), "DENY");
+        assert_eq!(header(&response, "referrer-policy"), "no-referrer");
+        let policy = header(&response, "content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; "), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"));
+    }
+}
+
+/// Returns the texts of the elements with that name.
+fn elements<'a>(html: &'a str, name: &str) -> Vec<&'a str> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let parts = html.split(open.as_str()).skip(1);
+    parts.map(|part| part.split_once(close.as_str()).expect("it is closed").0).collect()
+}
+
+#[tokio::test]
+async fn policy_has_the_hashes_of_the_script_and_of_the_style() {
+    let server = Server::start().await;
+    let response = get(server.address, "/", &[]).await;
+    assert_eq!(header(&response, "content-type"), "text/html; charset=utf-8");
+    let policy = header(&response, "content-security-policy").to_owned();
+    let html = text(response).await;
+    for name in ["script", "style"] {
+        let [text] = elements(&html, name)[..] else { panic!("one {name}") };
+        let hash = STANDARD.encode(Sha256::digest(text));
+        assert!(policy.contains(&format!("{name}-src 'sha256-{hash}'")), "{policy}");
+        assert!(!text.contains(&format!("/*{}*/", name.to_uppercase())));
+    }
+    for forbidden in ["http://", "https://", " style=\"", " onclick="] {
+        let outside = html.replace("http://www.w3.org/", "");
+        assert!(!outside.contains(forbidden), "{forbidden}");
+    }
+}
+
+#[tokio::test]
+async fn streams_have_their_types_and_are_not_buffered() {
+    let server = Server::start().await;
+    for (accept, content_type) in [
+        ("text/event-stream", "text/event-stream"),
+        ("text/html, Text/Event-Stream;q=0.9", "text/event-stream"),
+        ("application/x-ndjson", "application/x-ndjson"),
+        ("*/*", "application/x-ndjson"),
+    ] {
+        let response = get(server.address, "/stream", &[("accept", accept)]).await;
+        assert_eq!(header(&response, "content-type"), content_type);
+        assert_eq!(header(&response, "x-accel-buffering"), "no");
+        assert_eq!(header(&response, "vary"), "accept");
+    }
+}
+
+#[tokio::test]
+async fn snapshot_is_that_of_the_registry() {
+    let server = Server::start().await;
+    server.resource("GET /orders").enter().success();
+    let response = get(server.address, "/snapshot", &[]).await;
+    assert_eq!(header(&response, "content-type"), "application/json");
+    let snapshot: serde_json::Value = serde_json::from_str(&text(response).await).unwrap();
+    assert_eq!((&snapshot["version"], &snapshot["name"]), (&1.into(), &"tested".into()));
+    let expected = serde_json::to_value(server.registry.snapshot()).unwrap();
+    assert_eq!(snapshot["snapshot"], expected);
+}
+
+#[tokio::test]
+async fn metrics_are_those_of_the_hook() {
+    let text_of = || "leaparray_resources 3\n".to_owned();
+    let server = Server::with(|page| page.metrics("text/plain; version=0.0.4", text_of)).await;
+    let response = get(server.address, "/metrics", &[]).await;
+    assert_eq!(header(&response, "content-type"), "text/plain; version=0.0.4");
+    assert_eq!(text(response).await, "leaparray_resources 3\n");
+    let without = Server::start().await;
+    assert_eq!(get(without.address, "/metrics", &[]).await.status(), 404);
+}
+
+#[tokio::test]
+async fn panic_in_the_hook_is_an_error_of_one_response() {
+    let server = Server::with(|page| page.metrics("text/plain", || panic!("no metrics"))).await;
+    for _ in 0..2 {
+        assert_eq!(get(server.address, "/metrics", &[]).await.status(), 500);
+    }
+    assert_eq!(get(server.address, "/", &[]).await.status(), 200);
+}
+
+#[tokio::test]
+async fn router_can_be_nested_in_that_of_a_service() {
+    let (registry, _clock) = registry();
+    let app = Router::new()
+        .route("/", axum::routing::get(|| async { "the service" }))
+        .nest("/leaparray", Page::new(registry).router());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = app.into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(axum::serve(listener, service).into_future());
+    assert_eq!(text(get(address, "/", &[]).await).await, "the service");
+    for path in ["/leaparray", "/leaparray/snapshot", "/leaparray/stream"] {
+        assert_eq!(get(address, path, &[]).await.status(), 200, "{path}");
+    }
+}

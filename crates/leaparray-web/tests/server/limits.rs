@@ -1,0 +1,145 @@
+//! Bounds on viewers, on their time, and on the time of a shutdown.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use leaparray_web::Page;
+use leaparray_web::format::{ByeReason, Message};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use crate::client::{SOON, Stream, get, send, text};
+use crate::{Server, registry};
+
+#[tokio::test]
+async fn viewers_are_bounded_and_a_place_is_free_after_a_viewer_has_left() {
+    let server = Server::with(|page| page.max_viewers(2)).await;
+    let (mut one, _two) = (server.lines("").await, server.lines("").await);
+    one.hello().await;
+    let refused = get(server.address, "/stream", &[]).await;
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()["retry-after"]),
+        (503, &"5".parse().unwrap())
+    );
+    drop(one);
+    let is_free = async {
+        while get(server.address, "/stream", &[]).await.status() != 200 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(SOON, is_free).await.expect("the place is free");
+}
+
+/// Opens a stream with a small buffer, and takes nothing of it.
+async fn stalled(server: &Server) -> hyper::Response<hyper::body::Incoming> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let connection = socket.connect(server.address).await.unwrap();
+    send(connection, "GET", server.address, "/stream", &[]).await
+}
+
+fn load(server: &Server, resources: usize) {
+    for index in 0..resources {
+        server.resource(&format!("a resource with a long name {index}")).block();
+    }
+}
+
+#[tokio::test]
+async fn place_of_a_viewer_whose_socket_takes_nothing_is_free() {
+    let server = Server::with(|page| page.max_viewers(1)).await;
+    let _stalled = stalled(&server).await;
+    assert_eq!(server.closer.viewers(), 1);
+    let is_dropped = async {
+        while server.closer.viewers() > 0 {
+            load(&server, 2_000);
+            server.end_second();
+            sleep(Duration::from_millis(60)).await;
+        }
+    };
+    timeout(2 * SOON, is_dropped).await.expect("it is slow after some seconds");
+    server.lines("").await.hello().await;
+}
+
+#[tokio::test]
+async fn stream_ends_after_its_life() {
+    let server = Server::with(|page| page.stream_life(Duration::from_millis(300))).await;
+    let mut stream = server.lines("").await;
+    let mut last = None;
+    while let Some(message) = stream.message().await {
+        last = Some(message);
+    }
+    assert!(matches!(last, Some(Message::Bye(bye)) if bye.reason == ByeReason::Expired));
+    assert_eq!(server.closer.viewers(), 0);
+}
+
+/// A service with the page nested in its router, and a graceful shutdown.
+#[tokio::test]
+async fn graceful_shutdown_is_not_held_up_by_open_streams() {
+    let (registry, _clock) = registry();
+    let page = Page::new(registry);
+    let closer = page.closer();
+    let app: Router = Router::new().nest("/leaparray", page.router());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (signal, signalled) = oneshot::channel::<()>();
+    let shutdown = async move {
+        let _ = signalled.await;
+        closer.close();
+    };
+    let service = app.into_make_service_with_connect_info::<SocketAddr>();
+    let served = axum::serve(listener, service).with_graceful_shutdown(shutdown);
+    let served = tokio::spawn(served.into_future());
+
+    let mut streams = Vec::new();
+    for accept in ["text/event-stream", "*/*", "application/x-ndjson"] {
+        let headers = [("accept", accept)];
+        let mut stream = Stream::open(address, "/leaparray/stream", &headers).await;
+        stream.hello().await;
+        streams.push(stream);
+    }
+    signal.send(()).unwrap();
+    let start = Instant::now();
+    timeout(SOON, served).await.expect("the server ends").unwrap().unwrap();
+    assert!(start.elapsed() <= Duration::from_secs(1), "{:?}", start.elapsed());
+    for stream in &mut streams {
+        let mut last = None;
+        while let Some(message) = stream.message().await {
+            last = Some(message);
+        }
+        assert!(matches!(last, Some(Message::Bye(bye)) if bye.reason == ByeReason::Closing));
+    }
+}
+
+#[tokio::test]
+async fn listener_of_its_own_ends_although_a_socket_takes_nothing() {
+    let server = Server::start().await;
+    let _stalled = stalled(&server).await;
+    for _ in 0..40 {
+        load(&server, 2_000);
+        server.end_second();
+        sleep(Duration::from_millis(55)).await;
+        if server.closer.viewers() == 0 {
+            break;
+        }
+    }
+    server.closer.close();
+    let start = Instant::now();
+    timeout(SOON, server.task).await.expect("the server ends").unwrap().unwrap();
+    assert!(start.elapsed() <= Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn closed_page_refuses_streams() {
+    let (registry, _clock) = registry();
+    let page = Page::new(registry);
+    page.closer().close();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = page.router::<()>().into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(axum::serve(listener, service).into_future());
+    let refused = get(address, "/stream", &[]).await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(text(refused).await, "The server ends.\n");
+}
