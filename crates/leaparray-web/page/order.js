@@ -41,7 +41,7 @@ function comparison(store, view) {
   if (view.sort === 'name') return (a, b) => turn * byName(a, b);
   const value = view.sort === 'trouble' ? troubleValue : SORTS.get(view.sort);
   const values = new Map();
-  for (const node of store.nodes.values()) values.set(node, value(node, t));
+  for (const node of store.byKey.values()) values.set(node, value(node, t));
   return (a, b) => turn * (values.get(b) - values.get(a)) || byName(a, b);
 }
 
@@ -57,7 +57,7 @@ function families(store, filter) {
   const matches = (node) => words.every((word) => node.search.includes(word));
   const children = new Map();
   const parents = [];
-  for (const node of store.nodes.values()) {
+  for (const node of store.byKey.values()) {
     const parent = parentOf(node, store);
     if (parent === null) {
       parents.push(node);

@@ -1,5 +1,8 @@
 // What the server has told: resources, their last 60 seconds, limiters and breakers.
 
+/** The id of a row that the server has not listed. */
+const UNLISTED = -1;
+
 class Store {
   constructor() {
     this.reset(null);
@@ -15,12 +18,11 @@ class Store {
     this.seconds = new Float64Array(HISTORY);
     /** The seconds of which the refusals by reason are known. */
     this.reasonsKnown = new Float64Array(HISTORY);
-    this.nodes = new Map();
+    /** The rows of the table by name, and by the ids of the server. */
     this.byKey = new Map();
+    this.byId = new Map();
     this.total = new Ring();
     this.controllers = new Map();
-    /** The number of the last row of a limiter without a resource: negative, unlike those of the server. */
-    this.lastUnlisted = 0;
     this.ledger = null;
     this.detail = null;
     /** Changes with the set of the nodes. */
@@ -42,40 +44,49 @@ class Store {
     this.hello = hello;
   }
 
+  /** Takes the ids from the server anew: after a while without viewers they are others. */
   acceptResources(resources) {
+    this.byId.clear();
     const listed = new Set();
-    for (const [id, name, context] of resources) {
-      listed.add(id);
-      this.list(id, name, context);
-    }
-    for (const node of this.nodes.values()) {
-      if (node.id >= 0 && !listed.has(node.id) && node.gone === 0) node.gone = this.newest;
+    // A name that was removed and is used again has several ids, of which the last one counts.
+    for (const [id, name, context] of resources.toSorted((a, b) => a[0] - b[0])) listed.add(this.list(id, name, context));
+    for (const node of this.byKey.values()) {
+      if (node.id !== UNLISTED && node.gone === 0 && !listed.has(node)) node.gone = this.newest;
     }
   }
 
   list(id, name, context) {
-    const known = this.nodes.get(id);
-    if (known) {
-      known.gone = 0;
-      return;
+    const node = this.node(name, context);
+    this.byId.set(id, node);
+    // Those that are listed because they were removed a moment ago keep their id.
+    if (node.id !== id) node.gone = 0;
+    node.id = id;
+    return node;
+  }
+
+  /** Finds or makes the row of a name. */
+  node(name, context) {
+    const key = nodeKey(name, context);
+    let node = this.byKey.get(key);
+    if (!node) {
+      node = new Resource(name, context);
+      this.byKey.set(key, node);
+      this.version++;
     }
-    const node = new Resource(id, name, context);
-    this.nodes.set(id, node);
-    this.byKey.set(node.key, node);
-    this.version++;
+    return node;
   }
 
   acceptSecond(message) {
     const t = message.t;
     for (const [id, name, context] of message.new ?? []) this.list(id, name, context);
     for (const id of message.gone ?? []) {
-      const node = this.nodes.get(id);
-      if (node) node.gone = t;
+      const node = this.byId.get(id);
+      if (node?.id === id) node.gone = t;
     }
     this.seconds[t % HISTORY] = t;
     this.newest = Math.max(this.newest, t);
     if (message.total) this.total.store(t, message.total, 0);
-    for (const row of message.rows ?? []) this.nodes.get(row[0])?.history.store(t, row, 1);
+    for (const row of message.rows ?? []) this.byId.get(row[0])?.history.store(t, row, 1);
     if (message.refused) this.acceptRefused(t, message.refused);
     if (message.controllers) this.acceptControllers(t, message.controllers);
     if (message.ledger) this.ledger = message.ledger;
@@ -86,7 +97,7 @@ class Store {
     this.reasonsKnown[t % HISTORY] = t;
     const sums = new Array(REASONS).fill(0);
     for (const row of rows) {
-      this.nodes.get(row[0])?.history.storeRefused(t, row, 1);
+      this.byId.get(row[0])?.history.storeRefused(t, row, 1);
       for (let i = 0; i < REASONS; i++) sums[i] += row[i + 1];
     }
     this.total.storeRefused(t, sums, 0);
@@ -101,17 +112,9 @@ class Store {
       if (!controller) list.push(controller = new Controller(message.kind));
       seen.add(controller);
       controller.store(t, message);
-      this.listControlled(message.resource);
+      // A limiter whose resource has had no request yet has a row nevertheless.
+      this.node(message.resource, null);
     }
-  }
-
-  /** A limiter whose resource has had no request yet has a row nevertheless. */
-  listControlled(name) {
-    if (this.byKey.has(nodeKey(name, null))) return;
-    const node = new Resource(--this.lastUnlisted, name, null);
-    this.byKey.set(node.key, node);
-    this.nodes.set(node.id, node);
-    this.version++;
   }
 
   acceptDetail(message) {
@@ -119,13 +122,12 @@ class Store {
     this.detail.store(message);
   }
 
-  /** Drops nodes that were removed and whose last row has left the history. */
+  /** Drops rows that were removed and whose last second has left the history. */
   forget() {
-    for (const node of this.nodes.values()) {
-      const replaced = node.id < 0 && this.byKey.get(node.key) !== node;
-      if (!replaced && (node.gone === 0 || this.newest - node.gone < HISTORY)) continue;
-      this.nodes.delete(node.id);
-      if (this.byKey.get(node.key) === node) this.byKey.delete(node.key);
+    for (const [key, node] of this.byKey) {
+      if (node.gone === 0 || this.newest - node.gone < HISTORY) continue;
+      this.byKey.delete(key);
+      for (const [id, of] of this.byId) if (of === node) this.byId.delete(id);
       this.version++;
     }
   }
@@ -158,8 +160,8 @@ function nodeKey(name, context) {
 
 /** A resource, or one of its contexts. */
 class Resource {
-  constructor(id, name, context) {
-    this.id = id;
+  constructor(name, context) {
+    this.id = UNLISTED;
     this.name = name;
     this.context = context;
     this.key = nodeKey(name, context);

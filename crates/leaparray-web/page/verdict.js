@@ -121,12 +121,12 @@ const LATENCY_TURNS = 5;
 
 /** Judges all resources and contexts. Returns how many resources there are of each level, their contexts counted with them. */
 function judgeAll(store) {
-  for (const node of store.nodes.values()) {
+  for (const node of store.byKey.values()) {
     judgeInTurn(node, store);
     node.worst = node.verdict.level;
   }
   const parents = [];
-  for (const node of store.nodes.values()) {
+  for (const node of store.byKey.values()) {
     const parent = parentOf(node, store);
     if (parent === null) parents.push(node);
     else parent.worst = Math.max(parent.worst, node.worst);
