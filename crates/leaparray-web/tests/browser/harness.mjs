@@ -42,7 +42,9 @@ export async function startProgram(program, args, env = process.env) {
   server.stop = async () => {
     const before = performance.now();
     child.kill('SIGTERM');
+    const killed = setTimeout(() => child.kill('SIGKILL'), PATIENCE);
     await server.ended;
+    clearTimeout(killed);
     return (performance.now() - before) / 1000;
   };
   return server;

@@ -89,6 +89,6 @@ test('only the rows in sight are elements, and memory stays flat', async (t) => 
   await sleep(8000);
   const later = await heap();
   t.diagnostic(`heap ${before.toFixed(1)} MB, 8 s later ${later.toFixed(1)} MB`);
-  assert.ok(later < before + 2);
+  assert.ok(later < before + 0.75);
   assert.deepEqual(page.complaints, []);
 });

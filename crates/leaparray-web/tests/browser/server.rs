@@ -1,6 +1,8 @@
 //! Servers for the tests in a browser. They print their address, and end at SIGTERM or with their standard input.
 
 use std::env;
+use std::fmt::Debug;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,13 +48,13 @@ async fn serve(scenario: &str) {
     let config = RegistryConfig::default().node(node).max_resources(20_000);
     let registry = Arc::new(Registry::with_config(config));
     let page = Page::new(Arc::clone(&registry)).name(text("NAME", "orders-api"));
-    let page = page.max_viewers(number("VIEWERS", 64));
-    let listener = TcpListener::bind(("127.0.0.1", number("PORT", 0))).await.unwrap();
+    let page = page.max_viewers(number("VIEWERS", "64"));
+    let listener = TcpListener::bind(("127.0.0.1", number("PORT", "0"))).await.unwrap();
     println!("http://{}/", listener.local_addr().unwrap());
     tokio::spawn(close_at_the_end(page.closer()));
     match scenario {
         "rest" => drop(tokio::spawn(record_and_rest(registry))),
-        "load" => drop(tokio::spawn(record_forever(registry, number("RESOURCES", 40)))),
+        "load" => drop(tokio::spawn(record_forever(registry, number("RESOURCES", "40")))),
         _ => drop(registry.resource("GET /silent").unwrap()),
     }
     page.serve(listener).await.unwrap();
@@ -63,8 +65,8 @@ fn text(name: &str, default: &str) -> String {
     env::var(format!("LEAPARRAY_WEB_{name}")).unwrap_or_else(|_| default.to_owned())
 }
 
-fn number<T: std::str::FromStr<Err: std::fmt::Debug> + ToString>(name: &str, default: T) -> T {
-    text(name, &default.to_string()).parse().unwrap()
+fn number<T: FromStr<Err: Debug>>(name: &str, default: &str) -> T {
+    text(name, default).parse().unwrap()
 }
 
 async fn close_at_the_end(closer: Closer) {

@@ -1,7 +1,7 @@
 // Views: sort, filter, details, their permalinks, the back button, keys, pause.
 
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, test } from 'node:test';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { detailHash, isLive, launch, openPage, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
 
 let browser, server, page;
@@ -18,9 +18,13 @@ after(async () => {
 });
 
 beforeEach(async () => {
-  await page?.context().close();
   page = await openPage(browser, server.url);
   await isLive(page);
+});
+
+afterEach(async () => {
+  await page.context().close();
+  assert.deepEqual(page.complaints, []);
 });
 
 const names = async () => (await rowsInSight(page)).map(({ name }) => name);
@@ -164,8 +168,4 @@ test('pause stops the page, and resuming brings the seconds between', async () =
     await page.keyboard.press('ArrowLeft');
     assert.match(await page.locator('#readout').innerText(), /[1-9]\d* succeeded/);
   }
-});
-
-test('nothing is complained about', () => {
-  assert.deepEqual(page.complaints, []);
 });
