@@ -7,8 +7,33 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 const HTML: &str = include_str!("../page/page.html");
-const STYLE: &str = include_str!("../page/page.css");
-const SCRIPT: &str = include_str!("../page/page.js");
+/// The files in the order in which they are put together.
+const STYLE: &str = concat!(
+    include_str!("../page/base.css"),
+    include_str!("../page/tiles.css"),
+    include_str!("../page/table.css"),
+    include_str!("../page/detail.css"),
+    include_str!("../page/phone.css"),
+);
+const SCRIPT: &str = concat!(
+    include_str!("../page/format.js"),
+    include_str!("../page/dom.js"),
+    include_str!("../page/palette.js"),
+    include_str!("../page/ring.js"),
+    include_str!("../page/store.js"),
+    include_str!("../page/verdict.js"),
+    include_str!("../page/address.js"),
+    include_str!("../page/connection.js"),
+    include_str!("../page/strips.js"),
+    include_str!("../page/charts.js"),
+    include_str!("../page/tiles.js"),
+    include_str!("../page/order.js"),
+    include_str!("../page/table.js"),
+    include_str!("../page/detail.js"),
+    include_str!("../page/theme.js"),
+    include_str!("../page/keyboard.js"),
+    include_str!("../page/main.js"),
+);
 
 /// The page, and the policy that allows its script and its style and nothing else.
 pub(crate) struct Document {

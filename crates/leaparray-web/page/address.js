@@ -1,0 +1,30 @@
+// The view in the address: each view has a permalink, and the back button leads to the view before.
+
+/** Reads the view from the part of the address behind `#`. */
+function readView() {
+  const query = new URLSearchParams(location.hash.slice(1));
+  const sort = query.get('sort') ?? 'trouble';
+  const column = sort.replace(/^-/, '');
+  return {
+    resource: query.get('resource'),
+    context: query.get('context'),
+    filter: query.get('filter') ?? '',
+    sort: SORTS.has(column) ? column : 'trouble',
+    up: sort.startsWith('-'),
+  };
+}
+
+/** The address of a view; `-` before the column turns its order round. */
+function viewHash(view) {
+  const query = new URLSearchParams();
+  if (view.resource !== null) query.set('resource', view.resource);
+  if (view.resource !== null && view.context !== null) query.set('context', view.context);
+  if (view.filter !== '') query.set('filter', view.filter);
+  if (view.sort !== 'trouble' || view.up) query.set('sort', (view.up ? '-' : '') + view.sort);
+  return `#${query}`;
+}
+
+/** The folder of the page: also right if the page was opened without a slash at its end. */
+function basePath() {
+  return location.pathname.replace(/\/+$/, '');
+}

@@ -1,0 +1,374 @@
+// The details of one resource.
+
+const FIGURES = ['Succeeded', 'Failed', 'Cancelled', 'Refused', 'In flight', 'mean', 'max', 'p50', 'p90', 'p99', 'p99.9'];
+/** What the columns of `FIGURES` are in a row of a window: pass comes first. */
+const W_SUCCESS = 1, W_EXCEPTION = 2, W_CANCELLED = 3, W_BLOCK = 4, W_IN_FLIGHT = 5, W_MAX_IN_FLIGHT = 6, W_RT_COUNT = 7;
+
+class DetailView {
+  constructor(store) {
+    this.store = store;
+    this.root = byId('detail');
+    this.key = null;
+    /** The second that is read with the pointer or the arrow keys. */
+    this.cursor = null;
+    this.pointerY = null;
+  }
+
+  /** Builds the elements for another resource. */
+  open(view) {
+    this.key = nodeKey(view.resource, view.context);
+    this.cursor = null;
+    this.charts = {};
+    this.controllers = [];
+    this.root.replaceChildren(this.makeVerdict(view), this.makeFigures(), this.makePanes());
+    this.root.hidden = false;
+    this.root.scrollTop = 0;
+    this.root.setAttribute('aria-label', `Details of ${view.resource}`);
+    this.update();
+  }
+
+  close() {
+    this.key = null;
+    this.root.hidden = true;
+    this.root.replaceChildren();
+    byId('readout').hidden = true;
+  }
+
+  makeVerdict(view) {
+    const head = element('header', 'verdict');
+    const title = head.appendChild(element('h2', '', view.resource));
+    if (view.context !== null) title.append(element('span', 'context', ` ↳ ${view.context}`));
+    this.badge = head.appendChild(element('span', 'badge'));
+    this.sentence = head.appendChild(element('p', 'sentence'));
+    return head;
+  }
+
+  makeFigures() {
+    const table = element('table', 'figures');
+    const head = table.createTHead().insertRow();
+    for (const name of ['', ...FIGURES]) {
+      const cell = head.appendChild(element('th', '', name));
+      cell.scope = 'col';
+    }
+    this.figures = table.createTBody();
+    return table;
+  }
+
+  makePanes() {
+    const panes = element('div', 'panes');
+    const upper = panes.appendChild(element('div'));
+    this.addChart(upper, 'rates', 'Requests per second', 'succeeded up; failed, cancelled, refused down; one scale');
+    this.controlList = upper.appendChild(element('div'));
+    this.addChart(upper, 'quantiles', 'Response time percentiles', 'log scale; faint where too few requests finished');
+    panes.append(this.makeFacts());
+    // The map and the histogram are in one row, so that their rows of response times are too.
+    this.addChart(panes, 'heat', 'Response times', 'one column a second; empty is none');
+    this.addChart(panes, 'histogram', 'Last minute', 'the rows of the map, summed');
+    this.addChart(panes, 'flight', 'In flight', 'the most at a time, in each second');
+    return panes;
+  }
+
+  addChart(parent, name, title, note) {
+    const chart = parent.appendChild(element('section', `chart ${name.replace(/\d+/, '')}`));
+    const head = chart.appendChild(element('h3', '', title));
+    head.append(element('small', '', note));
+    const canvas = chart.appendChild(element('canvas'));
+    canvas.setAttribute('role', 'img');
+    canvas.setAttribute('aria-label', `${title}: ${note}`);
+    const none = chart.appendChild(element('p', 'none'));
+    none.hidden = true;
+    watchSize(canvas);
+    if (name !== 'histogram') {
+      canvas.addEventListener('pointermove', (event) => this.point(canvas, name, event));
+      canvas.addEventListener('pointerleave', () => this.setCursor(null, null));
+    }
+    this.charts[name] = { chart, canvas, none };
+  }
+
+  makeFacts() {
+    const facts = element('aside', 'facts');
+    this.reasons = addFacts(facts, 'Refused', 'by reason', ['reason', 'last s', '60 s', 'ever']);
+    this.control = addFacts(facts, 'Limits and breakers', '', []);
+    this.ledger = addFacts(facts, 'Where every count is', 'since the start', []);
+    return facts;
+  }
+
+  update() {
+    const { store } = this;
+    if (this.key === null) return;
+    this.node = store.byKey.get(this.key) ?? null;
+    this.detail = this.matchingDetail(store);
+    this.showVerdict();
+    this.showFigures();
+    this.showReasons();
+    this.showControllers();
+    this.showLedger();
+    this.draw();
+  }
+
+  /** The server's details, if they are those of this resource: those of the one before may still be here. */
+  matchingDetail(store) {
+    const { detail } = store;
+    if (detail === null || detail.id === null || this.node === null) return null;
+    return detail.id === this.node.id ? detail : null;
+  }
+
+  showVerdict() {
+    const { node, store } = this;
+    if (node === null) {
+      setText(this.badge, '· not listed');
+      setClass(this.badge, 'badge level-0');
+      return setText(this.sentence, store.hello ? 'The server lists no such resource now: not used yet, or removed.' : '');
+    }
+    const { level, parts } = node.verdict;
+    setClass(this.badge, `badge level-${level}`);
+    setText(this.badge, `${LEVEL_SIGNS[level]} ${parts[0] ?? 'quiet'}`);
+    return setText(this.sentence, parts.length > 0 ? parts.slice(1).join(' · ') : quietSentence(node, store));
+  }
+
+  showFigures() {
+    const rows = [];
+    const message = this.detail?.message;
+    if (message) {
+      rows.push(windowFigures('last second', message.second, false), windowFigures('last minute', message.minute, true));
+      rows.push(lifetimeFigures(message.lifetime));
+    } else if (this.node !== null) {
+      rows.push(ringFigures(this.node.history, this.store.newest));
+    }
+    fillTable(this.figures, rows);
+  }
+
+  showReasons() {
+    const { node, store } = this;
+    const { parentElement } = this.reasons;
+    parentElement.parentElement.hidden = node === null;
+    if (node === null) return;
+    const known = store.secondsWithReasons(HISTORY);
+    setText(parentElement.tHead.rows[0].cells[2], known < HISTORY ? `known ${known} s` : '60 s');
+    const ever = this.detail?.message.refusals;
+    const minute = reasonSums(node, store.newest, HISTORY);
+    const last = (reason) => (store.knowsReasons(store.newest) ? node.history.refusedFor(store.newest, reason) : NaN);
+    const all = minute.map((count, reason) => ({ reason, count, ever: ever?.[reason] ?? NaN }));
+    const rows = all.filter(({ count, ever: total }) => count > 0 || total > 0)
+      .sort((a, b) => b.count - a.count || b.ever - a.ever)
+      .map(({ reason, count, ever: total }) => [[reasonName(store, reason)], countCell(last(reason)), countCell(known > 0 ? count : NaN), countCell(total)]);
+    const others = rows.length === 0 ? 'any reason' : `${REASONS - rows.length} other reasons`;
+    const zeroIf = (isKnown) => countCell(isKnown ? 0 : NaN);
+    if (rows.length < REASONS) rows.push([[others, 'zero'], zeroIf(store.knowsReasons(store.newest)), zeroIf(known > 0), zeroIf(ever !== undefined)]);
+    fillTable(this.reasons, rows);
+  }
+
+  showControllers() {
+    const { store } = this;
+    const list = this.node?.context === null ? store.controllers.get(this.node.name) ?? [] : [];
+    this.control.parentElement.parentElement.hidden = list.length === 0;
+    fillTable(this.control, list.flatMap((controller) => controllerFacts(controller, store)));
+    list.forEach((controller, i) => {
+      if (this.controllers[i] !== undefined) return;
+      this.addChart(this.controlList, `control${i}`, CONTROLLER_TITLES[controller.kind] ?? controller.kind, CONTROLLER_NOTES[controller.kind] ?? '');
+      this.controllers[i] = `control${i}`;
+    });
+    this.controlled = list;
+  }
+
+  showLedger() {
+    const ledger = this.detail?.message.ledger;
+    this.ledger.parentElement.parentElement.hidden = !ledger;
+    if (!ledger) return;
+    const parts = ledgerParts(ledger);
+    const sum = parts.reduce((whole, [, count]) => whole + count, 0);
+    const [interval] = this.detail.message.window.long;
+    const exact = sum === ledger.recorded;
+    fillTable(this.ledger, [
+      ...parts.map(([word, count]) => [[word === 'in window' ? `in the window (${formatDuration(interval)})` : word], countCell(count)]),
+      [['sum'], [formatCount(sum)]],
+      [['recorded'], [`${formatCount(ledger.recorded)} ${exact ? '✓' : '≠'}`, exact ? '' : 'wrong']],
+    ]);
+    const { rows } = this.ledger;
+    [...rows].forEach((row, i) => setClass(row, ['recorded', 'sum'][rows.length - 1 - i] ?? ''));
+  }
+
+  /** Draws all charts; alone, after the pointer has moved. */
+  draw() {
+    const { store, node, cursor } = this;
+    if (node === null || store.newest === 0) return;
+    const { canvas } = this.charts.heat;
+    const rows = this.detail === null ? null : heatRows(this.detail, store, sizes.get(canvas).height - HEAT_TOP - HEAT_BOTTOM);
+    this.rowsOfHeat = rows;
+    drawRates(this.charts.rates.canvas, store, node.history, cursor);
+    this.controlled.forEach((controller, i) => drawController(this.charts[`control${i}`].canvas, store, controller, cursor));
+    drawQuantiles(this.charts.quantiles.canvas, store, node.history, rows ?? plainRange(node.history, store), cursor);
+    drawFlight(this.charts.flight.canvas, store, node.history, cursor);
+    this.drawHeatMap(rows);
+    this.showReadout();
+  }
+
+  drawHeatMap(rows) {
+    const { none, canvas } = this.charts.heat;
+    const missing = this.whyNoHistogram();
+    canvas.hidden = this.charts.histogram.chart.hidden = missing !== '';
+    none.hidden = missing === '';
+    setText(none, missing);
+    if (missing !== '' || this.detail === null) return;
+    drawHeat(canvas, this.store, this.detail, rows, this.cursor);
+    drawHistogram(this.charts.histogram.canvas, this.store, this.detail, rows, this.detail.message.minute);
+  }
+
+  whyNoHistogram() {
+    if (this.detail === null) return document.body.dataset.state === 'paused' ? 'Paused: the map comes when the page resumes.' : '';
+    return this.detail.message.window.histogram_error === null ? 'This resource keeps no histogram of its response times.' : '';
+  }
+
+  /** Reads the second under the pointer. */
+  point(canvas, name, event) {
+    const { width } = sizes.get(canvas);
+    const column = Math.floor((event.offsetX - AXIS_LEFT) / ((width - AXIS_LEFT - AXIS_RIGHT) / HISTORY));
+    if (column < 0 || column >= HISTORY) return this.setCursor(null, null);
+    return this.setCursor(this.store.newest - HISTORY + 1 + column, name === 'heat' ? event.offsetY : null);
+  }
+
+  /** Moves the second that is read. */
+  step(direction) {
+    const { newest } = this.store;
+    const next = this.cursor === null ? newest : this.cursor + direction;
+    this.setCursor(Math.min(newest, Math.max(newest - HISTORY + 1, next)), null);
+  }
+
+  setCursor(cursor, pointerY) {
+    if (this.cursor === cursor && this.pointerY === pointerY) return;
+    this.cursor = cursor;
+    this.pointerY = pointerY;
+    this.draw();
+  }
+
+  showReadout() {
+    const { cursor, store, node } = this;
+    const readout = byId('readout');
+    if (cursor !== null && cursor <= store.newest - HISTORY) this.cursor = null;
+    readout.hidden = this.cursor === null;
+    if (this.cursor === null) return;
+    const cell = this.pointerY === null ? '' : this.heatCell(cursor);
+    setText(readout, secondSentence(store, node.history, cursor) + cell);
+  }
+
+  /** The count of the cell of the heat map under the pointer, with its bounds. */
+  heatCell(cursor) {
+    const rows = this.rowsOfHeat;
+    if (rows === null || !this.store.knows(cursor)) return '';
+    const { height } = sizes.get(this.charts.heat.canvas);
+    const row = Math.floor((height - HEAT_BOTTOM - this.pointerY) / ((height - HEAT_TOP - HEAT_BOTTOM) / rows.count));
+    if (row < 0 || row >= rows.count) return '';
+    const bound = (i) => formatTime(2 ** ((rows.lowest + i) * rows.merged / rows.perDoubling) * 1e9);
+    const count = mergeCells(this.detail.second(cursor), rows)[row];
+    return ` · here ${formatCount(count)} from ${bound(row)} to ${bound(row + 1)}`;
+  }
+}
+
+const CONTROLLER_TITLES = { drop: 'Breaker', circuit: 'Circuit breaker', limit: 'Limit' };
+const CONTROLLER_NOTES = {
+  drop: 'share of requests that it drops before they are sent',
+  circuit: 'open: nothing is sent; half: probes only',
+  limit: 'taken of the limit, which is the line',
+};
+
+/** Adds a table with a title to the facts, and returns its body. */
+function addFacts(parent, title, note, columns) {
+  const section = parent.appendChild(element('section'));
+  const head = section.appendChild(element('h3', '', title));
+  head.append(element('small', '', note));
+  const table = section.appendChild(element('table'));
+  if (columns.length > 0) {
+    const row = table.createTHead().insertRow();
+    for (const column of columns) row.append(element('th', '', column));
+  }
+  return table.createTBody();
+}
+
+function countCell(count) {
+  if (!Number.isFinite(count)) return [MISSING, 'zero'];
+  return [formatCount(count), count === 0 ? 'zero' : ''];
+}
+
+function timeCell(nanos, requests, enough) {
+  if (!(nanos >= 0) || nanos === null) return [MISSING, 'zero'];
+  const few = requests < enough;
+  return [formatTime(nanos), few ? 'few' : '', few ? `of ${formatCount(requests)} requests only` : ''];
+}
+
+/** The figures of a window; `asMost` tells the most in flight rather than those in flight now. */
+function windowFigures(title, row, asMost) {
+  const requests = row[W_RT_COUNT];
+  const time = (column) => row[RT_FROM + column];
+  const flight = row[asMost ? W_MAX_IN_FLIGHT : W_IN_FLIGHT];
+  const [flightText, flightClass] = countCell(flight ?? NaN);
+  return [
+    [title],
+    ...[W_SUCCESS, W_EXCEPTION, W_CANCELLED, W_BLOCK].map((column) => countCell(row[column])),
+    [asMost && flight !== null ? `≤ ${flightText}` : flightText, flightClass],
+    timeCell(requests > 0 ? time(RT_SUM) / requests : null, requests, 1),
+    timeCell(time(RT_MAX), requests, 1),
+    ...QUANTILES.map((quantile) => timeCell(time(quantile.column), requests, quantile.enough)),
+  ];
+}
+
+function lifetimeFigures(lifetime) {
+  const counts = lifetime.slice(1).map(countCell);
+  return [['since the start'], ...counts, ...FIGURES.slice(counts.length).map(() => [''])];
+}
+
+/** The last second as the table of all resources shows it, until the server's details arrive. */
+function ringFigures(ring, t) {
+  const row = [PASS, SUCCESS, EXCEPTION, CANCELLED, BLOCK, IN_FLIGHT, MAX_IN_FLIGHT, RT_COUNT].map((column) => ring.count(t, column));
+  const known = row.map((count) => (count === UNKNOWN ? null : count));
+  for (let column = 0; column < TIMES; column++) known.push(ring.time(t, column));
+  return windowFigures('last second', known, false);
+}
+
+function quietSentence(node, store) {
+  const t = store.newest;
+  const ended = endedRecently(node, t);
+  if (ended === 0) return `Nothing ended in the last ${RECENT} s.`;
+  const failed = node.history.sum(t, RECENT, EXCEPTION), refused = node.history.sum(t, RECENT, BLOCK);
+  return `${formatCount(ended)} ended in the last ${RECENT} s, ${formatCount(failed)} of them failed; ${formatCount(refused)} were refused.`;
+}
+
+/** Limits and states in words. */
+function controllerFacts(controller, store) {
+  const now = controller.now;
+  const held = ['for', heldFor(controller, store).replace(/^for /, '')];
+  const facts = { drop: () => [['drops', formatShare(now.probability, 1)], held], limit: () => limitFacts(now), circuit: () => circuitFacts(now, held) };
+  const rows = facts[controller.kind]?.() ?? [['kind', controller.kind]];
+  return rows.map(([word, value]) => [[word], [value]]);
+}
+
+function limitFacts(now) {
+  return [['limit', formatCount(now.limit)], ['remaining', formatCount(now.remaining)]];
+}
+
+function circuitFacts(now, held) {
+  const facts = [['state', now.state], held];
+  if (Number.isFinite(now.probe_in)) facts.push(['next probe in', `${formatThree(now.probe_in)} s`]);
+  if (now.cause) facts.push(['cause', now.cause]);
+  return facts;
+}
+
+/** One second in words, all counts in full. */
+function secondSentence(store, ring, t) {
+  const ago = store.newest - t;
+  const head = `${formatClock(t)}${ago > 0 ? `, ${ago} s before the newest` : ''}: `;
+  if (!store.knows(t)) return `${head}${store.isBeforeStart(t) ? 'before the server began to count' : 'no data'}`;
+  const counts = [[SUCCESS, 'succeeded'], [EXCEPTION, 'failed'], [CANCELLED, 'cancelled'], [BLOCK, 'refused']]
+    .map(([column, word]) => `${formatCount(ring.count(t, column))} ${word}`);
+  const flight = ring.count(t, MAX_IN_FLIGHT);
+  const reasons = refusedSentence(store, ring, t);
+  const times = QUANTILES.filter(({ column }) => ring.time(t, column) > 0)
+    .map(({ column, name }) => `${name} ${formatTime(ring.time(t, column))}`);
+  return head + [counts.join(', ') + reasons, ...(flight === UNKNOWN ? [] : [`up to ${formatCount(flight)} in flight`]), times.join(', ')]
+    .filter((part) => part !== '').join(' · ');
+}
+
+function refusedSentence(store, ring, t) {
+  const reasons = Array.from({ length: REASONS }, (_, reason) => [ring.refusedFor(t, reason), reasonName(store, reason)])
+    .filter(([count]) => count > 0);
+  return reasons.length === 0 ? '' : ` (${reasons.map(([count, word]) => `${formatCount(count)} ${word}`).join(', ')})`;
+}

@@ -1,0 +1,61 @@
+// Keys. They do nothing while a text is typed, or together with Ctrl, Alt or Meta.
+
+function keyActions(app) {
+  const down = () => app.table.move(1);
+  const up = () => app.table.move(-1);
+  return {
+    '/': () => app.focusFilter(),
+    j: down,
+    k: up,
+    ArrowDown: down,
+    ArrowUp: up,
+    g: () => app.table.moveToEnd(false),
+    G: () => app.table.moveToEnd(true),
+    ArrowLeft: () => app.detail.step(-1),
+    ArrowRight: () => app.detail.step(1),
+    Enter: () => app.openSelected(),
+    Escape: () => app.back(),
+    ' ': () => app.togglePause(),
+    s: () => app.sortByNext(),
+    t: nextTheme,
+    '?': () => byId('help').showModal(),
+  };
+}
+
+function startKeyboard(app) {
+  const actions = keyActions(app);
+  document.addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || byId('help').open) return;
+    if (event.target === byId('filter')) return leaveFilter(app, event);
+    const action = actions[event.key];
+    if (!action || isOwnKey(event) || !isUsable(app, event.key)) return;
+    event.preventDefault();
+    action();
+  });
+}
+
+/** Enter and Space on a button or link do what they always do. */
+function isOwnKey(event) {
+  return (event.key === 'Enter' || event.key === ' ') && event.target.closest('button, a') !== null;
+}
+
+/** Arrows scroll the page where they have no meaning of their own. */
+function isUsable(app, key) {
+  const inDetail = app.view.resource !== null;
+  if (key === 'ArrowLeft' || key === 'ArrowRight') return inDetail && app.store.newest > 0;
+  if (key === 'ArrowDown' || key === 'ArrowUp') return !byId('detail').contains(document.activeElement);
+  return true;
+}
+
+/** From the filter, Enter and the arrow lead to the rows, and Esc empties it first. */
+function leaveFilter(app, event) {
+  if (event.key === 'Escape') {
+    event.preventDefault();
+    if (event.target.value === '') byId('list').focus();
+    else app.setFilter('');
+  } else if (event.key === 'Enter' || event.key === 'ArrowDown') {
+    event.preventDefault();
+    byId('list').focus();
+    app.table.moveToEnd(false);
+  }
+}

@@ -1,0 +1,273 @@
+// Puts the parts together: view, connection, store, and what is drawn of them.
+
+/** For how long the values of a broken connection are taken for fresh: a stream that ends is soon followed by another. */
+const GRACE = 2.5;
+
+/** What is told to those who do not see the mark. */
+const ANNOUNCEMENTS = {
+  connecting: 'Connecting', live: 'The page is live', paused: 'Paused', lost: 'Connection lost: these are the last values',
+};
+
+class App {
+  constructor() {
+    this.store = new Store();
+    this.tiles = new Tiles();
+    this.table = new Table((node) => this.open(node));
+    this.detail = new DetailView(this.store);
+    this.connection = new Connection(() => this.query(), (message) => this.accept(message));
+    this.view = readView();
+    this.paused = false;
+    this.levels = [0, 0, 0];
+  }
+
+  start() {
+    startTheme();
+    startKeyboard(this);
+    this.listen();
+    this.applyView();
+    this.followVisibility();
+    setInterval(() => this.watch(), 1000);
+  }
+
+  listen() {
+    addEventListener('hashchange', () => this.readAddress());
+    document.addEventListener('visibilitychange', () => this.followVisibility());
+    byId('pause').addEventListener('click', () => this.togglePause());
+    byId('help-open').addEventListener('click', () => byId('help').showModal());
+    byId('filter').addEventListener('input', (event) => this.setFilter(event.target.value));
+    byId('back').addEventListener('click', (event) => {
+      event.preventDefault();
+      this.back();
+    });
+    byId('head').addEventListener('click', (event) => {
+      const column = event.target.dataset.sort;
+      if (event.target.matches('button') && column) this.sortBy(column);
+    });
+  }
+
+  // Connection.
+
+  /** The parameters of the stream: the seconds that are known already are left out. */
+  query() {
+    const query = new URLSearchParams();
+    if (this.view.resource !== null) query.set('resource', this.view.resource);
+    if (this.view.resource !== null && this.view.context !== null) query.set('context', this.view.context);
+    if (this.store.newest > 0) query.set('since', `${this.store.instance}.${this.store.newest}`);
+    return query;
+  }
+
+  accept(message) {
+    if (message.type === 'hello') this.greet(message);
+    this.store.accept(message);
+    if (message.type === 'second') this.isNew = true;
+    requestRender(false);
+  }
+
+  /** Another instance counts from zero: nothing of the one before stays on the page. */
+  greet(hello) {
+    if (hello.instance !== this.store.instance) this.detail.cursor = null;
+    this.table.settle();
+    document.title = hello.name;
+    setText(byId('service'), hello.name);
+  }
+
+  /** A hidden or paused page has no stream: a browser allows six for all tabs together. */
+  followVisibility() {
+    if (document.hidden || this.paused) this.connection.close();
+    else this.connection.open();
+    this.showState();
+  }
+
+  togglePause() {
+    this.paused = !this.paused;
+    const button = byId('pause');
+    setText(button, this.paused ? 'Resume' : 'Pause');
+    button.setAttribute('aria-pressed', this.paused);
+    this.followVisibility();
+  }
+
+  watch() {
+    this.connection.watch();
+    this.showState();
+  }
+
+  /** One of `connecting`, `live`, `paused`, `lost`. */
+  state() {
+    if (this.paused) return 'paused';
+    const silence = this.connection.silence();
+    if (silence < GRACE) return 'live';
+    if (this.connection.isOpening() || (silence === Infinity && this.connection.failures < 2)) return 'connecting';
+    return 'lost';
+  }
+
+  /** Says whether the values are live, and if not, how old they are. */
+  showState() {
+    const state = this.state();
+    const { body } = document;
+    if (body.dataset.state !== state) {
+      body.dataset.state = state;
+      setText(byId('announcement'), ANNOUNCEMENTS[state]);
+    }
+    const silence = this.connection.silence();
+    const ago = formatDuration(Math.floor(silence));
+    const words = { connecting: 'connecting', live: 'live · every 1 s', paused: `paused ${ago} ago`, lost: `last seen ${ago} ago` };
+    if (silence === Infinity) words.lost = words.paused = 'no data yet';
+    setText(byId('mark-text'), words[state]);
+    setTitle(byId('mark'), words[state]);
+    this.showBanner(state, ago, silence === Infinity);
+  }
+
+  showBanner(state, ago, never) {
+    const banner = byId('banner');
+    banner.hidden = state !== 'lost';
+    if (state !== 'lost') return;
+    const wait = Math.ceil(this.connection.retryAt - now());
+    const next = this.connection.source !== null || wait <= 0 ? 'trying again now' : `trying again in ${wait} s`;
+    setText(banner, never ? `◆ No connection to the server yet: it may be stopped, or have too many viewers; ${next}.`
+      : `◆ Connection lost ${ago} ago. These are the last values; ${next}.`);
+  }
+
+  // View.
+
+  readAddress() {
+    const before = this.view;
+    this.view = readView();
+    this.applyView();
+    if (before.resource !== this.view.resource || before.context !== this.view.context) this.reconnect();
+  }
+
+  /** Another resource's details need another stream. */
+  reconnect() {
+    this.store.detail = null;
+    if (!this.paused && !document.hidden) this.connection.open();
+  }
+
+  /** Shows what the view says: list or details, sort, filter. */
+  applyView() {
+    const { view, table } = this;
+    document.body.dataset.view = view.resource === null ? 'list' : 'detail';
+    const key = view.resource === null ? null : nodeKey(view.resource, view.context);
+    if (key === null) this.detail.close();
+    else if (this.detail.key !== key) this.detail.open(view);
+    if (key !== null) table.selected = key;
+    this.showFilter();
+    this.showSort();
+    byId('back').href = viewHash({ ...view, resource: null, context: null });
+    table.orderedAt = 0;
+    requestRender(true);
+  }
+
+  showFilter() {
+    const input = byId('filter');
+    if (input.value !== this.view.filter) input.value = this.view.filter;
+    input.classList.toggle('active', this.view.filter !== '');
+  }
+
+  showSort() {
+    for (const button of byId('head').querySelectorAll('button')) {
+      const active = button.dataset.sort === this.view.sort;
+      const rising = (this.view.sort === 'name') !== this.view.up;
+      if (active) button.dataset.dir = rising ? 'up' : 'down';
+      else delete button.dataset.dir;
+    }
+    for (const header of byId('head').children) {
+      const active = header.querySelector('button[data-dir]');
+      if (active) header.setAttribute('aria-sort', active.dataset.dir === 'up' ? 'ascending' : 'descending');
+      else header.removeAttribute('aria-sort');
+    }
+  }
+
+  /** Goes to a view: as a step that the back button undoes, or in place of the present one. */
+  go(change, asStep) {
+    const view = { ...this.view, ...change };
+    const hash = viewHash(view);
+    if (asStep) history.pushState(null, '', hash);
+    else history.replaceState(null, '', hash);
+    this.readAddress();
+  }
+
+  open(node) {
+    if (this.view.resource === node.name && this.view.context === node.context) return;
+    this.go({ resource: node.name, context: node.context }, true);
+    byId('detail').focus({ preventScroll: true });
+  }
+
+  openSelected() {
+    const node = this.table.selectedNode();
+    if (node !== null) this.open(node);
+  }
+
+  back() {
+    if (this.view.resource !== null) {
+      this.go({ resource: null, context: null }, true);
+      byId('list').focus();
+    } else if (this.view.filter !== '') {
+      this.setFilter('');
+    }
+  }
+
+  setFilter(filter) {
+    this.go({ filter }, false);
+    this.table.scrollTo(0);
+  }
+
+  focusFilter() {
+    byId('filter').focus();
+    byId('filter').select();
+  }
+
+  /** Sorts by a column; a second time, the other way round. */
+  sortBy(column) {
+    const again = column === this.view.sort && column !== 'trouble';
+    this.go({ sort: column, up: again ? !this.view.up : false }, true);
+  }
+
+  sortByNext() {
+    const columns = [...SORTS.keys()];
+    this.sortBy(columns[(columns.indexOf(this.view.sort) + 1) % columns.length]);
+  }
+
+  // Drawing.
+
+  /** Brings the page up to date with the store; `everything` also after no new data. */
+  render() {
+    const { store, view } = this;
+    if (this.isNew) this.levels = judgeAll(store);
+    this.isNew = false;
+    if (store.version !== this.table.version && this.table.entries.length === 0) this.table.orderedAt = 0;
+    this.table.version = store.version;
+    if (store.newest > 0) {
+      if (view.resource === null) this.tiles.update(store, this.levels);
+      this.table.update(store, view);
+      this.detail.update();
+    }
+    this.showAbout();
+  }
+
+  showAbout() {
+    const { hello, newest } = this.store;
+    if (hello === null) return;
+    const up = formatDuration((newest || hello.now) - hello.started);
+    const resources = this.levels.reduce((sum, count) => sum + count, 0);
+    setText(byId('about'), [hello.host, `pid ${hello.pid}`, `up ${up}`, `${formatCount(resources)} ${resources === 1 ? 'resource' : 'resources'}`]
+      .filter(Boolean).join(' · '));
+    const inTrouble = resources - this.levels[0];
+    const title = inTrouble > 0 ? `(${inTrouble}) ${hello.name}` : hello.name;
+    if (document.title !== title) document.title = title;
+  }
+}
+
+/** Draws before the next frame, once for however many messages arrive until then. */
+function requestRender(rowsMoved) {
+  if (rowsMoved && app?.table.store) app.table.place();
+  if (frame !== 0) return;
+  frame = requestAnimationFrame(() => {
+    frame = 0;
+    app.render();
+  });
+}
+
+let frame = 0;
+let app = null;
+app = new App();
+app.start();

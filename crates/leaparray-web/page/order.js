@@ -1,0 +1,94 @@
+// The order of the rows: sorted, filtered, contexts below their resource.
+
+/** The columns by which rows can be sorted, each with the value of a row; large values come first unless turned round. */
+const SORTS = new Map([
+  ['trouble', null],
+  ['name', null],
+  ['ok', (node, t) => node.history.count(t, SUCCESS)],
+  ['failed', (node, t) => node.history.count(t, EXCEPTION)],
+  ['share', (node, t) => failedShare(node, t)],
+  ['refused', (node, t) => node.history.count(t, BLOCK)],
+  ['flight', (node, t) => knownCount(node.history.count(t, IN_FLIGHT))],
+  ['p50', (node, t) => knownTime(node.history.time(t, P50))],
+  ['p99', (node, t) => knownTime(node.history.time(t, P99))],
+]);
+
+function knownCount(count) {
+  return count === UNKNOWN ? -1 : count;
+}
+
+function knownTime(time) {
+  return Number.isNaN(time) ? -1 : time;
+}
+
+/** Failed of all that ended in the last 10 s. */
+function failedShare(node, t) {
+  const failed = node.history.sum(t, RECENT, EXCEPTION);
+  return failed === 0 ? 0 : failed / endedRecently(node, t);
+}
+
+function endedRecently(node, t) {
+  const sum = (column) => node.history.sum(t, RECENT, column);
+  return sum(SUCCESS) + sum(EXCEPTION) + sum(CANCELLED);
+}
+
+const byName = (a, b) => (a.key < b.key ? -1 : Number(a.key > b.key));
+
+/** Compares rows by the view's column; equal ones by name, so that their order stays. */
+function comparison(store, view) {
+  const t = store.newest;
+  const turn = view.up ? -1 : 1;
+  if (view.sort === 'name') return (a, b) => turn * byName(a, b);
+  const value = view.sort === 'trouble' ? troubleValue : SORTS.get(view.sort);
+  const values = new Map();
+  for (const node of store.byKey.values()) values.set(node, value(node, t));
+  return (a, b) => turn * (values.get(b) - values.get(a)) || byName(a, b);
+}
+
+/** The level first, then the failed and refused ones of 10 s; quiet rows by their traffic. */
+function troubleValue(node, t) {
+  if (node.worst > 0) return node.worst * 1e12 + node.verdict.score;
+  return node.history.sum(t, RECENT, PASS) + node.history.sum(t, RECENT, BLOCK);
+}
+
+/** Resources with their contexts, of those that match the filter. */
+function families(store, filter) {
+  const words = filter.toLowerCase().split(/\s+/).filter((word) => word !== '');
+  const matches = (node) => words.every((word) => node.search.includes(word));
+  const children = new Map();
+  const parents = [];
+  for (const node of store.byKey.values()) {
+    const parent = parentOf(node, store);
+    if (parent === null) {
+      parents.push(node);
+    } else if (matches(node) || matches(parent)) {
+      if (!children.has(parent)) children.set(parent, []);
+      children.get(parent).push(node);
+    }
+  }
+  return parents.filter((parent) => children.has(parent) || matches(parent))
+    .map((parent) => ({ parent, children: children.get(parent) ?? [] }));
+}
+
+/** The rows of the table, from top to bottom: `{node, child, tall}` or, for the head of a group, `{title, note}`. */
+function orderRows(store, view) {
+  const compare = comparison(store, view);
+  const found = families(store, view.filter).sort((a, b) => compare(a.parent, b.parent));
+  if (view.sort !== 'trouble') return found.flatMap((family) => familyRows(family, compare));
+  const troubled = found.filter((family) => family.parent.worst > 0);
+  const quiet = found.filter((family) => family.parent.worst === 0);
+  return [
+    ...groupRows(`${formatCount(troubled.length)} in trouble`, 'the worst first; the order changes at most every 5 s, and never under the pointer', troubled, compare),
+    ...groupRows(`${formatCount(quiet.length)} quiet`, 'by traffic', quiet, compare),
+  ];
+}
+
+function groupRows(title, note, group, compare) {
+  if (group.length === 0) return [];
+  return [{ title, note }, ...group.flatMap((family) => familyRows(family, compare))];
+}
+
+function familyRows({ parent, children }, compare) {
+  const row = (node, child) => ({ node, child, tall: node.verdict.level > 0 });
+  return [row(parent, false), ...children.sort(compare).map((node) => row(node, true))];
+}

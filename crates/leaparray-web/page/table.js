@@ -1,0 +1,354 @@
+// The table. Only the rows in sight are elements; the bars and strips of all of them are on two canvases, which scroll with
+// the rows.
+
+const RESORT_EVERY = 5;
+/** For how long after new data of another kind (a start, a new connection) the order follows each update. */
+const SETTLING = 1.5;
+/** Rows beyond the visible part, in pixels: some with each update, more while the table is scrolled. */
+const BEYOND = 90, BEYOND_SCROLLED = 320;
+const ROW_HEIGHTS = {
+  wide: { group: 26, tall: 58, short: 28 },
+  beside: { group: 26, tall: 46, short: 28 },
+  phone: { group: 30, tall: 70, short: 46 },
+};
+
+/** The elements of one row, used again for another resource when the table is scrolled. */
+class Row {
+  constructor(number) {
+    this.root = element('div', 'row');
+    this.root.setAttribute('role', 'row');
+    this.root.id = `row-${number}`;
+    this.sign = this.cell('c-sign');
+    const what = this.cell('c-what');
+    this.name = what.appendChild(element('a', 'name'));
+    this.name.tabIndex = -1;
+    this.reason = what.appendChild(element('span', 'reason'));
+    this.brief = what.appendChild(element('span', 'brief'));
+    this.bars = this.cell('c-bars');
+    for (const name of ['ok', 'failed', 'share', 'refused', 'flight', 'p50', 'p99']) this[name] = this.cell(`c-${name} number`);
+    this.times = this.cell('c-times');
+    this.title = this.cell('group-title');
+    this.bold = this.title.appendChild(element('b'));
+    this.note = this.title.appendChild(element('span', 'hint'));
+    this.entry = null;
+  }
+
+  cell(className) {
+    const cell = this.root.appendChild(element('span', className));
+    cell.setAttribute('role', 'gridcell');
+    cell.baseClass = className;
+    return cell;
+  }
+
+  place(index, top, height) {
+    if (this.index !== index) this.root.setAttribute('aria-rowindex', index + 2);
+    if (this.top !== top) this.root.style.top = `${top}px`;
+    if (this.height !== height) this.root.style.height = `${height}px`;
+    Object.assign(this, { index, top, height });
+  }
+
+  /** Shows an entry of the order; `view` is the address of the page, in which the row's link keeps filter and sort. */
+  show(entry, store, selected, view) {
+    this.setKind(entry.node === undefined);
+    if (entry.node === undefined) this.showGroup(entry);
+    else this.showNode(entry, store, selected, view);
+    this.entry = entry;
+  }
+
+  /** Hides the cells of the other kind of row. */
+  setKind(isGroup) {
+    if (this.isGroup === isGroup) return;
+    this.isGroup = isGroup;
+    for (const cell of this.root.children) cell.hidden = (cell === this.title) !== isGroup;
+  }
+
+  showGroup(entry) {
+    setClass(this.root, 'row group');
+    setText(this.bold, entry.title);
+    setText(this.note, ` ${entry.note}`);
+  }
+
+  showNode(entry, store, selected, view) {
+    const { node, child } = entry;
+    const { level } = node.verdict;
+    setClass(this.root, `row trouble-${level}${child ? ' child' : ''}${node.gone ? ' gone' : ''}${selected ? ' selected' : ''}`);
+    if (this.selected !== selected) this.root.setAttribute('aria-selected', selected);
+    this.selected = selected;
+    setText(this.sign, LEVEL_SIGNS[level]);
+    this.showName(node, child, view);
+    const reason = entry.tall ? node.verdict.parts.join(' · ') : '';
+    setText(this.reason, reason);
+    setTitle(this.reason, reason);
+    this.showNumbers(node, store);
+  }
+
+  showName(node, child, view) {
+    const name = child ? `↳ ${node.context}` : node.name;
+    const orphan = !child && node.context !== null ? ` ↳ ${node.context}` : '';
+    setText(this.name, name + orphan);
+    setTitle(this.name, node.context === null ? node.name : `${node.name}, context ${node.context}`);
+    if (this.linked === node && this.linkedView === view) return;
+    this.name.href = viewHash({ ...view, resource: node.name, context: node.context });
+    this.linked = node;
+    this.linkedView = view;
+  }
+
+  showNumbers(node, store) {
+    const t = store.newest;
+    const { history } = node;
+    const flight = history.count(t, IN_FLIGHT);
+    this.showCount(this.ok, history.count(t, SUCCESS));
+    this.showCount(this.failed, history.count(t, EXCEPTION));
+    this.showCount(this.refused, history.count(t, BLOCK));
+    this.showCount(this.flight, flight);
+    const failed = history.sum(t, RECENT, EXCEPTION);
+    setText(this.share, failed === 0 ? '' : formatShareOrCounts(failed, endedRecently(node, t)));
+    this.showTime(this.p50, history, t, QUANTILES[0]);
+    this.showTime(this.p99, history, t, QUANTILES[2]);
+    const busy = flight === UNKNOWN ? '' : ` · ${formatCount(flight)} in flight`;
+    setText(this.brief, `p99 ${formatTime(history.time(t, P99))}${busy}`);
+  }
+
+  showCount(cell, count) {
+    setText(cell, count === UNKNOWN ? MISSING : formatCount(count));
+    setClass(cell, `${cell.baseClass} ${count === 0 || count === UNKNOWN ? 'zero' : 'some'}`);
+  }
+
+  showTime(cell, history, t, quantile) {
+    const time = history.time(t, quantile.column);
+    setText(cell, formatTime(time));
+    setClass(cell, `${cell.baseClass} ${history.count(t, RT_COUNT) < quantile.enough ? 'few' : 'some'}`);
+  }
+}
+
+class Table {
+  /** `open(node)` opens the details. */
+  constructor(open) {
+    this.grid = byId('list');
+    this.scroller = byId('scroll');
+    this.space = byId('space');
+    this.empty = byId('empty');
+    this.bars = new Surface(byId('bars'));
+    this.times = new Surface(byId('times'));
+    this.rows = [];
+    this.entries = [];
+    this.tops = [0];
+    this.selected = null;
+    this.orderedAt = 0;
+    this.settledAt = Infinity;
+    this.version = -1;
+    this.pointerInside = false;
+    this.drawn = { first: 0, end: 0 };
+    /** Kept, because to ask the element in the middle of an update would cost a layout. */
+    this.scrollTop = 0;
+    watchSize(this.scroller);
+    this.scroller.addEventListener('scroll', () => this.onScroll(), { passive: true });
+    this.listenToPointer(open);
+  }
+
+  listenToPointer(open) {
+    this.scroller.addEventListener('pointerenter', (event) => { this.pointerInside = event.pointerType === 'mouse'; });
+    this.scroller.addEventListener('pointerleave', () => { this.pointerInside = false; });
+    this.scroller.addEventListener('click', (event) => {
+      const row = this.rows.find((candidate) => candidate.root.contains(event.target));
+      const node = row?.entry?.node;
+      // A link with a modifier key opens another tab.
+      if (!node || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.selected = node.key;
+      open(node);
+    });
+  }
+
+  layout(view) {
+    if (matchMedia('(max-width: 760px)').matches) return 'phone';
+    return view.resource === null ? 'wide' : 'beside';
+  }
+
+  /** Lets the order follow the next updates at once, for example while the history arrives. */
+  settle() {
+    this.settledAt = now() + SETTLING;
+    this.orderedAt = 0;
+  }
+
+  /** Updates after new data. */
+  update(store, view) {
+    this.store = store;
+    this.view = view;
+    if (this.mayOrder()) this.order();
+    this.render(BEYOND);
+  }
+
+  mayOrder() {
+    if (this.orderedAt === 0 || now() < this.settledAt) return true;
+    return now() - this.orderedAt >= RESORT_EVERY && !this.pointerInside;
+  }
+
+  /** Sorts and filters, because it is time or because the user asked for it. */
+  order() {
+    this.orderedAt = now();
+    this.entries = orderRows(this.store, this.view);
+    this.place();
+  }
+
+  /** Computes where each row begins. */
+  place() {
+    const heights = ROW_HEIGHTS[this.layout(this.view)];
+    const tops = new Float64Array(this.entries.length + 1);
+    this.entries.forEach((entry, i) => {
+      const height = entry.node === undefined ? heights.group : entry.tall ? heights.tall : heights.short;
+      tops[i + 1] = tops[i] + height;
+    });
+    this.tops = tops;
+    this.space.style.height = `${tops.at(-1)}px`;
+    this.grid.setAttribute('aria-rowcount', this.entries.length + 1);
+    this.showWhetherEmpty();
+  }
+
+  showWhetherEmpty() {
+    this.empty.hidden = this.entries.length > 0;
+    if (!this.store.hello) setText(this.empty, 'Waiting for the first second…');
+    else if (this.view.filter !== '') setText(this.empty, `No resource has “${this.view.filter}” in its name.`);
+    else setText(this.empty, 'No resource has been used yet.');
+  }
+
+  /** The entry at a height. */
+  at(top) {
+    let low = 0, high = this.entries.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.tops[middle + 1] <= top) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  onScroll() {
+    const top = this.scrollTop = this.scroller.scrollTop;
+    const { height } = sizes.get(this.scroller);
+    const end = this.tops.at(-1);
+    // What is drawn reaches beyond the visible part: most scrolling needs no work.
+    const needed = { top: Math.max(0, top - 30), bottom: Math.min(end, top + height + 30) };
+    if (this.tops[this.drawn.first] <= needed.top && this.tops[this.drawn.end] >= needed.bottom) return;
+    if (this.store) this.render(BEYOND_SCROLLED);
+  }
+
+  /** Shows the rows in sight and those that are at most `beyond` pixels away. */
+  render(beyond) {
+    const { height } = sizes.get(this.scroller);
+    const top = this.scrollTop;
+    const first = this.at(top - beyond);
+    const end = Math.min(this.entries.length, this.at(top + height + beyond) + 1);
+    this.ensureRows(end - first);
+    const used = new Set();
+    for (let i = first; i < end; i++) {
+      const row = this.rows[i % this.rows.length];
+      const entry = this.entries[i];
+      used.add(row);
+      row.place(i, this.tops[i], this.tops[i + 1] - this.tops[i]);
+      row.show(entry, this.store, entry.node !== undefined && entry.node.key === this.selected, this.view);
+      row.root.hidden = false;
+    }
+    for (const row of this.rows) if (!used.has(row)) row.root.hidden = true;
+    this.drawn = { first, end };
+    this.describeSelection(first, end);
+    this.draw();
+  }
+
+  ensureRows(count) {
+    while (this.rows.length < count) {
+      const row = new Row(this.rows.length);
+      this.rows.push(row);
+      this.space.append(row.root);
+    }
+  }
+
+  /** Tells assistive technology which row is selected, if it is in sight. */
+  describeSelection(first, end) {
+    let index = first;
+    while (index < end && this.entries[index].node?.key !== this.selected) index++;
+    if (index < end) this.grid.setAttribute('aria-activedescendant', this.rows[index % this.rows.length].root.id);
+    else this.grid.removeAttribute('aria-activedescendant');
+  }
+
+  /** Draws bars and strips of the rows that are shown. */
+  draw() {
+    const { first, end } = this.drawn;
+    const place = this.columns();
+    if (place === null) return;
+    const { height } = sizes.get(this.scroller);
+    const start = this.tops[first];
+    const room = height + 2 * BEYOND_SCROLLED + 2 * ROW_HEIGHTS.phone.tall;
+    this.prepare(this.bars, place.bars, start, room);
+    if (place.times.width > 0) this.prepare(this.times, place.times, start, room);
+    for (let i = first; i < end; i++) {
+      if (this.entries[i].node !== undefined) this.drawRow(i, start, place.times.width > 0);
+    }
+    this.bars.show();
+    if (place.times.width > 0) this.times.show();
+  }
+
+  drawRow(index, start, withTimes) {
+    const { node } = this.entries[index];
+    const { scale } = this.bars;
+    const height = this.tops[index + 1] - this.tops[index];
+    const margin = height > 40 ? 6 : 3;
+    const top = Math.round((this.tops[index] - start + margin) * scale);
+    const inner = Math.round((height - 2 * margin - 1) * scale);
+    drawBars(this.bars, node.history, this.store, top, inner, node.verdict.level === 0);
+    if (withTimes) drawTimes(this.times, node.history, this.store, top + scale, inner - 2 * scale);
+  }
+
+  prepare(surface, column, start, height) {
+    surface.resize(column.width, height, HISTORY);
+    surface.canvas.style.transform = `translate(${column.left}px, ${start}px)`;
+    surface.clear();
+  }
+
+  /** Where the two columns of charts are, measured once for a layout. */
+  columns() {
+    const row = this.rows.find((candidate) => candidate.entry?.node !== undefined && !candidate.root.hidden);
+    if (row === undefined) return null;
+    const { width } = sizes.get(this.scroller);
+    const key = `${this.layout(this.view)} ${width}`;
+    if (this.columnsKey !== key) {
+      this.columnsKey = key;
+      const measure = (cell) => ({ left: cell.offsetLeft, width: cell.offsetWidth });
+      this.measured = { bars: measure(row.bars), times: measure(row.times) };
+    }
+    return this.measured;
+  }
+
+  /** Selects the next row in a direction that is a resource, and scrolls it into sight. */
+  move(direction) {
+    const from = this.entries.findIndex((entry) => entry.node?.key === this.selected);
+    let to = from < 0 && direction < 0 ? this.entries.length : from;
+    do to += direction; while (this.entries[to] && this.entries[to].node === undefined);
+    if (this.entries[to]) this.selectAt(to);
+  }
+
+  /** Selects the first or the last resource. */
+  moveToEnd(last) {
+    const to = last ? this.entries.length - 1 : this.entries.findIndex((entry) => entry.node !== undefined);
+    if (this.entries[to]) this.selectAt(to);
+  }
+
+  selectAt(index) {
+    this.selected = this.entries[index].node.key;
+    // The head of the first group comes into sight with the first row.
+    const top = index === 1 ? 0 : this.tops[index], bottom = this.tops[index + 1];
+    const { height } = sizes.get(this.scroller);
+    if (top < this.scrollTop) this.scrollTo(top);
+    else if (bottom > this.scrollTop + height) this.scrollTo(bottom - height);
+    this.render(BEYOND_SCROLLED);
+  }
+
+  scrollTo(top) {
+    this.scroller.scrollTop = top;
+    this.scrollTop = this.scroller.scrollTop;
+  }
+
+  selectedNode() {
+    return this.entries.find((entry) => entry.node?.key === this.selected)?.node ?? null;
+  }
+}

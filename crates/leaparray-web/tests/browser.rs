@@ -1,0 +1,80 @@
+//! The page in a browser: Chromium, driven by `playwright-core`, with the servers of this file. The tests are in
+//! `browser/*.test.mjs`.
+
+#[path = "browser/server.rs"]
+mod server;
+
+use std::env;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder with the tests.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser")
+}
+
+#[test]
+fn page_works_in_a_browser() {
+    let missing = missing();
+    if !missing.is_empty() {
+        list_as_skipped(&format!("skipped: the page in a browser: needs {}\n", missing.join(", ")));
+        return;
+    }
+    // One file after the other: what they measure would be disturbed.
+    let status = Command::new("node")
+        .args(["--test", "--test-concurrency=1"])
+        .args(test_files())
+        .current_dir(folder())
+        .env("LEAPARRAY_WEB_SERVER", env::current_exe().unwrap())
+        .status();
+    assert!(status.unwrap().success(), "a test in the browser fails: see above");
+}
+
+/// The server of the tests, which starts this program again with a scenario.
+#[test]
+#[ignore = "a server, not a test"]
+fn serve() {
+    if let Ok(scenario) = env::var("LEAPARRAY_WEB_SCENARIO") {
+        server::run(&scenario);
+    }
+}
+
+/// Returns what is not installed, and how to install it.
+fn missing() -> Vec<&'static str> {
+    let mut missing = Vec::new();
+    if !is_program("node") {
+        missing.push("node");
+    }
+    if !["chromium", "chromium-browser", "google-chrome"].into_iter().any(is_program) {
+        missing.push("chromium");
+    }
+    if !folder().join("node_modules/playwright-core").is_dir() {
+        missing.push("`npm ci` in crates/leaparray-web/tests/browser");
+    }
+    missing
+}
+
+/// Returns whether a program is found on `PATH`.
+fn is_program(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
+fn test_files() -> Vec<PathBuf> {
+    let entries = folder().read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.filter(|path| path.to_string_lossy().ends_with(".test.mjs")).collect();
+    files.sort();
+    files
+}
+
+/// Prints a line, and adds it to the list of skipped checks if the caller keeps one.
+fn list_as_skipped(line: &str) {
+    print!("{line}");
+    if let Some(list) = env::var_os("SKIPPED_LIST") {
+        let file = OpenOptions::new().append(true).create(true).open(list);
+        file.unwrap().write_all(line.as_bytes()).unwrap();
+    }
+}

@@ -1,0 +1,172 @@
+// Connections: lost ones are shown and made anew, a server may start again, tabs do not take each other's place.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { detailHash, freePort, isLive, launch, openPage, openTab, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
+
+let browser;
+
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+/** Pretends that a tab is hidden or shown: headless tabs are always shown. */
+function setHidden(page, hidden) {
+  return page.evaluate((value) => {
+    Object.defineProperty(document, 'hidden', { configurable: true, get: () => value });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, hidden);
+}
+
+/** Counts the streams that a page has opened and closed. */
+function countStreams(context) {
+  return context.addInitScript(() => {
+    window.streams = 0;
+    const close = EventSource.prototype.close;
+    const Source = EventSource;
+    window.EventSource = class extends Source {
+      constructor(url) {
+        super(url);
+        window.streams++;
+      }
+    };
+    EventSource.prototype.close = function closeCounted() {
+      if (this.readyState !== Source.CLOSED) window.streams--;
+      close.call(this);
+    };
+  });
+}
+
+test('a lost connection is shown, and a server that starts again is followed from its beginning', async () => {
+  const port = await freePort();
+  const first = await startServer('rest', { port });
+  const page = await openPage(browser, first.url);
+  await isLive(page);
+  await waitFor(() => first.output.includes('counted'));
+  await waitFor(async () => Number(await page.locator('#tile-ledger').getAttribute('data-value')) > 1000);
+  await first.stop();
+  await page.locator('body[data-state="lost"]').waitFor();
+  assert.match(await page.locator('#banner').innerText(), /Connection lost \d+ s ago\. These are the last values; trying again/);
+  assert.match(await page.locator('#mark').innerText(), /last seen \d+ s ago/);
+  // Stale values stay, and are grey.
+  assert.ok((await rowsInSight(page)).length > 4);
+  assert.match(await page.locator('main').evaluate((main) => getComputedStyle(main).filter), /grayscale\(1\)/);
+
+  const second = await startServer('silent', { port });
+  await isLive(page);
+  assert.ok(await page.locator('#banner').isHidden());
+  await waitFor(async () => (await rowsInSight(page)).length === 1);
+  assert.deepEqual((await rowsInSight(page)).map(({ name }) => name), ['GET /silent']);
+  await waitFor(async () => await page.locator('#tile-ledger').getAttribute('data-value') === '0');
+  assert.deepEqual(page.complaints, []);
+  await page.context().close();
+  await second.stop();
+});
+
+test('open details follow a server that starts again', async () => {
+  const port = await freePort();
+  const first = await startServer('load', { port, resources: 5 });
+  const page = await openPage(browser, `${first.url}${detailHash('GET /load/0001')}`);
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+  await first.stop();
+  await page.locator('body[data-state="lost"]').waitFor();
+  const second = await startServer('load', { port, resources: 5 });
+  const started = performance.now();
+  await isLive(page);
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+  const ever = Number((await page.locator('.figures tbody tr').nth(2).locator('td').first().innerText()).replaceAll(',', ''));
+  // The load has 20 requests a second: nothing of the first server is counted.
+  assert.ok(ever <= 20 * ((performance.now() - started) / 1000 + 3), `${ever}`);
+  await page.context().close();
+  await second.stop();
+});
+
+test('a server ends within a second though streams are open', async (t) => {
+  const server = await startServer('load', { resources: 40 });
+  const pages = [];
+  for (let i = 0; i < 3; i++) pages.push(await openPage(browser, server.url));
+  for (const page of pages) await isLive(page);
+  const seconds = await server.stop();
+  t.diagnostic(`the server ended in ${(seconds * 1000).toFixed(0)} ms with three open streams`);
+  assert.ok(seconds <= 1, `${seconds} s`);
+  for (const page of pages) await page.context().close();
+});
+
+test('of seven tabs only the one that is shown has a stream, and each recovers', async () => {
+  const server = await startServer('load', { resources: 40 });
+  const context = await browser.newContext();
+  await countStreams(context);
+  const tabs = [];
+  for (let i = 0; i < 7; i++) {
+    for (const tab of tabs) await setHidden(tab, true);
+    tabs.push(await openTab(context, server.url));
+    await isLive(tabs.at(-1));
+  }
+  const streams = () => Promise.all(tabs.map((tab) => tab.evaluate('window.streams')));
+  assert.deepEqual(await streams(), [0, 0, 0, 0, 0, 0, 1]);
+  for (const tab of tabs) {
+    for (const other of tabs) if (other !== tab) await setHidden(other, true);
+    await setHidden(tab, false);
+    await isLive(tab);
+    const before = await tab.locator('#about').innerText();
+    await waitFor(async () => await tab.locator('#about').innerText() !== before);
+    assert.deepEqual(await streams(), tabs.map((one) => Number(one === tab)));
+    assert.deepEqual(tab.complaints, []);
+  }
+  await context.close();
+  await server.stop();
+});
+
+test('a viewer too many waits for a place', async () => {
+  const server = await startServer('load', { resources: 5, viewers: 1 });
+  const first = await openPage(browser, server.url);
+  await isLive(first);
+  const second = await openPage(browser, server.url);
+  await second.locator('#banner').waitFor();
+  assert.match(await second.locator('#banner').innerText(), /No connection to the server yet: .* too many viewers/);
+  await first.context().close();
+  await isLive(second);
+  await second.context().close();
+  await server.stop();
+});
+
+test('seconds that are not known are a gap, not zeros', async () => {
+  const server = await startServer('load', { resources: 5 });
+  const context = await browser.newContext();
+  // A stream in which some seconds are missing: those the page must not bridge.
+  await context.addInitScript(() => {
+    const parse = JSON.parse;
+    let first = 0;
+    JSON.parse = (text) => {
+      const message = parse(text);
+      if (message.type !== 'second') return message;
+      first ||= message.t;
+      return message.t > first && message.t <= first + 3 ? { type: 'unknown' } : message;
+    };
+  });
+  await sleep(2000);
+  const page = await openTab(context, `${server.url}${detailHash('GET /load/0000')}`);
+  await isLive(page);
+  await sleep(6000);
+  await page.keyboard.press('Space');
+  const sentences = [];
+  for (let i = 0; i < 60; i++) {
+    await page.keyboard.press('ArrowLeft');
+    sentences.push(await page.locator('#readout').innerText());
+  }
+  assert.equal(sentences.filter((sentence) => sentence.endsWith('no data')).length, 3);
+  assert.ok(sentences.filter((sentence) => sentence.endsWith('before the server began to count')).length > 30);
+  // The chart hatches all three columns from top to bottom: no column of pixels there is empty or filled.
+  const gap = sentences.findIndex((sentence) => sentence.endsWith('no data'));
+  const share = await page.locator('.chart.rates canvas').evaluate((canvas, ago) => {
+    const scale = canvas.width / canvas.clientWidth;
+    const step = (canvas.clientWidth - 54 - 62) / 60;
+    const left = Math.round((54 + (59 - ago) * step) * scale), width = Math.floor(step * scale);
+    const { data } = canvas.getContext('2d').getImageData(left, 20 * scale, width, 90 * scale);
+    let painted = 0;
+    for (let i = 3; i < data.length; i += 4) painted += Number(data[i] > 40);
+    return painted / (data.length / 4);
+  }, gap + 1);
+  assert.ok(share > 0.15 && share < 0.7, `${share} of the gap is painted`);
+  await context.close();
+  await server.stop();
+});

@@ -1,0 +1,124 @@
+// Servers and browsers for the tests.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { chromium } from 'playwright-core';
+
+const WIDE = { width: 1280, height: 800 };
+export const PHONE = { width: 390, height: 844 };
+/** How long a condition may take to come true. Only a defect reaches it. */
+const PATIENCE = 20_000;
+
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync'];
+
+/** Finds Debian's Chromium, or another one on `PATH`. */
+function executable() {
+  const folders = ['/usr/bin', ...(process.env.PATH ?? '').split(':')];
+  const names = ['chromium', 'chromium-browser', 'google-chrome'];
+  return folders.flatMap((folder) => names.map((name) => `${folder}/${name}`)).find((path) => existsSync(path));
+}
+
+export function launch() {
+  return chromium.launch({ executablePath: executable(), args: FLAGS });
+}
+
+/** Starts a server of `server.rs`, and waits for its address. */
+export async function startServer(scenario, settings = {}) {
+  const env = { ...process.env, LEAPARRAY_WEB_SCENARIO: scenario };
+  for (const [name, value] of Object.entries(settings)) env[`LEAPARRAY_WEB_${name.toUpperCase()}`] = String(value);
+  return startProgram(process.env.LEAPARRAY_WEB_SERVER, ['--ignored', '--exact', 'serve', '--nocapture'], env);
+}
+
+/** Starts a program that prints its address. */
+export async function startProgram(program, args, env = process.env) {
+  const child = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'inherit'] });
+  const server = { child, output: '', ended: once(child, 'exit') };
+  child.stdout.on('data', (data) => { server.output += data; });
+  server.url = (await waitFor(() => server.output.match(/http:\/\/127\.0\.0\.1:\d+\//)))[0];
+  /** Asks it to end, as a service manager does, and returns the seconds that it took. */
+  server.stop = async () => {
+    const before = performance.now();
+    child.kill('SIGTERM');
+    const killed = setTimeout(() => child.kill('SIGKILL'), PATIENCE);
+    await server.ended;
+    clearTimeout(killed);
+    return (performance.now() - before) / 1000;
+  };
+  return server;
+}
+
+/** Waits until something is true, and returns it. */
+export async function waitFor(condition, patience = PATIENCE) {
+  const end = performance.now() + patience;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (performance.now() > end) throw new Error(`not true within ${patience} ms: ${condition}`);
+    await sleep(50);
+  }
+}
+
+export function sleep(milliseconds) {
+  return new Promise((resolve) => { setTimeout(resolve, milliseconds); });
+}
+
+/** A port that is free a moment later. */
+export async function freePort() {
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address();
+  listener.close();
+  await once(listener, 'close');
+  return port;
+}
+
+/** Opens a page, and collects what it complains about: errors, and violations of the security policy. */
+export async function openPage(browser, url, options = {}) {
+  const context = await browser.newContext({ viewport: WIDE, colorScheme: 'light', ...options });
+  return openTab(context, url);
+}
+
+export async function openTab(context, url) {
+  const page = await context.newPage();
+  page.complaints = [];
+  page.on('pageerror', (error) => page.complaints.push(String(error.stack)));
+  // A connection that the browser could not make is no defect of the page.
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !/Failed to load resource|net::ERR_/.test(message.text())) page.complaints.push(message.text());
+  });
+  await page.goto(url);
+  return page;
+}
+
+/** Waits until the page has rows and is live. */
+export async function isLive(page) {
+  await page.locator('body[data-state="live"]').waitFor();
+  await page.locator('.row:not(.group) .name').first().waitFor();
+}
+
+/** The texts of the rows in sight, from top to bottom, without the heads of groups. */
+export function rowsInSight(page) {
+  return page.evaluate(() => [...document.querySelectorAll('.row:not(.group)')]
+    .filter((row) => !row.hidden)
+    .sort((a, b) => parseFloat(a.style.top) - parseFloat(b.style.top))
+    .map((row) => ({
+      name: row.querySelector('.name').textContent,
+      level: Number(row.className.match(/trouble-(\d)/)[1]),
+      ok: Number(row.querySelector('.c-ok').textContent.replaceAll(',', '')),
+    })));
+}
+
+/** The address of the details of a resource. */
+export function detailHash(resource, context = null) {
+  const query = new URLSearchParams({ resource });
+  if (context !== null) query.set('context', context);
+  return `#${query}`;
+}
+
+/** A count as the page writes it. */
+export function digits(count) {
+  return new Intl.NumberFormat('en-US').format(count);
+}

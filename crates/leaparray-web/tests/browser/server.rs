@@ -1,0 +1,156 @@
+//! Servers for the tests in a browser. They print their address, and end at SIGTERM or with their standard input.
+
+use std::env;
+use std::fmt::Debug;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaparray::flow::Reason;
+use leaparray::{
+    Clock, HistogramConfig, MetricEvent, NodeConfig, Outcome, Registry, RegistryConfig, Resource,
+};
+use leaparray_web::{Closer, Page};
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::interval;
+
+/// Requests are recorded in such steps.
+const STEP: Duration = Duration::from_millis(50);
+/// The steps of the scenario `rest`: two and a half seconds.
+const STEPS: usize = 50;
+
+/// Names that would be markup, or templates, if they were not text.
+const MARKUP: [&str; 4] = [
+    "<img src=x onerror=\"document.title='broken'\">",
+    "\"><script>document.title='broken'</script>",
+    "</style><b>bold</b> & &amp; '{{name}}'",
+    "javascript:alert(1)#resource=other&context=%00",
+];
+
+/// Serves a page until it is told to end.
+///
+/// - `rest`: some resources, requests for two and a half seconds, then none. The line `counted …` says what was counted.
+/// - `load`: `LEAPARRAY_WEB_RESOURCES` resources with requests all the time.
+/// - `silent`: one resource without a request.
+pub(crate) fn run(scenario: &str) {
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(serve(scenario));
+    // Without waiting for the thread that reads the standard input.
+    runtime.shutdown_background();
+}
+
+async fn serve(scenario: &str) {
+    let node = NodeConfig::default().with_histogram(HistogramConfig::default());
+    let config = RegistryConfig::default().node(node).max_resources(20_000);
+    let registry = Arc::new(Registry::with_config(config));
+    let page = Page::new(Arc::clone(&registry)).name(text("NAME", "orders-api"));
+    let page = page.max_viewers(number("VIEWERS", "64"));
+    let listener = TcpListener::bind(("127.0.0.1", number("PORT", "0"))).await.unwrap();
+    println!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(close_at_the_end(page.closer()));
+    match scenario {
+        "rest" => drop(tokio::spawn(record_and_rest(registry))),
+        "load" => drop(tokio::spawn(record_forever(registry, number("RESOURCES", "40")))),
+        _ => drop(registry.resource("GET /silent").unwrap()),
+    }
+    page.serve(listener).await.unwrap();
+}
+
+/// Returns a setting of the environment.
+fn text(name: &str, default: &str) -> String {
+    env::var(format!("LEAPARRAY_WEB_{name}")).unwrap_or_else(|_| default.to_owned())
+}
+
+fn number<T: FromStr<Err: Debug>>(name: &str, default: &str) -> T {
+    text(name, default).parse().unwrap()
+}
+
+async fn close_at_the_end(closer: Closer) {
+    let mut terminated = signal(SignalKind::terminate()).unwrap();
+    let mut input = tokio::io::stdin();
+    let mut byte = [0];
+    tokio::select! {
+        _ = terminated.recv() => {}
+        _ = input.read(&mut byte) => {}
+    }
+    closer.close();
+}
+
+/// Records one request of a resource.
+fn record(resource: &Resource, number: usize) {
+    let end = resource.clock().now();
+    let micros = 1_000 + 1_700 * (number as u64 % 53);
+    let outcome = match number % 10 {
+        3 => Outcome::Exception,
+        7 if number % 20 == 7 => Outcome::Cancelled,
+        _ => Outcome::Success,
+    };
+    let start = end.saturating_sub(Duration::from_micros(micros));
+    resource.enter_at(start).end_with_at(end, outcome);
+}
+
+async fn record_and_rest(registry: Arc<Registry>) {
+    let mut resources = Vec::new();
+    for name in MARKUP.into_iter().chain(["GET /orders", "POST /pay"]) {
+        resources.push(registry.resource(name).unwrap());
+    }
+    for context in ["web", "<i>batch</i>"] {
+        resources.push(registry.resource("GET /orders").unwrap().in_context(context).unwrap());
+    }
+    let mut steps = interval(STEP);
+    for step in 0..STEPS {
+        steps.tick().await;
+        for (index, resource) in resources.iter().enumerate() {
+            (0..3 + index * step % 37).for_each(|number| record(resource, number + step));
+            if (index + step) % 3 == 0 {
+                resource.refuse(Reason::LimitReached);
+            }
+            if index == 5 {
+                resource.refuse_many_at(resource.clock().now(), 7, Reason::Failing);
+            }
+        }
+    }
+    let counted: Vec<_> = resources.iter().map(counted).collect();
+    println!("counted {}", Value::from(counted));
+}
+
+/// Returns what a resource has counted.
+fn counted(resource: &Resource) -> Value {
+    let totals = resource.lifetime();
+    let events = [
+        ("pass", MetricEvent::Pass),
+        ("success", MetricEvent::Success),
+        ("exception", MetricEvent::Exception),
+        ("cancelled", MetricEvent::Cancelled),
+        ("block", MetricEvent::Block),
+    ];
+    let mut counted = json!({ "name": resource.name(), "context": resource.context() });
+    for (name, event) in events {
+        counted[name] = totals.sum(event).into();
+    }
+    let refusals = resource.refusals();
+    counted["limit reached"] = refusals.limit_reached.into();
+    counted["backend failing"] = refusals.failing.into();
+    counted
+}
+
+/// Some resources fail, some refuse, the others are healthy.
+async fn record_forever(registry: Arc<Registry>, count: usize) {
+    let all: Vec<_> =
+        (0..count).map(|i| registry.resource(&format!("GET /load/{i:04}")).unwrap()).collect();
+    let mut steps = interval(STEP);
+    for step in 0_usize.. {
+        steps.tick().await;
+        for (index, resource) in all.iter().enumerate() {
+            // Every tenth request of the first resource fails.
+            record(resource, if index == 0 { step } else { (step * 7 + index) % 3 });
+            if index % 100 == 4 {
+                resource.refuse(Reason::LimitReached);
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+// Views: sort, filter, details, their permalinks, the back button, keys, pause.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { detailHash, isLive, launch, openPage, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
+
+let browser, server, page;
+
+before(async () => {
+  browser = await launch();
+  server = await startServer('load', { resources: 40 });
+  await sleep(3000);
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+beforeEach(async () => {
+  page = await openPage(browser, server.url);
+  await isLive(page);
+});
+
+afterEach(async () => {
+  await page.context().close();
+  assert.deepEqual(page.complaints, []);
+});
+
+const names = async () => (await rowsInSight(page)).map(({ name }) => name);
+const hash = () => page.evaluate(() => location.hash);
+const heading = () => page.locator('.verdict h2').innerText();
+
+test('trouble comes first, in a group of its own', async () => {
+  // Of the load's resources, one fails and one has refusals all the time.
+  await waitFor(async () => (await names()).slice(0, 2).join() === 'GET /load/0000,GET /load/0004');
+  assert.deepEqual((await rowsInSight(page)).slice(0, 3).map(({ level }) => level), [2, 1, 0]);
+  const groups = await page.locator('.row.group b').allInnerTexts();
+  assert.deepEqual(groups, ['2 in trouble', '38 quiet']);
+  const reasons = await page.locator('.row:not(.group) .reason').allInnerTexts();
+  assert.match(reasons.join('\n'), /^\d+ % failed: \d+ of \d+ in 10 s$/m);
+  assert.match(reasons.join('\n'), /refused, limit reached: [\d,]+ of [\d,]+ in 10 s/);
+});
+
+test('each column sorts, and a second click turns the order round', async () => {
+  await page.getByRole('button', { name: 'Resource', exact: true }).click();
+  const sorted = await names();
+  assert.deepEqual(sorted, sorted.toSorted());
+  await page.getByRole('button', { name: 'Resource', exact: true }).click();
+  const reversed = await names();
+  assert.deepEqual(reversed, reversed.toSorted().reverse());
+  assert.equal(reversed[0], 'GET /load/0039');
+  // Paused, so that the numbers by which it sorts are those that are shown.
+  await page.keyboard.press('Space');
+  for (const [column, cell] of [['Ok /s', 'ok'], ['Refused /s', 'refused'], ['In flight', 'flight']]) {
+    await page.getByRole('button', { name: column, exact: true }).click();
+    await sleep(100);
+    const shown = await page.evaluate((name) => [...document.querySelectorAll('.row:not(.group):not([hidden])')]
+      .sort((a, b) => parseFloat(a.style.top) - parseFloat(b.style.top))
+      .map((row) => Number(row.querySelector(`.c-${name}`).textContent)), cell);
+    assert.deepEqual(shown, shown.toSorted((a, b) => b - a), column);
+    const header = page.getByRole('columnheader', { name: column });
+    assert.equal(await header.getAttribute('aria-sort'), 'descending');
+  }
+});
+
+test('rows do not move under the pointer', async () => {
+  await waitFor(async () => (await names())[1] === 'GET /load/0004');
+  await page.getByRole('button', { name: 'Ok /s', exact: true }).click();
+  await page.mouse.move(500, 500);
+  await sleep(300);
+  const order = await names();
+  await sleep(6500);
+  assert.deepEqual(await names(), order);
+});
+
+test('the filter keeps the rows with all of its words', async () => {
+  await page.keyboard.press('/');
+  await page.keyboard.type('LOAD /001');
+  await waitFor(async () => (await names()).length === 10);
+  assert.ok((await names()).every((name) => name.startsWith('GET /load/001')));
+  assert.equal(await hash(), '#filter=LOAD+%2F001');
+  await page.keyboard.type('x');
+  await page.locator('#empty').waitFor();
+  assert.match(await page.locator('#empty').innerText(), /No resource has “LOAD \/001x” in its name/);
+  await page.keyboard.press('Escape');
+  assert.equal(await page.locator('#filter').inputValue(), '');
+  await waitFor(async () => (await names()).length > 10);
+});
+
+test('each view has a permalink, which survives a reload and a new tab', async () => {
+  await page.keyboard.press('/');
+  await page.keyboard.type('/001');
+  await page.getByRole('button', { name: 'Resource', exact: true }).click();
+  await page.locator('.row:not([hidden]) .name', { hasText: '0012' }).click();
+  await page.locator('.figures').waitFor();
+  const url = page.url();
+  assert.equal(new URL(url).hash, '#resource=GET+%2Fload%2F0012&filter=%2F001&sort=name');
+  await page.reload();
+  await isLive(page);
+  assert.equal(await heading(), 'GET /load/0012');
+  assert.equal(await page.locator('#filter').inputValue(), '/001');
+  const tab = await openPage(browser, url);
+  await isLive(tab);
+  assert.equal(await tab.locator('.verdict h2').innerText(), 'GET /load/0012');
+  assert.deepEqual(await tab.locator('.row:not(.group):not([hidden]) .name').allInnerTexts().then((all) => all.toSorted()),
+    Array.from({ length: 10 }, (_, i) => `GET /load/001${i}`));
+  await tab.context().close();
+});
+
+test('the back button leads through the views', async () => {
+  await page.locator('.row:not([hidden]) .name', { hasText: '0012' }).click();
+  await page.locator('.row:not([hidden]) .name', { hasText: '0004' }).click();
+  assert.equal(await heading(), 'GET /load/0004');
+  await page.goBack();
+  await waitFor(async () => await heading() === 'GET /load/0012');
+  await page.goBack();
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  assert.equal(await hash(), '');
+  await page.goForward();
+  await waitFor(async () => await heading() === 'GET /load/0012');
+  // Figures of the resource, by the server.
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+});
+
+test('the keyboard leads to everything', async () => {
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await page.keyboard.press('k');
+  const first = await page.locator('.row.selected .name').innerText();
+  assert.equal(first, (await names())[0]);
+  // Assistive technology is told the same row.
+  const active = await page.locator('#list').getAttribute('aria-activedescendant');
+  assert.equal(await page.locator(`#${active} .name`).innerText(), first);
+  await page.keyboard.press('Enter');
+  assert.equal(await heading(), first);
+  await page.keyboard.press('ArrowLeft');
+  assert.match(await page.locator('#readout').innerText(), /succeeded, .* failed/);
+  await page.keyboard.press('Escape');
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  await page.keyboard.press('G');
+  assert.equal(await page.locator('.row.selected .name').innerText(), (await names()).at(-1));
+  await page.keyboard.press('s');
+  assert.equal(await hash(), '#sort=name');
+  await page.keyboard.press('?');
+  assert.ok(await page.locator('#help').isVisible());
+  await page.keyboard.press('Escape');
+  assert.ok(!await page.locator('#help').isVisible());
+  await page.keyboard.press('Tab');
+  assert.notEqual(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), 'none');
+});
+
+test('pause stops the page, and resuming brings the seconds between', async () => {
+  await page.goto(`${server.url}${detailHash('GET /load/0004')}`);
+  await isLive(page);
+  await page.keyboard.press('Space');
+  assert.equal(await page.locator('body').getAttribute('data-state'), 'paused');
+  await sleep(300);
+  const frozen = await page.locator('.figures').innerText();
+  await sleep(3000);
+  assert.equal(await page.locator('.figures').innerText(), frozen);
+  assert.match(await page.locator('#mark').innerText(), /paused \d+ s ago/);
+  await page.keyboard.press('Space');
+  await isLive(page);
+  await waitFor(async () => await page.locator('.figures').innerText() !== frozen);
+  await page.keyboard.press('Space');
+  for (let i = 0; i < 6; i++) {
+    await page.keyboard.press('ArrowLeft');
+    assert.match(await page.locator('#readout').innerText(), /[1-9]\d* succeeded/);
+  }
+});
