@@ -6,6 +6,7 @@
 
 use std::error::Error;
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::Router;
@@ -15,7 +16,17 @@ use leaparray_tower::{MatchedRoute, ResourceLayer};
 use tokio::net::TcpListener;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match serve().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn serve() -> Result<(), Box<dyn Error>> {
     let registry = Arc::new(Registry::new());
     let app = Router::new()
         .route("/orders/{id}", get(async || "an order\n"))

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::{AdaptiveLimiter, BoxLimiter, CircuitBreaker, CircuitState, Limiter};
+use leaparray::flow::{
+    AdaptiveBreaker, AdaptiveLimiter, BoxLimiter, CircuitBreaker, CircuitState, Limiter,
+};
 use leaparray::{Clock, Timestamp};
 use leaparray_prometheus::RegistryCollector;
 
@@ -13,6 +15,7 @@ use crate::route::Route;
 /// A controller of a route whose state is shown.
 #[derive(Clone)]
 pub(crate) enum Controller {
+    Breaker(Arc<AdaptiveBreaker>),
     Circuit(Arc<CircuitBreaker>),
     Adaptive(Arc<AdaptiveLimiter>),
 }
@@ -22,6 +25,10 @@ pub(crate) enum Controller {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub(crate) enum State {
+    Breaker {
+        /// The probability with which a request is refused.
+        drops: f64,
+    },
     Circuit {
         #[cfg_attr(feature = "serde", serde(serialize_with = "crate::json::display"))]
         state: CircuitState,
@@ -37,6 +44,7 @@ pub(crate) enum State {
 impl Controller {
     pub(crate) fn limiter(&self) -> BoxLimiter {
         match self {
+            Self::Breaker(breaker) => Arc::clone(breaker).boxed(),
             Self::Circuit(breaker) => Arc::clone(breaker).boxed(),
             Self::Adaptive(limiter) => Arc::clone(limiter).boxed(),
         }
@@ -44,6 +52,7 @@ impl Controller {
 
     pub(crate) fn state_at(&self, now: Timestamp) -> State {
         match self {
+            Self::Breaker(breaker) => State::Breaker { drops: breaker.drop_probability_at(now) },
             Self::Circuit(breaker) => {
                 let snapshot = breaker.snapshot_at(now);
                 let wait = |until: Timestamp| until.saturating_since(now).as_secs_f64();
@@ -62,6 +71,7 @@ impl Controller {
         route: Route,
     ) -> RegistryCollector<C> {
         match self {
+            Self::Breaker(breaker) => collector.breaker(route.path(), Arc::clone(breaker)),
             Self::Circuit(breaker) => collector.circuit_breaker(route.path(), Arc::clone(breaker)),
             Self::Adaptive(_) => collector,
         }
@@ -71,6 +81,9 @@ impl Controller {
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            Self::Breaker { drops } => {
+                write!(f, "breaker refuses {:.0} % of the requests", 100.0 * drops)
+            }
             Self::Circuit { state, probe_in } => {
                 write!(f, "circuit breaker {state}")?;
                 match probe_in {

@@ -44,11 +44,11 @@ impl Gates {
             let rate = Rate::per_second(permits.into())?;
             set(Route::Fast, LeakyBucket::with_clock(rate, MAX_WAIT, clock()).boxed());
         }
+        let mut controllers = Vec::new();
         if let Some(k) = args.breaker {
             let breaker = AdaptiveBreaker::with_clock(BreakerConfig::default().k(k)?, clock());
-            set(Route::Failing, Arc::new(breaker).boxed());
+            controllers.push((Route::Failing, Controller::Breaker(Arc::new(breaker))));
         }
-        let mut controllers = Vec::new();
         if let Some(ratio) = args.circuit {
             let config = CircuitConfig::default().exception_ratio(RatioLimit::at_least(ratio)?);
             let breaker = CircuitBreaker::with_clock(config.wait(WAIT), clock());

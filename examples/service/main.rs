@@ -4,6 +4,7 @@
 //! ```text
 //! cargo run --release --example service                # with the bundled client, for ten seconds
 //! cargo run --release --example service -- --no-load   # for wrk, ab or curl, until Ctrl-C
+//! cargo run --release --example service -- --seconds 600 --circuit   # with the live page in a browser
 //! cargo run --release --example service -- --histogram /slow   # with a chart of response times at the end
 //! cargo run --release --example service -- --circuit --adaptive   # with a circuit breaker and an adaptive limit
 //! cargo run --release --features serde --example service -- --json   # JSON for a program to read
@@ -20,6 +21,7 @@ mod json;
 mod load;
 mod metrics;
 mod monitor;
+mod page;
 #[path = "../plot/mod.rs"]
 mod plot;
 mod reading;
@@ -202,7 +204,10 @@ fn greeting(args: &Args, address: SocketAddr) -> String {
     } else {
         format!("{} connections for {} s", args.connections, args.seconds)
     };
-    format!("listening on {address}\n{urls}  http://{address}{}\n{end}\n", scrape::PATH)
+    let [metrics, page] = [scrape::PATH, page::PATH];
+    format!(
+        "listening on {address}\n{urls}  http://{address}{metrics}\nlive page: http://{address}{page}\n{end}\n"
+    )
 }
 
 /// Prints help and version as they are, and an error in the arguments on one line.

@@ -1,6 +1,7 @@
-//! The server: four routes, which a layer records and limits, and one that exposes the records.
+//! The server: four routes, which a layer records and limits, one that exposes the records, and the live page.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use leaparray_tower::ResourceLayer;
+use leaparray_web::Closer;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -19,9 +21,9 @@ use tokio::time::{sleep, timeout};
 use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::route::Route;
-use crate::scrape;
 use crate::tally::Tally;
 use crate::witness::witness;
+use crate::{page, scrape};
 
 /// How long `/slow` takes.
 const SLOW: Duration = Duration::from_millis(4);
@@ -32,6 +34,8 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// A running server.
 pub(crate) struct Server {
+    /// Ends the streams of the live page, which would otherwise hold up the end.
+    streams: Closer,
     stop: oneshot::Sender<()>,
     running: JoinHandle<io::Result<()>>,
     tally: Arc<Mutex<Tally>>,
@@ -40,17 +44,22 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn start(listener: TcpListener, metrics: &Metrics, gates: Gates) -> Self {
         let tally = Arc::default();
-        let router = router(metrics, gates, Arc::clone(&tally));
+        let page = page::page(metrics, &gates);
+        let streams = page.closer();
+        let router = router(metrics, gates, Arc::clone(&tally)).nest(page::PATH, page.router());
+        // With the addresses of the clients: the page is for this machine only.
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
         let (stop, stopped) = oneshot::channel();
         let server = axum::serve(listener, router).with_graceful_shutdown(async {
             // Resolves when `stop` is called, or when its sender is dropped.
             let _ = stopped.await;
         });
-        Self { stop, running: tokio::spawn(server.into_future()), tally }
+        Self { streams, stop, running: tokio::spawn(server.into_future()), tally }
     }
 
     /// Takes no further requests, finishes those in flight, and returns the counts of all.
     pub(crate) async fn stop(mut self) -> Tally {
+        self.streams.close();
         // Fails if the server has already ended.
         let _ = self.stop.send(());
         let ended = async {

@@ -1,6 +1,7 @@
 //! Tests of the parts, and of the service beside a scraper.
 
 mod scraped;
+mod watched;
 
 use std::time::Duration;
 

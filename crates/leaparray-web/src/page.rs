@@ -100,7 +100,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
             gate: Gate::Access(Access::default()),
             viewers: Arc::default(),
             max_viewers: 64,
-            life: Duration::from_secs(300),
+            life: Duration::from_secs(20),
         }
     }
 
@@ -197,8 +197,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         self
     }
 
-    /// Sets how long a stream lives, up to a tenth less. The default is 5 minutes. A browser connects again, and misses
-    /// no second. Without a [`closer`](Self::closer), a graceful shutdown takes up to this time.
+    /// Sets how long a stream lives, up to a tenth less. The default is 20 seconds. A browser connects again, and misses
+    /// no second. Without a [`closer`](Self::closer), a graceful shutdown takes up to this time, which by default is less than
+    /// service managers wait.
     #[must_use]
     pub const fn stream_life(mut self, life: Duration) -> Self {
         self.life = life;

@@ -1,0 +1,72 @@
+//! A reader follows the live page's stream. At rest, it has every request of the service, and it does not hold up the end.
+
+use std::collections::HashMap;
+use std::io::BufReader;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use leaparray::MetricEvent::{Block, Exception, Pass, Success};
+use leaparray_web::format::{Message, Reader};
+use tokio::net::TcpListener;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use crate::load::Load;
+use crate::metrics::Metrics;
+use crate::page;
+use crate::route::Route;
+use crate::server::Server;
+
+/// The passes, the blocks, the successes and the exceptions of each resource, by its name.
+type Counts = HashMap<String, [u64; 4]>;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reader_of_the_page_has_every_request() {
+    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let metrics = Metrics::new();
+    let gates = super::gates(&metrics, &["--circuit", "--adaptive"]);
+    let server = Server::start(listener, &metrics, gates);
+    let url = format!("http://{address}{}/stream", page::PATH);
+    let reader = spawn_blocking(move || counts_until_the_end(&url));
+    let load = Load::start(address, 4);
+    sleep(Duration::from_secs(2)).await;
+    load.stop().await;
+    // The last second has to be complete.
+    sleep(Duration::from_millis(1_500)).await;
+    let start = Instant::now();
+    server.stop().await;
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    let counts = reader.await.unwrap();
+    for route in Route::ALL {
+        let totals = metrics.of(route).lifetime();
+        let expected = [Pass, Block, Success, Exception].map(|event| totals.sum(event));
+        assert_eq!(counts[route.path()], expected, "{route}");
+    }
+}
+
+fn counts_until_the_end(url: &str) -> Counts {
+    let response = ureq::get(url).call().unwrap();
+    let mut names = HashMap::new();
+    let mut counts = Counts::new();
+    for message in Reader::new(BufReader::new(response.into_body().into_reader())) {
+        match message.unwrap() {
+            Message::Resources(resources) => {
+                names.extend(resources.resources.into_iter().map(|it| (it.id, it.name)));
+            }
+            Message::Second(second) => {
+                names.extend(second.new.into_iter().map(|it| (it.id, it.name)));
+                for row in second.rows {
+                    let [pass, block, success, exception] =
+                        counts.entry(names[&row.id].clone()).or_default();
+                    *pass += row.counts.pass;
+                    *block += row.counts.block;
+                    *success += row.counts.success;
+                    *exception += row.counts.exception;
+                }
+            }
+            _ => {}
+        }
+    }
+    counts
+}
