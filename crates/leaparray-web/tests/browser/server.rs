@@ -146,8 +146,10 @@ async fn record_forever(registry: Arc<Registry>, count: usize) {
     for step in 0_usize.. {
         steps.tick().await;
         for (index, resource) in all.iter().enumerate() {
-            // Every tenth request of the first resource fails.
-            record(resource, if index == 0 { step } else { (step * 7 + index) % 3 });
+            // Every tenth request of the first resource fails. In each second, a third of the resources has twice the requests.
+            for _ in 0..1 + usize::from((step / 20 + index) % 3 == 0) {
+                record(resource, if index == 0 { step } else { (step * 7 + index) % 3 });
+            }
             if index % 100 == 4 {
                 resource.refuse(Reason::LimitReached);
             }
