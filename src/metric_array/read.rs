@@ -1,5 +1,6 @@
 //! Reading: rows and bound cells, while the history's head and the newest bucket do not change.
 
+mod ahead;
 mod histogram;
 
 use std::cell::Cell;
@@ -247,6 +248,12 @@ impl<'a> Moment<'a> {
                 visit(row, slot);
             }
         }
+    }
+
+    /// Visits the slots of those buckets, if anything was sealed.
+    fn for_each_slot(&self, numbers: Numbers, mut visit: impl FnMut(&History, usize)) {
+        let Some((history, _)) = self.history else { return };
+        self.slots_of(numbers).for_each(|slot| visit(history, slot));
     }
 
     /// Returns the sums of some events over the rows of those buckets.

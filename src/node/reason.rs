@@ -146,6 +146,11 @@ impl RefusalCounters {
         let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
+    /// Returns whether a request was refused with a reason.
+    pub(crate) fn is_used(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     pub(crate) fn get(&self) -> Refusals {
         let mut refusals = Refusals::default();
         for stripe in self.0.get().into_iter().flat_map(|stripes| stripes.iter()) {

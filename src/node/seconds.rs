@@ -1,5 +1,6 @@
 //! The seconds of the long window, each delivered once.
 
+use std::hint::black_box;
 use std::mem;
 use std::ops::Range;
 
@@ -7,6 +8,7 @@ use super::ResourceNode;
 use super::config::NANOS_PER_SEC;
 use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricEvent, MetricTotals, SecondMetrics};
+use crate::metric_array::MetricArray;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Span, Timestamp, WindowConfig, run};
 
@@ -150,6 +152,21 @@ impl<C: Clock + Clone> ResourceNode<C> {
             visit(&metrics);
             *histogram = metrics.histogram.unwrap_or_else(|| mem::take(histogram));
         }
+    }
+
+    /// The number of stages of [`load_ahead`](Self::load_ahead).
+    pub(crate) const STAGES: usize = MetricArray::STAGES;
+
+    /// Loads what a read of a second is about to load of the first geometry: see [`MetricArray::load_ahead`].
+    pub(crate) fn load_ahead(&self, stage: usize, second: u64) {
+        let array = self.first.array();
+        if stage == 0 {
+            // Lines of the node itself.
+            black_box((*self.config(), self.later.is_empty(), self.refusals.is_used()));
+        }
+        let span = Span::of(Timestamp::from_secs(second), NANOS_PER_SEC);
+        let numbers = span.buckets(array.config());
+        black_box(numbers.map(|numbers| array.load_ahead(stage, &numbers)));
     }
 
     /// Returns the seconds from `first` on, up to the newest record, that are whole in the long window at the time of that

@@ -1,5 +1,6 @@
 //! One pass over all resources: each complete second once, and each listed node, without an allocation.
 
+use std::hint::black_box;
 use std::ops::Range;
 
 use super::Registry;
@@ -10,7 +11,7 @@ use super::seconds::{RegistryCursor, ResourceSecond, add_up_equal};
 use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricTotals, SecondMetrics};
 use crate::node::{ResourceNode, number_of, oldest_second};
-use crate::sync::Name;
+use crate::sync::{Arc, Name};
 use crate::time::{Clock, Timestamp};
 
 /// What [`Registry::visit_seconds_at`] has found.
@@ -115,7 +116,9 @@ impl<C: Clock + Clone> Registry<C> {
         }
         add_up_equal(&mut apart.0);
         let mut histogram = LatencyHistogram::default();
-        self.names.for_each(|listed| {
+        let newest = seconds.end.saturating_sub(1);
+        let prepare = |listed: &Arc<Listed<C>>, stage| listed.load_ahead(stage, newest);
+        self.names.for_each_prepared(Listed::<C>::STAGES, prepare, |listed| {
             // A resource that is gone is among the others.
             if !listed.holders().is_gone() {
                 listed.visit(now, &seconds, &mut apart, &mut histogram, &mut visit);
@@ -148,6 +151,23 @@ impl<C: Clock + Clone> Listed<C> {
             node.for_each_second_in_window(now, seconds, histogram, |metrics| {
                 visit(Visited::Second(metrics));
             });
+        }
+    }
+}
+
+impl<C: Clock + Clone> Listed<C> {
+    /// The number of stages of [`load_ahead`](Self::load_ahead).
+    const STAGES: usize = 1 + ResourceNode::<C>::STAGES;
+
+    /// Loads what a visit of this resource is about to load of a second: see [`ResourceNode::load_ahead`].
+    fn load_ahead(&self, stage: usize, second: u64) {
+        match stage.checked_sub(1) {
+            None => drop(black_box((
+                self.holders().is_gone(),
+                self.id(),
+                self.contexts().next().is_some(),
+            ))),
+            Some(stage) => self.node().load_ahead(stage, second),
         }
     }
 }

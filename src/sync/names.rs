@@ -54,6 +54,35 @@ impl<V> Names<V> {
     }
 }
 
+/// The number of values whose stages are done together.
+const AHEAD: usize = 32;
+
+impl<V> Names<V> {
+    /// Visits each value, as [`for_each`](Self::for_each) does. Before, calls `prepare` with each of some dozens of values
+    /// and the stage 0, then with each of them and the next stage, and so on for all stages.
+    pub(crate) fn for_each_prepared(
+        &self,
+        stages: usize,
+        prepare: impl Fn(&Arc<V>, usize),
+        mut look: impl FnMut(&Arc<V>),
+    ) {
+        let pin = self.0.pin();
+        let mut some = Vec::with_capacity(AHEAD);
+        let mut values = pin.values();
+        loop {
+            some.extend(values.by_ref().take(AHEAD));
+            for stage in 0..stages {
+                some.iter().for_each(|value| prepare(value, stage));
+            }
+            some.iter().for_each(|value| look(value));
+            if some.len() < AHEAD {
+                return;
+            }
+            some.clear();
+        }
+    }
+}
+
 impl<V> fmt::Debug for Names<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Names").finish_non_exhaustive()

@@ -49,12 +49,12 @@ fn cost(resources: usize, seconds: usize) {
     for _ in 0..seconds + 2 {
         load(&all, clock.now(), &mut random);
         clock.advance(Duration::from_secs(1));
-        let start = Instant::now();
+        let start = busy();
         let found = steps.read(clock.now());
-        let between = Instant::now();
+        let between = busy();
         length = steps.send(found);
-        sending.push(between.elapsed());
-        reading.push(between - start);
+        sending.push(busy().saturating_sub(between));
+        reading.push(between.saturating_sub(start));
         take_all(&viewers);
     }
     // The first ones allocate what the others use again.
@@ -65,6 +65,22 @@ fn cost(resources: usize, seconds: usize) {
     println!("| serializing and sending | {:.1} |", millis(sending));
     println!("| both | {:.1} |", millis(reading + sending));
     println!("\n{length} bytes, {} for each resource", length / resources);
+}
+
+/// Returns the time for which this thread has had a processor.
+#[cfg(unix)]
+fn busy() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).expect("not negative")
+}
+
+/// Returns the time since the first call.
+#[cfg(not(unix))]
+fn busy() -> Duration {
+    static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed()
 }
 
 /// Records 5 to 25 requests of each resource in the second of `now`.

@@ -229,6 +229,11 @@ impl History {
         self.row(self.slots[slot].load(Ordering::Acquire))
     }
 
+    /// Returns the word of a slot.
+    pub(crate) fn slot_word(&self, slot: usize) -> u64 {
+        self.slots[slot].load(Ordering::Relaxed)
+    }
+
     /// Returns the bins of the row in a slot, if there are any.
     pub(crate) fn bins_in(&self, slot: usize) -> Option<&SealedBins> {
         // Acquire: as in `row_in`.

@@ -56,6 +56,22 @@ impl BinBlock {
         count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 
+    /// Returns the bins that were counted in since the cell was bound.
+    pub(crate) fn touched(&self) -> u64 {
+        self.touched.load(Ordering::Relaxed)
+    }
+
+    /// Loads a word of each line that [`for_each_bucket_group`](Self::for_each_bucket_group) loads.
+    pub(crate) fn load_ahead(&self) -> u64 {
+        let (mut bins, mut loaded) = (self.touched(), 0);
+        while bins != 0 {
+            let bin = bins.trailing_zeros() as usize;
+            loaded ^= get(&self.counts[bin]) ^ get(&self.before[bin]);
+            bins &= !(GROUP_MASK << (bin / GROUP_BINS * GROUP_BINS));
+        }
+        loaded
+    }
+
     /// Visits the groups of this block, the block with that index, that were counted in since the cell was bound.
     #[inline]
     pub(crate) fn for_each_bucket_group(

@@ -164,6 +164,21 @@ impl LatencyRecorder {
         }
     }
 
+    /// The number of stages of [`load_ahead`](Self::load_ahead).
+    pub(crate) const STAGES: usize = 3;
+
+    /// Loads a word of each line that a read of the bucket loads in a stage: of this recorder, of its blocks, and of their
+    /// counts. See [`MetricArray::load_ahead`](crate::metric_array::MetricArray::load_ahead).
+    pub(crate) fn load_ahead(&self, stage: usize) -> u64 {
+        let mut loaded = self.touched.load(Ordering::Relaxed);
+        match stage {
+            0 => {}
+            1 => self.for_each_touched_block(|_, block| loaded ^= block.touched()),
+            _ => self.for_each_touched_block(|_, block| loaded ^= block.load_ahead()),
+        }
+        loaded
+    }
+
     /// Visits the blocks that may have been counted in since the cell was bound, with their indices.
     #[inline]
     fn for_each_touched_block(&self, mut visit: impl FnMut(usize, &BinBlock)) {

@@ -105,6 +105,11 @@ impl SealedBins {
         writer.finish();
     }
 
+    /// Returns the first word.
+    pub(crate) fn first_word(&self) -> u32 {
+        self.first.words[0].load(Ordering::Relaxed)
+    }
+
     /// Adds the counts to a collector.
     pub(crate) fn add_to(&self, collector: &mut Collector) {
         collector.begin_list();

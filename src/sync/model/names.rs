@@ -72,6 +72,15 @@ impl<V> Names<V> {
         self.entries().for_each(|(_, entry)| look(&entry.1));
     }
 
+    pub(crate) fn for_each_prepared(
+        &self,
+        _stages: usize,
+        _prepare: impl Fn(&Arc<V>, usize),
+        look: impl FnMut(&Arc<V>),
+    ) {
+        self.for_each(look);
+    }
+
     fn entries(&self) -> impl Iterator<Item = (&AtomicUsize, Entry<V>)> {
         let places = self.places.iter().map(|place| (place, place.load(Ordering::Acquire)));
         places

@@ -28,6 +28,8 @@ pub(super) struct Reading {
     pub(super) now: Timestamp,
     /// The number of resources.
     pub(super) listed: u64,
+    /// About the number of rows of a second.
+    pub(super) rows: usize,
 }
 
 /// The node that was visited last.
@@ -46,7 +48,8 @@ impl<'a> Collected<'a> {
         ledger: &'a mut LedgerSum,
         reading: Reading,
     ) -> Self {
-        let mut sums: Vec<_> = seconds.map(Sums::new).collect();
+        // As many as in the second before: most nodes have a row in each second, or in none.
+        let mut sums: Vec<_> = seconds.map(|t| Sums::new(t, reading.rows)).collect();
         if let Some(newest) = sums.last_mut() {
             newest.total.in_flight = Some(0);
         }
@@ -75,7 +78,7 @@ impl<'a> Collected<'a> {
             context: visited.context.map(AsRef::as_ref),
             direction: direction(visited.traffic_type),
         };
-        let Reading { number, now, listed } = self.reading;
+        let Reading { number, now, listed, .. } = self.reading;
         let position = self.nodes.listed(visited.id, label, number, &mut self.changes);
         let node = self.nodes.at(position);
         self.refused.extend(newly_refused(node, by_reason(&visited.node.refusals())));

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use leaparray::{ResourceId, TrafficType};
 
 use super::HISTORY;
@@ -12,9 +13,9 @@ use crate::format::{Direction, Listed, NodeLedger};
 pub(super) struct Nodes {
     all: Vec<Node>,
     /// The positions of the nodes with a name.
-    by_name: HashMap<Box<str>, Vec<usize>>,
+    by_name: HashMap<Box<str>, Vec<usize>, RandomState>,
     /// The positions of the listed nodes.
-    by_identity: HashMap<ResourceId, usize>,
+    by_identity: HashMap<ResourceId, usize, RandomState>,
     /// The last id. Not reset, so that no id is used again.
     last_id: u64,
 }

@@ -25,8 +25,9 @@ pub(super) struct Readings {
     pub(super) nodes: Nodes,
     ledger: LedgerSum,
     watches: Watches,
-    /// The length of the last message with a second.
+    /// The length of the last message with a second, and the number of its rows.
     length: usize,
+    rows: usize,
 }
 
 /// What a reading has found, before it is serialized.
@@ -56,6 +57,7 @@ impl Readings {
             ledger: LedgerSum::default(),
             watches: hub.controllers.watch(),
             length: 256,
+            rows: 0,
         }
     }
 
@@ -80,7 +82,7 @@ impl Readings {
         let (end, second) = (seconds.end, now.as_secs());
         self.ledger.begin(second);
         let listed = hub.registry.len() as u64;
-        let reading = collect::Reading { number: self.count, now, listed };
+        let reading = collect::Reading { number: self.count, now, listed, rows: self.rows };
         let mut found = Collected::new(seconds, &mut self.nodes, &mut self.ledger, reading);
         let visit = hub.registry.visit_seconds_at(now, &self.cursor, |it| found.visit(it));
         found.finish_node();
@@ -152,6 +154,7 @@ impl Readings {
             let id = identity.id_of(second.t);
             let frame = Frame::new(Some(&id), &second, self.length + self.length / 8);
             self.length = frame.len();
+            self.rows = second.rows.len();
             frames.push((second.t, frame));
         }
         frames

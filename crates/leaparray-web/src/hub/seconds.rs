@@ -18,10 +18,11 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn new(t: u64) -> Self {
+    /// Begins a second with room for `rows` rows.
+    pub(super) fn new(t: u64, rows: usize) -> Self {
         Self {
             t,
-            rows: Vec::new(),
+            rows: Vec::with_capacity(rows),
             total: Counts::default(),
             merged: LatencyHistogram::default(),
             is_complete: true,
