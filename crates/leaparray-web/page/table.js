@@ -2,7 +2,7 @@
 // the rows.
 
 const RESORT_EVERY = 5;
-/** For how long after new data of another kind (a start, a new connection) the order follows each update. */
+/** For how long the order follows each update of a server that was not known before: its history arrives. */
 const SETTLING = 1.5;
 /** Rows beyond the visible part, in pixels: some with each update, more while the table is scrolled. */
 const BEYOND = 90, BEYOND_SCROLLED = 320;
@@ -169,6 +169,12 @@ class Table {
   settle() {
     this.settledAt = now() + SETTLING;
     this.orderedAt = 0;
+  }
+
+  /** Sorts and filters with the next update if the view asks for another order; otherwise rows stay where they are. */
+  follow(view) {
+    if (this.view?.sort !== view.sort || this.view.up !== view.up || this.view.filter !== view.filter) this.orderedAt = 0;
+    this.view = view;
   }
 
   /** Updates after new data. */
