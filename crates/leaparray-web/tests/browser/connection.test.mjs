@@ -91,6 +91,18 @@ test('a server ends within a second though streams are open', async (t) => {
   for (const page of pages) await page.context().close();
 });
 
+test('a page in the router of a service works without a slash at its end, and does not hold up the service', async () => {
+  const server = await startServer('nested');
+  for (const address of ['leaparray', 'leaparray#filter=nested', 'leaparray#resource=GET+%2Fnested']) {
+    const page = await openPage(browser, server.url + address);
+    await isLive(page);
+    assert.deepEqual((await rowsInSight(page)).map(({ name }) => name), ['GET /nested']);
+    assert.deepEqual(page.complaints, []);
+  }
+  const seconds = await server.stop();
+  assert.ok(seconds <= 1, `${seconds} s`);
+});
+
 test('of seven tabs only the one that is shown has a stream, and each recovers', async () => {
   const server = await startServer('load', { resources: 40 });
   const context = await browser.newContext();
