@@ -30,7 +30,7 @@
 //! | read percentiles of response times, and their distribution | [`NodeConfig::with_histogram`], [`LatencyHistogram`]; see the [guide](guide#percentiles) |
 //! | look up a resource by its name | [`Registry`], which returns a [`Resource`] |
 //! | read all resources at one time | [`Registry::snapshot`], which returns a [`RegistrySnapshot`] |
-//! | export each second of all resources once | [`Registry::poll_seconds`], or without an allocation [`Registry::visit_seconds_at`] |
+//! | export each second of all resources once | [`Registry::poll_seconds`], or in one pass with other readings [`Registry::visit_seconds_at`] |
 //! | limit, pace or drop requests | the controllers in [`flow`] |
 //! | read configurations from a file, and write snapshots as JSON | the feature `serde`; see the [guide](guide#configuration-from-a-file) |
 //! | write and read the lines of Sentinel's metric log | `MetricLine`, with the feature `sentinel-format` |

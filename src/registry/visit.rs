@@ -1,4 +1,7 @@
-//! One pass over all resources: each complete second once, and each listed node, without an allocation.
+//! One pass over all resources: each complete second once, and each listed node.
+//!
+//! Most of the time of a reading of many nodes is the wait for their cache lines, one after the other. So some dozens of
+//! resources are prepared together, in stages: in each stage, one line or a few of each of them are loaded.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -63,8 +66,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// includes the records of the one before. The lifetimes of the visited nodes and the delisted totals in the result are
     /// those of an [`inventory`](Self::inventory).
     ///
-    /// Nothing is sorted, and the memory of the histograms is used again. So this allocates nothing, once the thread has read
-    /// as many bins, unless resources were evicted or removed, and takes half the time of a poll.
+    /// Nothing is sorted, and the memory of the histograms is used again. So this allocates some hundred bytes, unless resources
+    /// were evicted or removed. With 10,000 resources, it takes a third of the time of a poll and the same readings.
     ///
     /// # Blocking
     ///

@@ -16,6 +16,9 @@ pub(super) struct Nodes {
     by_name: HashMap<Box<str>, Vec<usize>, RandomState>,
     /// The positions of the listed nodes.
     by_identity: HashMap<ResourceId, usize, RandomState>,
+    /// The position after the node that was found last. A registry visits its nodes in one order again and again, unless
+    /// some are listed or delisted.
+    following: usize,
     /// The last id. Not reset, so that no id is used again.
     last_id: u64,
 }
@@ -92,7 +95,9 @@ impl Nodes {
         reading: u64,
         changes: &mut Changes,
     ) -> usize {
-        let known = self.by_identity.get(&identity).copied();
+        let is_next = self.all.get(self.following).is_some_and(|it| it.identity == Some(identity));
+        let known = || self.by_identity.get(&identity).copied();
+        let known = if is_next { Some(self.following) } else { known() };
         let position = known.unwrap_or_else(|| {
             let position = self.named(label, changes);
             let node = &mut self.all[position];
@@ -105,6 +110,7 @@ impl Nodes {
             position
         });
         self.all[position].seen = reading;
+        self.following = position + 1;
         position
     }
 
