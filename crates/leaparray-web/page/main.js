@@ -157,6 +157,7 @@ class App {
     byId('back').href = viewHash({ ...view, resource: null, context: null });
     table.follow(view);
     requestRender(true);
+    if (key !== null) table.revealSelected();
   }
 
   showFilter() {

@@ -341,12 +341,23 @@ class Table {
 
   selectAt(index) {
     this.selected = this.entries[index].node.key;
+    this.reveal(index);
+    this.render(BEYOND_SCROLLED);
+  }
+
+  /** Scrolls a row into sight, if it is not. */
+  reveal(index) {
     // The head of the first group comes into sight with the first row.
     const top = index === 1 ? 0 : this.tops[index], bottom = this.tops[index + 1];
     const { height } = sizes.get(this.scroller);
     if (top < this.scrollTop) this.scrollTo(top);
     else if (bottom > this.scrollTop + height) this.scrollTo(bottom - height);
-    this.render(BEYOND_SCROLLED);
+  }
+
+  /** Scrolls the selected row into sight, after the rows have got other heights. */
+  revealSelected() {
+    const index = this.entries.findIndex((entry) => entry.node?.key === this.selected);
+    if (index >= 0) this.reveal(index);
   }
 
   scrollTo(top) {

@@ -156,6 +156,16 @@ test('the keyboard leads to everything', async () => {
   await page.locator('#detail').waitFor({ state: 'hidden' });
   await page.keyboard.press('G');
   assert.equal(await page.locator('.row.selected .name').innerText(), (await names()).at(-1));
+  // Beside the details rows have other heights: the selected one stays in sight.
+  await page.keyboard.press('Enter');
+  await page.locator('.figures').waitFor();
+  await sleep(200);
+  assert.ok(await page.locator('.row.selected').evaluate((row) => {
+    const { top, bottom } = row.getBoundingClientRect();
+    const list = document.getElementById('scroll').getBoundingClientRect();
+    return top >= list.top && bottom <= list.bottom;
+  }));
+  await page.keyboard.press('Escape');
   await page.keyboard.press('s');
   assert.equal(await hash(), '#sort=name');
   await page.keyboard.press('?');
