@@ -133,15 +133,17 @@ function drawSideLabels(chart, labels) {
   const { context } = chart;
   context.textAlign = 'left';
   labels.sort((a, b) => a.y - b.y);
-  let lowest = 6;
-  for (const label of labels) {
-    const y = Math.min(Math.max(label.y, lowest), chart.height - 6);
-    lowest = y + 13;
+  const distance = 13;
+  let free = 6;
+  labels.forEach((label, i) => {
+    // Room for the labels below stays free.
+    const y = Math.max(free, Math.min(label.y, chart.height - 6 - (labels.length - 1 - i) * distance));
+    free = y + distance;
     context.fillStyle = palette.css[label.color];
     if (label.line) context.fillRect(chart.right + 4, y - 1, 8, 2);
     context.fillStyle = palette.css[label.line ? 'text' : label.color];
     context.fillText(label.text, chart.right + (label.line ? 16 : 6), y + 1);
-  }
+  });
 }
 
 /** The state of a breaker or limiter: the share that it holds back, or what is taken of its limit. */

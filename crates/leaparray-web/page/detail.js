@@ -347,7 +347,7 @@ function limitFacts(now) {
 
 function circuitFacts(now, held) {
   const facts = [['state', now.state], held];
-  if (Number.isFinite(now.probe_in)) facts.push(['next probe in', `${formatThree(now.probe_in)} s`]);
+  if (Number.isFinite(now.probe_in)) facts.push(['next probe', formatProbe(now.probe_in)]);
   if (now.cause) facts.push(['cause', now.cause]);
   return facts;
 }

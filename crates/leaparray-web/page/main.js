@@ -65,8 +65,10 @@ class App {
 
   /** Another instance counts from zero: nothing of the one before stays on the page. */
   greet(hello) {
-    if (hello.instance !== this.store.instance) this.detail.cursor = null;
-    this.table.settle();
+    if (hello.instance !== this.store.instance) {
+      this.detail.cursor = null;
+      this.table.settle();
+    }
     document.title = hello.name;
     setText(byId('service'), hello.name);
   }
@@ -153,8 +155,9 @@ class App {
     this.showFilter();
     this.showSort();
     byId('back').href = viewHash({ ...view, resource: null, context: null });
-    table.orderedAt = 0;
+    table.follow(view);
     requestRender(true);
+    if (key !== null) table.revealSelected();
   }
 
   showFilter() {

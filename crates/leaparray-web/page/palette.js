@@ -1,7 +1,7 @@
 // The colours of the style sheet, for what is drawn on canvases.
 
 const PALETTE_NAMES = ['ok', 'ok-muted', 'failed', 'refused', 'refused-dark', 'cancelled', 'gap', 'axis', 'flight',
-  'cursor', 'text', 'soft', 'faint', 'line', 'faint-line', 'paper', 'band-1', 'band-2', 'band-3',
+  'cursor', 'text', 'soft', 'faint-line', 'band-1', 'band-2', 'band-3',
   'heat-1', 'heat-2', 'heat-3', 'heat-4', 'line-1', 'line-2', 'line-3', 'line-4'];
 const HEAT_STEPS = 64;
 

@@ -4,8 +4,8 @@ const HISTORY = 60;
 /** Stands for a count that is not known. */
 const UNKNOWN = 0xffffffff;
 
-// Columns of the counts: the second itself, then as in the messages.
-const AT = 0, PASS = 1, SUCCESS = 2, EXCEPTION = 3, CANCELLED = 4, BLOCK = 5, IN_FLIGHT = 6, MAX_IN_FLIGHT = 7, RT_COUNT = 8;
+// Columns of the counts: as in the messages, from 1; column 0 is the second itself.
+const PASS = 1, SUCCESS = 2, EXCEPTION = 3, CANCELLED = 4, BLOCK = 5, IN_FLIGHT = 6, MAX_IN_FLIGHT = 7, RT_COUNT = 8;
 const COUNTS = 9;
 // Columns of the times, in nanoseconds.
 const RT_SUM = 0, RT_MIN = 1, P50 = 2, P90 = 3, P99 = 4, P999 = 5, RT_MAX = 6;

@@ -2,7 +2,7 @@
 // the rows.
 
 const RESORT_EVERY = 5;
-/** For how long after new data of another kind (a start, a new connection) the order follows each update. */
+/** For how long the order follows each update of a server that was not known before: its history arrives. */
 const SETTLING = 1.5;
 /** Rows beyond the visible part, in pixels: some with each update, more while the table is scrolled. */
 const BEYOND = 90, BEYOND_SCROLLED = 320;
@@ -171,6 +171,12 @@ class Table {
     this.orderedAt = 0;
   }
 
+  /** Sorts and filters with the next update if the view asks for another order; otherwise rows stay where they are. */
+  follow(view) {
+    if (this.view?.sort !== view.sort || this.view.up !== view.up || this.view.filter !== view.filter) this.orderedAt = 0;
+    this.view = view;
+  }
+
   /** Updates after new data. */
   update(store, view) {
     this.store = store;
@@ -335,12 +341,23 @@ class Table {
 
   selectAt(index) {
     this.selected = this.entries[index].node.key;
+    this.reveal(index);
+    this.render(BEYOND_SCROLLED);
+  }
+
+  /** Scrolls a row into sight, if it is not. */
+  reveal(index) {
     // The head of the first group comes into sight with the first row.
     const top = index === 1 ? 0 : this.tops[index], bottom = this.tops[index + 1];
     const { height } = sizes.get(this.scroller);
     if (top < this.scrollTop) this.scrollTo(top);
     else if (bottom > this.scrollTop + height) this.scrollTo(bottom - height);
-    this.render(BEYOND_SCROLLED);
+  }
+
+  /** Scrolls the selected row into sight, after the rows have got other heights. */
+  revealSelected() {
+    const index = this.entries.findIndex((entry) => entry.node?.key === this.selected);
+    if (index >= 0) this.reveal(index);
   }
 
   scrollTo(top) {

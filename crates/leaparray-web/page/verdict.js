@@ -37,7 +37,7 @@ function judgeController(controller, store) {
   const now = controller.now;
   if (now.kind === 'drop') return judgeDrops(controller, store);
   if (now.kind !== 'circuit') return null;
-  const probe = Number.isFinite(now.probe_in) ? `, next probe in ${formatThree(now.probe_in)} s` : '';
+  const probe = Number.isFinite(now.probe_in) ? `, next probe ${formatProbe(now.probe_in)}` : '';
   if (isOpen(now)) return { level: FAILING, text: `Breaker open, ${heldFor(controller, store)}${probe}` };
   if (isHalfOpen(now)) return { level: STRAINED, text: 'Breaker half-open: a probe decides' };
   return null;
@@ -47,6 +47,11 @@ function judgeDrops(controller, store) {
   const share = controller.now.probability;
   if (share < 0.01) return null;
   return { level: share >= 0.5 ? FAILING : STRAINED, text: `Breaker drops ${formatShare(share, 1)}, ${heldFor(controller, store)}` };
+}
+
+/** When a breaker sends a probe: with the next request, once its time has come. */
+function formatProbe(seconds) {
+  return seconds < 0.05 ? 'now' : `in ${seconds.toFixed(1)} s`;
 }
 
 /** For how long a limiter or breaker is in its state. */

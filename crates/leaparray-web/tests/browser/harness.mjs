@@ -35,6 +35,8 @@ export async function startServer(scenario, settings = {}) {
 /** Starts a program that prints its address. */
 export async function startProgram(program, args, env = process.env) {
   const child = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'inherit'] });
+  // After a failed test nothing waits for the program: it ends with its standard input.
+  for (const handle of [child, child.stdin, child.stdout]) handle.unref();
   const server = { child, output: '', ended: once(child, 'exit') };
   child.stdout.on('data', (data) => { server.output += data; });
   server.url = (await waitFor(() => server.output.match(/http:\/\/127\.0\.0\.1:\d+\//)))[0];

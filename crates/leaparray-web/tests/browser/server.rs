@@ -2,10 +2,12 @@
 
 use std::env;
 use std::fmt::Debug;
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use leaparray::flow::Reason;
 use leaparray::{
     Clock, HistogramConfig, MetricEvent, NodeConfig, Outcome, Registry, RegistryConfig, Resource,
@@ -36,6 +38,7 @@ const MARKUP: [&str; 4] = [
 /// - `rest`: some resources, requests for two and a half seconds, then none. The line `counted …` says what was counted.
 /// - `load`: `LEAPARRAY_WEB_RESOURCES` resources with requests all the time.
 /// - `silent`: one resource without a request.
+/// - `nested`: one resource with a request, and the page at `/leaparray` of a service.
 pub(crate) fn run(scenario: &str) {
     let runtime = Runtime::new().unwrap();
     runtime.block_on(serve(scenario));
@@ -51,7 +54,14 @@ async fn serve(scenario: &str) {
     let page = page.max_viewers(number("VIEWERS", "64"));
     let listener = TcpListener::bind(("127.0.0.1", number("PORT", "0"))).await.unwrap();
     println!("http://{}/", listener.local_addr().unwrap());
-    tokio::spawn(close_at_the_end(page.closer()));
+    let end = close_at_the_end(page.closer());
+    if scenario == "nested" {
+        registry.resource("GET /nested").unwrap().enter().success();
+        let service = Router::new().nest("/leaparray", page.router());
+        let service = service.into_make_service_with_connect_info::<SocketAddr>();
+        return axum::serve(listener, service).with_graceful_shutdown(end).await.unwrap();
+    }
+    tokio::spawn(end);
     match scenario {
         "rest" => drop(tokio::spawn(record_and_rest(registry))),
         "load" => drop(tokio::spawn(record_forever(registry, number("RESOURCES", "40")))),
@@ -146,8 +156,11 @@ async fn record_forever(registry: Arc<Registry>, count: usize) {
     for step in 0_usize.. {
         steps.tick().await;
         for (index, resource) in all.iter().enumerate() {
-            // Every tenth request of the first resource fails.
-            record(resource, if index == 0 { step } else { (step * 7 + index) % 3 });
+            // Every tenth request of the first resource fails. In each second, other resources have twice the requests.
+            // Seven seconds are no multiple of the five after which the page sorts again.
+            for _ in 0..1 + usize::from((step / 20 + index) % 7 < 3) {
+                record(resource, if index == 0 { step } else { (step * 7 + index) % 3 });
+            }
             if index % 100 == 4 {
                 resource.refuse(Reason::LimitReached);
             }

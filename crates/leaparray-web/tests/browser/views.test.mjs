@@ -72,6 +72,22 @@ test('rows do not move under the pointer', async () => {
   const order = await names();
   await sleep(6500);
   assert.deepEqual(await names(), order);
+  // Elsewhere, the pointer holds nothing.
+  await page.mouse.move(500, 10);
+  await waitFor(async () => (await names()).join() !== order.join());
+});
+
+test('details open without moving the rows', async () => {
+  await page.getByRole('button', { name: 'Ok /s', exact: true }).click();
+  await page.mouse.move(500, 500);
+  await sleep(2500);
+  const order = (await names()).slice(0, 10);
+  await page.locator('.row:not([hidden]) .name', { hasText: order[3] }).click();
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+  await page.mouse.move(100, 200);
+  await sleep(2500);
+  assert.deepEqual((await names()).slice(0, 10), order);
+  assert.equal(await heading(), order[3]);
 });
 
 test('the filter keeps the rows with all of its words', async () => {
@@ -140,6 +156,16 @@ test('the keyboard leads to everything', async () => {
   await page.locator('#detail').waitFor({ state: 'hidden' });
   await page.keyboard.press('G');
   assert.equal(await page.locator('.row.selected .name').innerText(), (await names()).at(-1));
+  // Beside the details rows have other heights: the selected one stays in sight.
+  await page.keyboard.press('Enter');
+  await page.locator('.figures').waitFor();
+  await sleep(200);
+  assert.ok(await page.locator('.row.selected').evaluate((row) => {
+    const { top, bottom } = row.getBoundingClientRect();
+    const list = document.getElementById('scroll').getBoundingClientRect();
+    return top >= list.top && bottom <= list.bottom;
+  }));
+  await page.keyboard.press('Escape');
   await page.keyboard.press('s');
   assert.equal(await hash(), '#sort=name');
   await page.keyboard.press('?');
