@@ -6,7 +6,7 @@ use std::time::Duration;
 use leaparray::Clock;
 use leaparray::flow::{FeedbackPermit, Headroom};
 
-use super::{Scene, millis, range};
+use super::{Scene, TENTH, millis, range};
 
 /// A backend that begins to serve `rate` calls in each step, each for `service` steps, and has always more calls than the limit
 /// allows. Its capacity is `rate` · `service` calls. A step is a millisecond, unless it is set.
@@ -170,6 +170,26 @@ fn calls_that_fail_fast_do_not_raise_the_limit() {
     (backend.rate, backend.service, backend.fails) = (4, 10, false);
     let limits = backend.run(100);
     assert!(limits.iter().all(|&limit| limit <= 60), "{limits:?}");
+}
+
+/// Calls that a client ends after 100 ms, whatever the limit is: a cut makes their response times no shorter.
+#[test]
+fn calls_that_time_out_do_not_raise_the_limit() {
+    let scene = Scene::new(Headroom::default());
+    for _ in 0..2_000 {
+        scene.calls(60, millis(10));
+    }
+    let mut limits = Vec::new();
+    for _ in 0..200 {
+        let calls: Vec<_> =
+            std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
+        scene.clock.advance(TENTH);
+        calls.into_iter().for_each(FeedbackPermit::reject);
+        limits.push(scene.limiter.limit());
+    }
+    // A dip may have begun before.
+    assert!(limits[10..].windows(2).all(|it| it[1] <= it[0]), "{limits:?}");
+    assert_eq!(limits[199], 4, "{limits:?}");
 }
 
 #[test]

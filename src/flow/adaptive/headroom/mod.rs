@@ -227,7 +227,7 @@ impl Headroom {
         if ratio < 0.9 && is_typical {
             self.base = Some(profile);
         }
-        if is_complete && self.has_no_effect(base.mean() + longer) {
+        if is_typical && self.has_no_effect(base.mean() + longer) {
             self.base = Some(profile);
             self.limit = self.last_cut.take().map_or(self.limit, |cut| cut.from);
             (self.dips, self.last_dip) = (1, Some(epoch.now));
