@@ -149,7 +149,8 @@ pub struct EpochCalls<'a> {
     pub now: Timestamp,
     /// The time at which the epoch began.
     pub start: Timestamp,
-    /// The time at which the epoch ended. If no call came then, the next epoch began later, with the next call.
+    /// The time at which the epoch ended. If no call came then, the next epoch began later, with the next call. Calls that come
+    /// while another thread makes a plan count in the epoch that is over, which then ends with the last of them.
     pub end: Timestamp,
     /// The limit during the epoch.
     pub limit: u64,

@@ -85,6 +85,8 @@ pub struct AdaptiveLimiter<A = Headroom, C = MonotonicClock> {
     epochs: Epochs,
     /// Only ever tried: a thread that has stalled in a plan delays the plans, and no call.
     planner: Mutex<Planner<A>>,
+    /// The latest time in nanoseconds at which a call found an epoch over, and the planner held by another thread.
+    held_at: AtomicU64,
     skipped: AtomicU64,
     /// Bounds the times of plans: a call with a time far ahead would otherwise put off all later plans.
     horizon: Horizon,
@@ -125,6 +127,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             peak: AtomicU64::new(0),
             epochs: Epochs::new(),
             planner: Mutex::new(planner),
+            held_at: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             horizon: Horizon::new(),
             counts_calls_at_their_end,
@@ -308,15 +311,20 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
             }
             return;
         }
-        let epoch = if self.counts_calls_at_their_end && outcome != Outcome::Cancelled {
+        let is_due = || now.as_nanos() >= self.due.load(Ordering::Relaxed);
+        if self.counts_calls_at_their_end && outcome != Outcome::Cancelled {
+            // The plan first, so that the call counts in no epoch that ended before it.
+            if is_due() {
+                self.plan_after_epoch(now);
+            }
             // Relaxed: which of two epochs a call counts in at their border does not matter.
-            self.epoch.load(Ordering::Relaxed)
-        } else {
-            token.epoch()
-        };
-        self.epochs.end(epoch, outcome, response_time);
+            self.epochs.end(self.epoch.load(Ordering::Relaxed), outcome, response_time);
+            self.permits.give_back(token.permits());
+            return;
+        }
+        self.epochs.end(token.epoch(), outcome, response_time);
         self.permits.give_back(token.permits());
-        if now.as_nanos() >= self.due.load(Ordering::Relaxed) {
+        if is_due() {
             self.plan_after_epoch(now);
         }
     }
