@@ -26,8 +26,10 @@ use profile::Profile;
 ///
 /// The limit becomes C + h · √C. With the *headroom* h · √C, 1.5 · √C by default, as many calls queue as it takes to keep the
 /// backend busy although calls arrive at random: the square-root staffing rule of Halfin and Whitt, *Heavy-Traffic Limits for Queues
-/// with Many Exponential Servers*, 1981. While hardly a call queues, the limit grows by a quarter in every second epoch, but only
-/// if most of it is in use. If a third of it is not in use, it shrinks slowly to 1.5 times the peak, though not below the first limit.
+/// with Many Exponential Servers*, 1981. While hardly a call queues, the limit grows by a quarter in every second epoch.
+///
+/// The response times of an epoch that has never used 80 % of the limit do not change it. The limit then shrinks to 1.3 times the
+/// peak, though not below the first limit: by 5 % in an epoch of 0.1 s, and by up to half in a longer one.
 ///
 /// # Changes
 ///
@@ -112,6 +114,9 @@ impl Headroom {
     const LEAST_CALLS: u64 = 10;
     const SHORTEST_DIP: Duration = Duration::from_millis(20);
     const GROWTH: f64 = 1.25;
+    /// The share by which a limit that is not used shrinks in each length of an epoch, and the multiple of the peak at which it stays.
+    const SHRINKING: f64 = 0.05;
+    const SPARE: f64 = 1.3;
     /// The queue below which the limit grows, as a share of the headroom.
     const SHORT_QUEUE: f64 = 0.3;
 
@@ -207,6 +212,9 @@ impl Headroom {
     fn update(&mut self, epoch: &EpochCalls<'_>) -> LimitPlan {
         self.was_reached |= epoch.peak_in_flight >= epoch.limit;
         let Some(profile) = Profile::of(epoch, Self::LEAST_CALLS) else {
+            if !self.is_used(epoch) {
+                self.limit = self.nearer_to_use(epoch);
+            }
             return self.steady_plan();
         };
         let is_complete = EpochLength::is_complete(epoch);
@@ -227,6 +235,10 @@ impl Headroom {
         if ratio < 0.9 && is_typical {
             self.base = Some(profile);
         }
+        if !self.is_used(epoch) {
+            self.limit = self.nearer_to_use(epoch);
+            return self.plan_after_no_cut(epoch.now);
+        }
         if is_typical && self.has_no_effect(base.mean() + longer) {
             self.base = Some(profile);
             self.limit = self.last_cut.take().map_or(self.limit, |cut| cut.from);
@@ -243,9 +255,13 @@ impl Headroom {
             self.phase = Phase::BeforeCut;
             return self.steady_plan();
         }
+        self.plan_after_no_cut(epoch.now)
+    }
+
+    fn plan_after_no_cut(&mut self, now: Timestamp) -> LimitPlan {
         self.last_cut = None;
         self.cuts_without_effect = 0;
-        if self.is_dip_due(epoch.now) { self.dip_plan() } else { self.steady_plan() }
+        if self.is_dip_due(now) { self.dip_plan() } else { self.steady_plan() }
     }
 
     /// Whether the response times of an epoch are those of calls that the backend has worked on: hardly one of them has yet to end,
@@ -267,6 +283,20 @@ impl Headroom {
         has_none
     }
 
+    /// Whether an epoch has used most of the limit. Otherwise its response times tell nothing of the limit.
+    fn is_used(&self, epoch: &EpochCalls<'_>) -> bool {
+        float(epoch.peak_in_flight) * Self::GROWTH >= self.limit
+    }
+
+    /// Returns a limit that is nearer to the use of the epoch.
+    fn nearer_to_use(&self, epoch: &EpochCalls<'_>) -> f64 {
+        let enough = Self::SPARE * float(epoch.peak_in_flight);
+        let enough = enough.max(self.range.initial_f64()).min(self.limit);
+        let length = epoch.end.saturating_since(epoch.start).as_secs_f64();
+        let lengths = length / self.epoch_length.get().as_secs_f64();
+        (self.limit * (1.0 - Self::SHRINKING * lengths.clamp(1.0, 10.0))).max(enough)
+    }
+
     fn next_limit(&self, epoch: &EpochCalls<'_>, ratio: f64) -> f64 {
         let before = self.limit;
         let used = float(epoch.limit.min(epoch.peak_in_flight)).max(1.0);
@@ -282,15 +312,9 @@ impl Headroom {
             before
         };
         let target = target.clamp(before / 2.0, before * Self::GROWTH);
-        let peak = float(epoch.peak_in_flight);
-        let is_used = peak * Self::GROWTH >= before;
-        if is_used || target < before {
-            // A small change may be noise.
-            let step = if (target / before - 1.0).abs() < 0.2 { 0.5 } else { 1.0 };
-            return before + step * (target - before);
-        }
-        let enough = (1.5 * peak).max(self.range.initial_f64());
-        if before > enough { (before * 0.98).max(enough) } else { before }
+        // A small change may be noise.
+        let step = if (target / before - 1.0).abs() < 0.2 { 0.5 } else { 1.0 };
+        before + step * (target - before)
     }
 
     fn is_dip_due(&mut self, now: Timestamp) -> bool {
