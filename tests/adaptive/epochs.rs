@@ -19,8 +19,10 @@ fn calls_are_told_by_the_epoch_in_which_they_began() {
     let slow = [scene.call(), scene.call()];
     scene.clock.advance(millis(30));
     scene.call().reject();
-    scene.call().cancel();
-    scene.clock.advance(millis(70));
+    let cancelled = scene.call();
+    scene.clock.advance(millis(20));
+    cancelled.cancel();
+    scene.clock.advance(millis(50));
     // The next epoch: it begins with the call that finds the first one over.
     let later = scene.call();
     let [one, other] = slow;
@@ -37,6 +39,7 @@ fn calls_are_told_by_the_epoch_in_which_they_began() {
         exceptions: 1,
         unfinished: 1,
         response_times: vec![millis(0), millis(150)],
+        cancelled: vec![millis(20); 2],
     };
     assert_eq!(*told.lock().unwrap(), [first]);
     assert_eq!(scene.limiter.limit(), 6);

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use leaparray::Clock;
 use leaparray::flow::{FeedbackPermit, Headroom};
+use leaparray::{Clock, Outcome, Permit};
 
-use super::{Scene, TENTH, millis, range};
+use super::{Scene, millis, range};
 
 /// A backend that begins to serve `rate` calls in each step, each for `service` steps, and has always more calls than the limit
 /// allows. Its capacity is `rate` · `service` calls. A step is a millisecond, unless it is set.
@@ -201,24 +201,48 @@ fn calls_that_fail_fast_do_not_raise_the_limit() {
     assert!(limits.iter().all(|&limit| limit <= 60), "{limits:?}");
 }
 
-/// Calls that a client ends after 100 ms, whatever the limit is: a cut makes their response times no shorter.
-#[test]
-fn calls_that_time_out_do_not_raise_the_limit() {
+/// The limits of a busy limiter, in 200 steps in which all calls end after `time` in the same way, whatever the limit is.
+fn limits_if_all_calls(time: Duration, outcome: Outcome) -> Vec<u64> {
     let scene = Scene::new(Headroom::default());
     for _ in 0..2_000 {
         scene.calls(60, millis(10));
     }
-    let mut limits = Vec::new();
-    for _ in 0..200 {
+    let step = |_| {
         let calls: Vec<_> =
             std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
-        scene.clock.advance(TENTH);
-        calls.into_iter().for_each(FeedbackPermit::reject);
-        limits.push(scene.limiter.limit());
+        scene.clock.advance(time);
+        for mut call in calls {
+            call.end_at(scene.clock.now(), outcome);
+        }
+        scene.limiter.limit()
+    };
+    (0..200).map(step).collect()
+}
+
+/// As if the client gave up after 90 ms: a cut makes the response times no shorter.
+#[test]
+fn calls_that_time_out_do_not_raise_the_limit() {
+    for outcome in [Outcome::Exception, Outcome::Cancelled] {
+        let limits = limits_if_all_calls(millis(90), outcome);
+        // A dip may have begun before.
+        assert!(limits[10..].windows(2).all(|it| it[1] <= it[0]), "{limits:?}");
+        assert_eq!(limits[199], 4, "{limits:?}");
     }
-    // A dip may have begun before.
-    assert!(limits[10..].windows(2).all(|it| it[1] <= it[0]), "{limits:?}");
-    assert_eq!(limits[199], 4, "{limits:?}");
+}
+
+/// A cancellation that comes sooner than a response tells nothing. Half of the calls are cancelled.
+#[test]
+fn calls_that_are_cancelled_early_do_not_count() {
+    let scene = Scene::new(Headroom::default());
+    for _ in 0..200 {
+        let mut calls: Vec<_> =
+            std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
+        scene.clock.advance(millis(9));
+        calls.drain(..calls.len() / 2).for_each(FeedbackPermit::cancel);
+        scene.clock.advance(millis(1));
+        calls.into_iter().for_each(FeedbackPermit::accept);
+    }
+    assert!(scene.limiter.limit() > 60, "{}", scene.limiter.limit());
 }
 
 #[test]

@@ -163,6 +163,9 @@ pub struct EpochCalls<'a> {
     pub exceptions: u64,
     /// The response times of those calls that have ended, also with an exception; or of the calls that ended in the epoch.
     pub response_times: &'a LatencyHistogram,
+    /// The times after which calls that began in the epoch were cancelled. Each is a lower bound: without the cancellation, the
+    /// call would have taken longer, if it reached the backend.
+    pub cancelled: &'a LatencyHistogram,
     /// The number of calls that have begun in the current epoch, which follows this one.
     pub begun_since: u64,
 }

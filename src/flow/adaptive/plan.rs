@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use super::AdaptiveLimiter;
 use super::algorithm::{EndedCall, LimitAlgorithm, LimitEvidence, LimitPlan, Next};
-use super::epochs::Past;
+use super::epochs::{EpochTimes, Past};
 use super::range::LimitRange;
-use crate::histogram::LatencyHistogram;
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::{Clock, Timestamp};
 
@@ -22,8 +21,7 @@ pub(super) struct Planner<A> {
     start: Timestamp,
     /// The epoch before it.
     previous: Option<Past>,
-    /// The memory for the response times of an epoch.
-    response_times: LatencyHistogram,
+    times: EpochTimes,
 }
 
 /// The part of a plan that the calls read.
@@ -39,8 +37,8 @@ impl<A: LimitAlgorithm> Planner<A> {
 
     pub(super) fn new(mut algorithm: A, now: Timestamp) -> Self {
         let plan = algorithm.first_plan();
-        let response_times = LatencyHistogram::default();
-        Self { algorithm, plan, epoch: 1, start: now, previous: None, response_times }
+        let times = EpochTimes::default();
+        Self { algorithm, plan, epoch: 1, start: now, previous: None, times }
     }
 
     pub(super) fn first(&mut self) -> Published {
@@ -94,7 +92,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             None => planner.plan,
             Some(past) => {
                 let epoch = planner.epoch - 1;
-                let calls = self.epochs.calls(epoch, past, now, &mut planner.response_times);
+                let calls = self.epochs.calls(epoch, past, now, &mut planner.times);
                 planner.algorithm.next_plan(&LimitEvidence::Epoch(calls))
             }
         };
@@ -103,8 +101,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         let peak = self.peak.swap(self.permits.in_use(), Ordering::Relaxed);
         // Except for calls that came while a thread held the planner. Relaxed: which of two epochs such a call counts in does not matter.
         let held_at = Timestamp::from_nanos(self.held_at.load(Ordering::Relaxed));
-        planner.previous =
-            Some(Past { start: planner.start, end: end.max(held_at), limit, peak });
+        planner.previous = Some(Past { start: planner.start, end: end.max(held_at), limit, peak });
         self.publish(planner.begin(plan, now.max(held_at)));
     }
 

@@ -9,18 +9,19 @@ use super::algorithm::{EpochCalls, LimitAlgorithm, LimitEvidence, LimitPlan};
 use super::epoch_length::EpochLength;
 use super::range::{LimitRange, float, floor};
 use crate::time::Timestamp;
-use profile::Profile;
+use profile::{Profile, late_cancellations};
 
 /// Follows the capacity, with a headroom of its square root.
 ///
 /// # Capacity
 ///
-/// From time to time, and only while the limit is reached, the limit is halved. In such a *dip*, which lasts for six times a mean
-/// response time or a little longer, hardly a call queues unless the limit is far above the capacity. The response times of the calls
-/// that begin in the second half of it are the *base*. In other epochs, calls take longer than the base by the time that they
+/// From time to time, and only while the limit is reached, the limit is halved. In such a *dip*, hardly a call queues unless the
+/// limit is far above the capacity. A dip lasts for six mean response times, at least 40 ms, and then until 100 calls have begun, for
+/// at most ten epochs. The response times of the calls that begin in the second half of it are the *base*. In other epochs, calls take longer than the base by the time that they
 /// queue. By Little's law, of L calls in flight C = L · base/(base + longer) are served: the capacity.
 /// *Longer* is the median of the differences of ten quantiles, from 0.5 to 0.95. It is the time in the queue also if fast and slow calls
-/// mix, where a mean is noisy and a minimum tells nothing. A call that has not ended counts with its age.
+/// mix, where a mean is noisy and a minimum tells nothing. A call that has not ended counts with its age, and a call that was cancelled
+/// after more than the mean of the base counts with the time until then. Calls that were cancelled earlier do not count.
 ///
 /// # Limit
 ///
@@ -35,7 +36,7 @@ use profile::Profile;
 ///
 /// An epoch lasts 0.1 s, or up to 1 s for 100 calls. If calls take longer than that, an epoch is as long as twice the response time
 /// that few calls exceed, up to 30 s. If more than a tenth of the calls of an epoch have not ended an epoch later, or if a quarter of them have
-/// ended with an exception, their response times tell only that the limit is too high: the base stays, and the limit does not
+/// ended with an exception or were cancelled late, their response times tell only that the limit is too high: the base stays, and the limit does not
 /// grow. So report outcomes that are expected, such as a missing item, as successes.
 ///
 /// After a change of the capacity, the limit is at most halved in every second epoch. If calls become slower for another reason, as
@@ -195,7 +196,7 @@ impl Headroom {
     /// Sets the base to the measurement of a dip.
     fn end_dip(&mut self, epoch: &EpochCalls<'_>) -> LimitPlan {
         self.phase = Phase::Steady;
-        let dip = Profile::of(epoch, Self::LEAST_CALLS).filter(|_| Self::is_typical(epoch));
+        let dip = self.profile(epoch).filter(|_| self.is_typical(epoch));
         let Some(dip) = dip else { return self.steady_plan() };
         let queued = self.last.map_or(0.0, |last| last.longer_than(&dip));
         self.base = Some(dip.averaged_with(self.base.as_ref()));
@@ -211,7 +212,7 @@ impl Headroom {
 
     fn update(&mut self, epoch: &EpochCalls<'_>) -> LimitPlan {
         self.was_reached |= epoch.peak_in_flight >= epoch.limit;
-        let Some(profile) = Profile::of(epoch, Self::LEAST_CALLS) else {
+        let Some(profile) = self.profile(epoch) else {
             if !self.is_used(epoch) {
                 self.limit = self.nearer_to_use(epoch);
             }
@@ -221,7 +222,7 @@ impl Headroom {
         if !is_complete {
             self.epoch_length.lengthen();
         }
-        let is_typical = Self::is_typical(epoch);
+        let is_typical = self.is_typical(epoch);
         let Some(base) = self.base.or(is_typical.then_some(profile)) else {
             return self.steady_plan();
         };
@@ -264,10 +265,20 @@ impl Headroom {
         if self.is_dip_due(now) { self.dip_plan() } else { self.steady_plan() }
     }
 
+    fn profile(&self, epoch: &EpochCalls<'_>) -> Option<Profile> {
+        Profile::of(epoch, self.base_mean(), Self::LEAST_CALLS)
+    }
+
+    /// Returns the time after which a cancelled call counts. Without a base, none does.
+    fn base_mean(&self) -> f64 {
+        self.base.map_or(f64::INFINITY, |base| base.mean())
+    }
+
     /// Whether the response times of an epoch are those of calls that the backend has worked on: hardly one of them has yet to end,
-    /// and few have ended with an exception, which often comes at once.
-    fn is_typical(epoch: &EpochCalls<'_>) -> bool {
-        EpochLength::is_complete(epoch) && epoch.exceptions * 4 < epoch.begun
+    /// few have ended with an exception, which often comes at once or after a time-out, and few were cancelled late.
+    fn is_typical(&self, epoch: &EpochCalls<'_>) -> bool {
+        let late = late_cancellations(epoch, self.base_mean());
+        EpochLength::is_complete(epoch) && (epoch.exceptions + late) * 4 < epoch.begun + late
     }
 
     /// Whether the last two cuts did not shorten the response times.
