@@ -1,6 +1,6 @@
 //! `Headroom`, with calls whose response times follow a rule. `checks/simulations` has a backend with random calls.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use leaparray::flow::{FeedbackPermit, Headroom};
@@ -101,6 +101,35 @@ fn limit_does_not_fall_when_all_calls_become_slower() {
     let limits = backend.run(100);
     let [_, highest] = last(&limits, 40);
     assert!(highest >= 50, "{limits:?}");
+}
+
+/// Any number of calls is served at once, five in a millisecond. In some periods, all are slower, as during a collection of garbage:
+/// of 200 ms, or of a second.
+#[test]
+fn calls_that_are_slow_now_and_then_are_hardly_refused() {
+    for (period, slow, at_most) in [(200, 20, 20), (1_000, 15, 6)] {
+        let scene = Scene::new(Headroom::default());
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut in_flight = BTreeMap::<_, Vec<_>>::new();
+        let (mut refused, mut service) = (0, 10);
+        for step in 0..60_000 {
+            if step % period == 0 {
+                service = if random.u8(..10) < 3 { slow } else { 10 };
+            }
+            for _ in 0..5 {
+                match scene.limiter.try_acquire().at_once() {
+                    Ok(call) => in_flight.entry(step + service).or_default().push(call),
+                    Err(_) => refused += 1,
+                }
+            }
+            scene.clock.advance(millis(1));
+            let ended = in_flight.remove(&(step + 1)).into_iter().flatten();
+            ended.for_each(FeedbackPermit::accept);
+        }
+        let share = refused * 100 / 300_000;
+        assert!(share < at_most, "periods of {period} ms: {share} % are refused");
+        in_flight.into_values().flatten().for_each(FeedbackPermit::cancel);
+    }
 }
 
 #[test]

@@ -40,9 +40,16 @@ use profile::{Profile, late_cancellations};
 /// grow. So report outcomes that are expected, such as a missing item, as successes.
 ///
 /// After a change of the capacity, the limit is at most halved in every second epoch. If calls become slower for another reason, as
-/// when the mix of calls changes, a lower limit makes them no faster. After two such cuts, the response times are the new base, and
-/// the limit is what it was. If a dip shows that half of the limit yields nearly the same throughput, the limit stays at that half,
+/// when the mix of calls changes, a lower limit makes them no faster. If it has fallen by a fifth, and two epochs show that, the
+/// response times are the new base, and the limit is what it was. It is also what it was if hardly a call queues once it has
+/// fallen: the calls were slow for a moment only. Calls that are faster than the base replace it after five epochs in a row. If a dip shows that half of the limit yields nearly the same throughput, the limit stays at that half,
 /// and another dip follows.
+///
+/// # Limits
+///
+/// The response times have to depend mainly on the limit. If they change within seconds for another reason, such as a garbage
+/// collection or a noisy neighbour, the limit is too low at times, and calls are refused although the backend could take them.
+/// `docs/SIMULATIONS.md` in the repository has numbers. A higher [lowest limit](LimitRange::min) bounds that loss.
 ///
 /// ```
 /// use leaparray::flow::{AdaptiveLimiter, Headroom, LimitRange};
@@ -68,8 +75,11 @@ pub struct Headroom {
     /// The start of the last dip, and the number of dips since the base was last replaced.
     last_dip: Option<Timestamp>,
     dips: u32,
-    last_cut: Option<Cut>,
+    /// The fall of the limit that has not ended.
+    cut: Option<Cut>,
     cuts_without_effect: u32,
+    /// The number of epochs in a row whose calls were faster than the base.
+    fast_epochs: u32,
 }
 
 /// The role of the epoch that the next evidence is about. The evidence is one epoch late.
@@ -87,14 +97,13 @@ enum Phase {
     Measured,
 }
 
-/// A cut of the limit.
+/// A fall of the limit, in one or several epochs.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    /// The estimated mean response time before it, in seconds.
+    /// The estimated mean response time before it, in seconds, and the limit. A fall by a fifth or more in one epoch sets both.
     mean: f64,
-    /// The new limit, as a share of the limit before.
-    share: f64,
-    /// The limit before the first of several cuts.
+    limit: f64,
+    /// The limit before the first epoch.
     from: f64,
 }
 
@@ -113,6 +122,8 @@ impl Headroom {
     const CALLS: u64 = 100;
     /// With fewer calls, an epoch tells nothing.
     const LEAST_CALLS: u64 = 10;
+    /// The number of faster epochs in a row after which their response times are the base.
+    const FAST_EPOCHS: u32 = 5;
     const SHORTEST_DIP: Duration = Duration::from_millis(20);
     const GROWTH: f64 = 1.25;
     /// The share by which a limit that is not used shrinks in each length of an epoch, and the multiple of the peak at which it stays.
@@ -136,8 +147,9 @@ impl Headroom {
             was_reached: false,
             last_dip: None,
             dips: 0,
-            last_cut: None,
+            cut: None,
             cuts_without_effect: 0,
+            fast_epochs: 0,
         }
     }
 
@@ -233,35 +245,52 @@ impl Headroom {
         self.last = Some(profile);
         let longer = profile.longer_than(&base);
         let ratio = 1.0 + longer / base.mean();
-        if ratio < 0.9 && is_typical {
+        self.fast_epochs = if ratio < 0.9 && is_typical { self.fast_epochs + 1 } else { 0 };
+        if self.fast_epochs >= Self::FAST_EPOCHS {
+            self.fast_epochs = 0;
             self.base = Some(profile);
         }
         if !self.is_used(epoch) {
             self.limit = self.nearer_to_use(epoch);
             return self.plan_after_no_cut(epoch.now);
         }
-        if is_typical && self.has_no_effect(base.mean() + longer) {
+        if is_typical && self.has_no_effect(epoch, base.mean() + longer) {
             self.base = Some(profile);
-            self.limit = self.last_cut.take().map_or(self.limit, |cut| cut.from);
+            self.limit = self.cut.take().map_or(self.limit, |cut| cut.from);
             (self.dips, self.last_dip) = (1, Some(epoch.now));
             return self.steady_plan();
         }
         let before = self.limit;
         let next = self.range.clamp(self.next_limit(epoch, ratio));
         self.limit = if is_typical { next } else { next.min(before) };
-        let share = self.limit / before;
-        if share < 0.8 {
-            let from = self.last_cut.map_or(before, |cut| cut.from);
-            self.last_cut = Some(Cut { mean: base.mean() + longer, share, from });
-            self.phase = Phase::BeforeCut;
-            return self.steady_plan();
+        if self.limit < before {
+            let mean = base.mean() + longer;
+            let new = Cut { mean, limit: before, from: before };
+            let cut = self.cut.get_or_insert(new);
+            if self.limit < 0.8 * before {
+                *cut = Cut { from: cut.from, ..new };
+                self.phase = Phase::BeforeCut;
+                return self.steady_plan();
+            }
+            return self.next_steady_or_dip(epoch.now);
+        }
+        // Calls were slow for a time, whatever the limit: without a queue, the lower limit only costs throughput.
+        if let Some(cut) = self.cut
+            && is_typical
+            && self.has_short_queue(Self::capacity(epoch, ratio), ratio)
+        {
+            self.limit = self.limit.max(cut.from);
         }
         self.plan_after_no_cut(epoch.now)
     }
 
     fn plan_after_no_cut(&mut self, now: Timestamp) -> LimitPlan {
-        self.last_cut = None;
+        self.cut = None;
         self.cuts_without_effect = 0;
+        self.next_steady_or_dip(now)
+    }
+
+    fn next_steady_or_dip(&mut self, now: Timestamp) -> LimitPlan {
         if self.is_dip_due(now) { self.dip_plan() } else { self.steady_plan() }
     }
 
@@ -281,11 +310,15 @@ impl Headroom {
         EpochLength::is_complete(epoch) && (epoch.exceptions + late) * 4 < epoch.begun + late
     }
 
-    /// Whether the last two cuts did not shorten the response times.
-    fn has_no_effect(&mut self, mean: f64) -> bool {
-        let Some(cut) = self.last_cut else { return false };
+    /// Whether the response times of two epochs after a cut are about as long as before it.
+    fn has_no_effect(&mut self, epoch: &EpochCalls<'_>, mean: f64) -> bool {
+        let Some(cut) = self.cut else { return false };
+        let share = float(epoch.limit) / cut.limit;
+        if share > 0.8 {
+            return false;
+        }
         // If calls queue, their mean shrinks as the limit, except for the part that they are served.
-        let is_without = mean > cut.mean * f64::midpoint(1.0, cut.share);
+        let is_without = mean > cut.mean * f64::midpoint(1.0, share);
         self.cuts_without_effect = if is_without { self.cuts_without_effect + 1 } else { 0 };
         let has_none = self.cuts_without_effect >= 2;
         if has_none {
@@ -308,14 +341,24 @@ impl Headroom {
         (self.limit * (1.0 - Self::SHRINKING * lengths.clamp(1.0, 10.0))).max(enough)
     }
 
+    /// Returns the number of calls in flight that the backend serves, of those in an epoch that take `ratio` times the base.
+    fn capacity(epoch: &EpochCalls<'_>, ratio: f64) -> f64 {
+        float(epoch.limit.min(epoch.peak_in_flight)).max(1.0) / ratio.max(0.9)
+    }
+
+    fn headroom_of(&self, capacity: f64) -> f64 {
+        self.factor * capacity.sqrt()
+    }
+
+    fn has_short_queue(&self, capacity: f64, ratio: f64) -> bool {
+        capacity * (ratio - 1.0) < Self::SHORT_QUEUE * self.headroom_of(capacity)
+    }
+
     fn next_limit(&self, epoch: &EpochCalls<'_>, ratio: f64) -> f64 {
         let before = self.limit;
-        let used = float(epoch.limit.min(epoch.peak_in_flight)).max(1.0);
-        let capacity = used / ratio.max(0.9);
-        let headroom = self.factor * capacity.sqrt();
-        let queued = capacity * (ratio - 1.0);
-        let target = if queued >= Self::SHORT_QUEUE * headroom {
-            capacity + headroom
+        let capacity = Self::capacity(epoch, ratio);
+        let target = if !self.has_short_queue(capacity, ratio) {
+            capacity + self.headroom_of(capacity)
         } else if epoch.limit == floor(before) {
             before * Self::GROWTH
         } else {
