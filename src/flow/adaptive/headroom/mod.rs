@@ -41,8 +41,8 @@ use profile::{Profile, late_cancellations};
 ///
 /// After a change of the capacity, the limit is at most halved in every second epoch. If calls become slower for another reason, as
 /// when the mix of calls changes, a lower limit makes them no faster. If it has fallen by a fifth, and two epochs show that, the
-/// response times are the new base, and the limit is what it was. It is also what it was if hardly a call queues once it has
-/// fallen: the calls were slow for a moment only. Calls that are faster than the base replace it after five epochs in a row. If a dip shows that half of the limit yields nearly the same throughput, the limit stays at that half,
+/// response times are the new base, and the limit is what it was. If hardly a call queues once it has fallen, the limit is what it
+/// was before the last cut: the calls were slow for a moment only. Calls that are faster than the base replace it after five epochs in a row. If a dip shows that half of the limit yields nearly the same throughput, the limit stays at that half,
 /// and another dip follows.
 ///
 /// # Limits
@@ -100,7 +100,7 @@ enum Phase {
 /// A fall of the limit, in one or several epochs.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    /// The estimated mean response time before it, in seconds, and the limit. A fall by a fifth or more in one epoch sets both.
+    /// The estimated mean response time before it, in seconds, and the limit. A fall by more than a fifth in one epoch sets both.
     mean: f64,
     limit: f64,
     /// The limit before the first epoch.
@@ -254,7 +254,8 @@ impl Headroom {
             self.limit = self.nearer_to_use(epoch);
             return self.plan_after_no_cut(epoch.now);
         }
-        if is_typical && self.has_no_effect(epoch, base.mean() + longer) {
+        let is_short = self.has_short_queue(Self::capacity(epoch, ratio), ratio);
+        if is_typical && self.has_no_effect(epoch, base.mean() + longer, is_short) {
             self.base = Some(profile);
             self.limit = self.cut.take().map_or(self.limit, |cut| cut.from);
             (self.dips, self.last_dip) = (1, Some(epoch.now));
@@ -275,11 +276,12 @@ impl Headroom {
             return self.next_steady_or_dip(epoch.now);
         }
         // Calls were slow for a time, whatever the limit: without a queue, the lower limit only costs throughput.
-        if let Some(cut) = self.cut
+        if let Some(cut) = self.cut.take()
             && is_typical
-            && self.has_short_queue(Self::capacity(epoch, ratio), ratio)
+            && is_short
         {
-            self.limit = self.limit.max(cut.from);
+            self.limit = self.limit.max(cut.limit);
+            return self.steady_plan();
         }
         self.plan_after_no_cut(epoch.now)
     }
@@ -311,7 +313,7 @@ impl Headroom {
     }
 
     /// Whether the response times of two epochs after a cut are about as long as before it.
-    fn has_no_effect(&mut self, epoch: &EpochCalls<'_>, mean: f64) -> bool {
+    fn has_no_effect(&mut self, epoch: &EpochCalls<'_>, mean: f64, is_short: bool) -> bool {
         let Some(cut) = self.cut else { return false };
         let share = float(epoch.limit) / cut.limit;
         if share > 0.8 {
@@ -320,6 +322,10 @@ impl Headroom {
         // If calls queue, their mean shrinks as the limit, except for the part that they are served.
         let is_without = mean > cut.mean * f64::midpoint(1.0, share);
         self.cuts_without_effect = if is_without { self.cuts_without_effect + 1 } else { 0 };
+        if !is_without && !is_short {
+            // The queue has become shorter, and has not gone: the fall was right.
+            self.cut = None;
+        }
         let has_none = self.cuts_without_effect >= 2;
         if has_none {
             self.cuts_without_effect = 0;
