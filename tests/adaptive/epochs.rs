@@ -227,6 +227,58 @@ fn refused_call_shows_that_the_limit_was_reached() {
 }
 
 #[test]
+fn call_in_flight_counts_in_the_peak_of_each_epoch() {
+    let script = Script::new([LimitPlan::epoch(9, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    let long = scene.call();
+    for _ in 0..5 {
+        scene.clock.advance(TENTH);
+        // Begins the next epoch, and is no call of it.
+        assert!(scene.limiter.try_acquire_many_at(scene.clock.now(), 10).is_refused());
+    }
+    assert_eq!(told.lock().unwrap().iter().map(|it| it.peak_in_flight).collect::<Vec<_>>(), [1; 4]);
+    long.accept();
+}
+
+/// An epoch is told at the end of the next one.
+#[test]
+fn call_that_ends_while_the_next_epoch_is_told_is_not_late() {
+    let script = Script::new([LimitPlan::epoch(9, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    scene.clock.advance(TENTH);
+    scene.call().accept();
+    let long = scene.call();
+    scene.clock.advance(TENTH);
+    scene.call().accept();
+    scene.clock.advance(millis(99));
+    long.accept();
+    scene.clock.advance(millis(1));
+    scene.call().accept();
+    let told = told.lock().unwrap();
+    assert_eq!((told[1].begun, told[1].unfinished), (2, 0), "{told:?}");
+}
+
+#[test]
+fn call_far_ahead_that_begins_epochs_does_not_put_off_the_plans() {
+    let plans = [
+        LimitPlan::each_call(2),
+        LimitPlan::epoch(3, TENTH),
+        LimitPlan::epoch(3, TENTH),
+        LimitPlan::epoch(5, TENTH),
+    ];
+    let scene = Scene::new(Script::new(plans));
+    scene.call().accept_at(NOON.saturating_add(millis(3_600_000)));
+    assert_eq!(scene.limiter.limit(), 3);
+    for _ in 0..30 {
+        scene.clock.advance(TENTH);
+        scene.call().accept();
+    }
+    assert_eq!(scene.limiter.limit(), 5);
+}
+
+#[test]
 fn epoch_is_extended_until_enough_calls_began() {
     let plan = LimitPlan::epoch(9, TENTH).until_calls(3, millis(1_000));
     let script = Script::new([plan]);

@@ -274,6 +274,53 @@ fn calls_that_are_cancelled_early_do_not_count() {
     assert!(scene.limiter.limit() > 60, "{}", scene.limiter.limit());
 }
 
+/// A dip is the only time in which the limit is below 30, and in each, all calls fail at once.
+#[test]
+fn dip_in_which_calls_fail_measures_no_base() {
+    let scene = Scene::new(Headroom::new(range(4, 40, 40)));
+    let (mut dips, mut usual) = (0, 0);
+    for _ in 0..6_000 {
+        let calls: Vec<_> =
+            std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
+        let is_dip = scene.limiter.limit() < 30;
+        *(if is_dip { &mut dips } else { &mut usual }) += 1;
+        scene.clock.advance(millis(if is_dip { 1 } else { 10 }));
+        for call in calls {
+            if is_dip { call.reject() } else { call.accept() }
+        }
+    }
+    assert!(dips > 0 && dips * 10 < usual, "in dips for {dips} steps, else for {usual}");
+}
+
+/// Each day has a phase with a full load, one with a tenth of it, one with few calls, and one in which calls hang.
+#[test]
+fn limit_follows_its_use_for_ten_hours() {
+    let scene = Scene::new(Headroom::default());
+    for _hour in 0..10 {
+        for _ in 0..6_000 {
+            scene.calls(60, millis(100));
+        }
+        assert!((48..=120).contains(&scene.limiter.limit()), "{}", scene.limiter.limit());
+        for _ in 0..6_000 {
+            scene.calls(6, millis(100));
+        }
+        assert_eq!(scene.limiter.limit(), 20);
+        for _ in 0..2_000 {
+            scene.calls(1, millis(1_000));
+        }
+        assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (20, 0));
+        for _ in 0..40 {
+            let calls: Vec<_> =
+                std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
+            scene.clock.advance(millis(10_000));
+            calls.into_iter().for_each(FeedbackPermit::reject);
+        }
+        assert!(scene.limiter.limit() <= 20, "{}", scene.limiter.limit());
+    }
+    let hours = scene.clock.now().saturating_since(super::NOON).as_secs() / 3_600;
+    assert_eq!(hours, 10);
+}
+
 #[test]
 fn limit_stays_in_its_range() {
     for (limits, expected) in [(range(1, 1, 1), [1, 1]), (range(10, 10, 10), [10, 10])] {
