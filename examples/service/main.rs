@@ -6,7 +6,7 @@
 //! cargo run --release --example service -- --no-load   # for wrk, ab or curl, until Ctrl-C
 //! cargo run --release --example service -- --seconds 600 --circuit   # with the live page in a browser
 //! cargo run --release --example service -- --histogram /slow   # with a chart of response times at the end
-//! cargo run --release --example service -- --circuit --adaptive   # with a circuit breaker and an adaptive limit
+//! cargo run --release --example service -- --circuit --adaptive --connections 100   # with a circuit breaker and an adaptive limit
 //! cargo run --release --features serde --example service -- --json   # JSON for a program to read
 //! ```
 //!
@@ -78,7 +78,8 @@ struct Args {
     /// the share RATIO of them has failed, and then admit probes
     #[arg(long, value_name = "RATIO", num_args = 0..=1, default_missing_value = "0.3", conflicts_with = "breaker")]
     circuit: Option<f64>,
-    /// Limit the requests of /slow in flight to what its backend can take
+    /// Limit the requests of /slow in flight to what its backend can take: 8 at a time. More connections show how the
+    /// limit follows that, for example 100
     #[arg(long)]
     adaptive: bool,
     /// The port to listen on; 0 takes any free port

@@ -14,7 +14,7 @@ use axum::routing::any;
 use leaparray_tower::ResourceLayer;
 use leaparray_web::Closer;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -25,8 +25,11 @@ use crate::tally::Tally;
 use crate::witness::witness;
 use crate::{page, scrape};
 
-/// How long `/slow` takes.
+/// How long the backend of `/slow` takes for a request.
 const SLOW: Duration = Duration::from_millis(4);
+
+/// How many requests the backend of `/slow` takes at a time. The others wait.
+const SLOW_WORKERS: usize = 8;
 
 /// How long a connection may take to end. An idle connection is closed at once. A connection that has sent half a
 /// request could otherwise delay the end for ever.
@@ -82,6 +85,8 @@ fn router(metrics: &Metrics, gates: Gates, tally: Arc<Mutex<Tally>>) -> Router {
         let third = requests.fetch_add(1, Ordering::Relaxed) % 3 == 2;
         async move { if third { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK } }
     };
+    let workers = Arc::new(Semaphore::new(SLOW_WORKERS));
+    let slow = move || slow(Arc::clone(&workers));
     let recorded = ResourceLayer::new(Arc::clone(&metrics.registry), name);
     let recorded = recorded.expect("there is room for the requests without a route");
     let scraped = scrape::metrics(metrics, &gates);
@@ -105,7 +110,8 @@ async fn fast() -> &'static str {
     "done\n"
 }
 
-async fn slow() -> &'static str {
+async fn slow(workers: Arc<Semaphore>) -> &'static str {
+    let _worker = workers.acquire().await.expect("never closed");
     sleep(SLOW).await;
     "done\n"
 }

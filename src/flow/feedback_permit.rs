@@ -28,7 +28,7 @@ pub(super) mod sealed {
     #[derive(Clone, Copy, Debug)]
     pub struct Admission {
         pub start: Timestamp,
-        /// The number by which the breaker recognizes the request or its state.
+        /// The number by which the controller recognizes the request or its state.
         pub token: u64,
     }
 
@@ -48,12 +48,17 @@ pub(super) mod sealed {
 ///
 /// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject), by
 /// [`cancel`](Self::cancel), or when the permit is dropped: on an early return, in a panic, or with its future. A drop
-/// rejects or cancels, as the policy of the breaker says (of [one](super::BreakerConfig::on_drop) or of the
-/// [other](super::CircuitConfig::on_drop)); by default, it rejects. The outcome is counted at the time of the report; an
-/// adaptive breaker counts a cancellation at the time of the admission.
+/// rejects or cancels, as the policy of the permit says, or else that of the controller: see
+/// [`BreakerConfig::on_drop`](super::BreakerConfig::on_drop), [`CircuitConfig::on_drop`](super::CircuitConfig::on_drop) and
+/// [`AdaptiveLimiter::on_drop`](super::AdaptiveLimiter::on_drop). By default, it rejects. The outcome is counted at the time of the
+/// report. An adaptive breaker counts a cancellation at the time of the admission, and an adaptive limiter counts a call in the
+/// epoch in which it began, unless its algorithm [says otherwise](super::LimitAlgorithm::counts_calls_at_their_end).
 ///
-/// A permit can be sent to another thread, and reported there. `L` is the type of the reference to the breaker, such as
+/// A permit can be sent to another thread, and reported there. `L` is the type of the reference to the controller, such as
 /// `&AdaptiveBreaker` or [`Arc<CircuitBreaker>`](std::sync::Arc).
+///
+/// If the permit ends with an [entry](super::Limiter::enter) that is dropped, the outcome is a cancellation if the policy of the
+/// permit or of its controller says so, or if the entry is cancelled. Otherwise it is that of the entry: an exception.
 ///
 /// ```
 /// use leaparray::MetricEvent::{Exception, Success};
@@ -87,7 +92,7 @@ where
     L: Deref,
     L::Target: Feedback,
 {
-    /// Asks for one request, through any reference to the breaker; see [`AdaptiveBreaker::try_acquire`](super::AdaptiveBreaker::try_acquire).
+    /// Asks for one request, through any reference to the controller; see [`AdaptiveBreaker::try_acquire`](super::AdaptiveBreaker::try_acquire).
     #[inline(always)]
     pub fn try_acquire(controller: L) -> Decision<Self> {
         let now = controller.clock().now();
@@ -134,12 +139,13 @@ where
     }
 
     /// Reports now that the request tells nothing about the backend, because the client has gone away or the request
-    /// was never sent.
+    /// was never sent. [Reject](Self::reject) a request that has timed out: its cancellation would hide a backend that hangs.
     ///
     /// An adaptive breaker counts it as [cancelled](crate::MetricEvent::Cancelled) at the time at which it was admitted, so
     /// that it and its [pass](crate::MetricEvent::Pass) count nothing together. If the request was a probe, and no other
     /// request got through since, the next request that would be dropped is a probe. A circuit breaker counts it nowhere. If the
-    /// request was a probe, another one can take its place.
+    /// request was a probe, another one can take its place. An adaptive limiter gives the permit back, and its algorithm does not
+    /// learn from the call, except for [`Headroom`](super::Headroom), if the call was cancelled late.
     ///
     /// ```
     /// use leaparray::MetricEvent::{Cancelled, Exception};
@@ -163,7 +169,7 @@ where
     }
 
     /// Sets the outcome of the request if this permit is dropped without a report, instead of the policy of its
-    /// breaker.
+    /// controller.
     pub fn on_drop(mut self, policy: OnDrop) -> Self {
         self.drops = self.drops.as_policy(policy);
         self
@@ -202,7 +208,7 @@ where
         }
     }
 
-    /// Reports a cancellation if the entry was cancelled, or if the policy of the permit or of the breaker says so.
+    /// Reports a cancellation if the entry was cancelled, or if the policy of the permit or of the controller says so.
     fn drop_at(&mut self, now: Timestamp, outcome: Outcome) {
         let own = self.drops.now(self.controller.on_drop());
         let is_cancelled = [own, outcome].contains(&Outcome::Cancelled);

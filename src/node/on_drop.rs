@@ -17,8 +17,8 @@ use crate::sync::{AtomicU32, Ordering};
 /// Under either policy, a drop by a panic that began after the request entered is an exception. A request that a destructor
 /// enters during a panic follows the policy.
 ///
-/// If an entry has the permit of a breaker, the policy of the entry applies to both. A drop is a cancellation for the
-/// breaker also if the policy of the permit or of the breaker says so.
+/// If an entry has the permit of a breaker or of an adaptive limiter, the policy of the entry applies to both. A drop is a
+/// cancellation for that controller also if the policy of the permit or of the controller says so.
 ///
 /// ```
 /// use leaparray::{MetricEvent, NodeConfig, OnDrop, ResourceNode};

@@ -50,6 +50,23 @@ fn group_of_version_1_has_its_quota() {
 }
 
 #[test]
+fn quota_above_the_processors_counts_as_the_processors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    write(path, "stat", "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu1 1 1 1 1\ncpu2 1 1 1 1\n");
+    write(path, "cpu.max", "800000 100000\n");
+    write(path, "cpuset.cpus.effective", "0-1\n");
+    write(path, "cpu.stat", "usage_usec 0\n");
+    let mut cpu = SystemCpu::in_folders(path, path);
+    assert_eq!(cpu.load(second(1)), None);
+    write(path, "cpu.stat", "usage_usec 2000000\n");
+    assert_eq!(cpu.load(second(2)), Some(1.0), "2 s of two processors in a second");
+    fs::remove_file(path.join("cpuset.cpus.effective")).unwrap();
+    write(path, "cpu.stat", "usage_usec 3500000\n");
+    assert_eq!(cpu.load(second(3)), Some(0.5), "1.5 s of three processors");
+}
+
+#[test]
 fn machine_is_read_without_groups() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();

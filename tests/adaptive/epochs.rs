@@ -1,6 +1,10 @@
 //! The evidence of epochs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 
 use leaparray::flow::{LimitAlgorithm, LimitEvidence, LimitPlan};
 use leaparray::{Clock, Timestamp};
@@ -15,8 +19,10 @@ fn calls_are_told_by_the_epoch_in_which_they_began() {
     let slow = [scene.call(), scene.call()];
     scene.clock.advance(millis(30));
     scene.call().reject();
-    scene.call().cancel();
-    scene.clock.advance(millis(70));
+    let cancelled = scene.call();
+    scene.clock.advance(millis(20));
+    cancelled.cancel();
+    scene.clock.advance(millis(50));
     // The next epoch: it begins with the call that finds the first one over.
     let later = scene.call();
     let [one, other] = slow;
@@ -33,6 +39,7 @@ fn calls_are_told_by_the_epoch_in_which_they_began() {
         exceptions: 1,
         unfinished: 1,
         response_times: vec![millis(0), millis(150)],
+        cancelled: vec![millis(20); 2],
     };
     assert_eq!(*told.lock().unwrap(), [first]);
     assert_eq!(scene.limiter.limit(), 6);
@@ -124,6 +131,70 @@ fn calls_count_at_their_end_if_the_algorithm_says_so() {
     assert_eq!(told[10].response_times, [millis(1_050); 2]);
 }
 
+/// Notes what it is told. The first plan after an epoch waits until `goes_on` is set.
+struct Stalls {
+    script: Script,
+    has_stalled: Arc<AtomicBool>,
+    goes_on: Arc<AtomicBool>,
+    counts_at_the_end: bool,
+}
+
+impl LimitAlgorithm for Stalls {
+    fn first_plan(&mut self) -> LimitPlan {
+        self.script.first_plan()
+    }
+
+    fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+        self.has_stalled.store(true, Relaxed);
+        while !self.goes_on.load(Relaxed) {
+            thread::yield_now();
+        }
+        self.script.next_plan(evidence)
+    }
+
+    fn counts_calls_at_their_end(&self) -> bool {
+        self.counts_at_the_end
+    }
+}
+
+/// While a thread makes a plan, calls count in an epoch that is over.
+#[test]
+fn epoch_whose_plan_stalls_lasts_as_long_as_its_calls_come() {
+    for counts_at_the_end in [false, true] {
+        let script = Script::new([LimitPlan::epoch(1_000, TENTH)]);
+        let told = script.told.clone();
+        let [has_stalled, goes_on] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (stalled, go) = (has_stalled.clone(), goes_on.clone());
+        let scene = Scene::new(Stalls { script, has_stalled, goes_on, counts_at_the_end });
+        for _ in 0..2 {
+            scene.call().accept();
+            scene.clock.advance(TENTH);
+        }
+        thread::scope(|scope| {
+            scope.spawn(|| scene.call().accept());
+            while !stalled.load(Relaxed) {
+                thread::yield_now();
+            }
+            // 50 calls in half a second.
+            for _ in 0..50 {
+                scene.call().accept();
+                scene.clock.advance(millis(10));
+            }
+            go.store(true, Relaxed);
+        });
+        for _ in 0..3 {
+            scene.clock.advance(TENTH);
+            scene.call().cancel();
+        }
+        let told = told.lock().unwrap();
+        let longest = told.iter().max_by_key(|it| it.begun).unwrap();
+        assert!((50..=52).contains(&longest.begun), "{told:?}");
+        let length = longest.end.saturating_since(longest.start);
+        assert!((millis(490)..=millis(700)).contains(&length), "{length:?} {told:?}");
+        assert!(told.windows(2).all(|it| it[0].end <= it[1].start), "{told:?}");
+    }
+}
+
 #[test]
 fn epoch_without_calls_is_told() {
     let script = Script::new([LimitPlan::epoch(4, TENTH)]);
@@ -153,6 +224,58 @@ fn refused_call_shows_that_the_limit_was_reached() {
         scene.call().cancel();
     }
     assert_eq!(told.lock().unwrap()[0].peak_in_flight, 4);
+}
+
+#[test]
+fn call_in_flight_counts_in_the_peak_of_each_epoch() {
+    let script = Script::new([LimitPlan::epoch(9, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    let long = scene.call();
+    for _ in 0..5 {
+        scene.clock.advance(TENTH);
+        // Begins the next epoch, and is no call of it.
+        assert!(scene.limiter.try_acquire_many_at(scene.clock.now(), 10).is_refused());
+    }
+    assert_eq!(told.lock().unwrap().iter().map(|it| it.peak_in_flight).collect::<Vec<_>>(), [1; 4]);
+    long.accept();
+}
+
+/// An epoch is told at the end of the next one.
+#[test]
+fn call_that_ends_while_the_next_epoch_is_told_is_not_late() {
+    let script = Script::new([LimitPlan::epoch(9, TENTH)]);
+    let told = script.told.clone();
+    let scene = Scene::new(script);
+    scene.clock.advance(TENTH);
+    scene.call().accept();
+    let long = scene.call();
+    scene.clock.advance(TENTH);
+    scene.call().accept();
+    scene.clock.advance(millis(99));
+    long.accept();
+    scene.clock.advance(millis(1));
+    scene.call().accept();
+    let told = told.lock().unwrap();
+    assert_eq!((told[1].begun, told[1].unfinished), (2, 0), "{told:?}");
+}
+
+#[test]
+fn call_far_ahead_that_begins_epochs_does_not_put_off_the_plans() {
+    let plans = [
+        LimitPlan::each_call(2),
+        LimitPlan::epoch(3, TENTH),
+        LimitPlan::epoch(3, TENTH),
+        LimitPlan::epoch(5, TENTH),
+    ];
+    let scene = Scene::new(Script::new(plans));
+    scene.call().accept_at(NOON.saturating_add(millis(3_600_000)));
+    assert_eq!(scene.limiter.limit(), 3);
+    for _ in 0..30 {
+        scene.clock.advance(TENTH);
+        scene.call().accept();
+    }
+    assert_eq!(scene.limiter.limit(), 5);
 }
 
 #[test]

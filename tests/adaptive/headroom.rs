@@ -1,10 +1,10 @@
 //! `Headroom`, with calls whose response times follow a rule. `checks/simulations` has a backend with random calls.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use leaparray::Clock;
 use leaparray::flow::{FeedbackPermit, Headroom};
+use leaparray::{Clock, Outcome, Permit};
 
 use super::{Scene, millis, range};
 
@@ -103,6 +103,35 @@ fn limit_does_not_fall_when_all_calls_become_slower() {
     assert!(highest >= 50, "{limits:?}");
 }
 
+/// Any number of calls is served at once, five in a millisecond. In some periods, all are slower, as during a collection of garbage:
+/// of 200 ms, or of a second.
+#[test]
+fn calls_that_are_slow_now_and_then_are_hardly_refused() {
+    for (period, slow, at_most) in [(200, 20, 25), (1_000, 15, 6)] {
+        let scene = Scene::new(Headroom::default());
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut in_flight = BTreeMap::<_, Vec<_>>::new();
+        let (mut refused, mut service) = (0, 10);
+        for step in 0..60_000 {
+            if step % period == 0 {
+                service = if random.u8(..10) < 3 { slow } else { 10 };
+            }
+            for _ in 0..5 {
+                match scene.limiter.try_acquire().at_once() {
+                    Ok(call) => in_flight.entry(step + service).or_default().push(call),
+                    Err(_) => refused += 1,
+                }
+            }
+            scene.clock.advance(millis(1));
+            let ended = in_flight.remove(&(step + 1)).into_iter().flatten();
+            ended.for_each(FeedbackPermit::accept);
+        }
+        let share = refused * 100 / 300_000;
+        assert!(share < at_most, "periods of {period} ms: {share} % are refused");
+        in_flight.into_values().flatten().for_each(FeedbackPermit::cancel);
+    }
+}
+
 #[test]
 fn unused_limit_does_not_grow() {
     let scene = Scene::new(Headroom::default());
@@ -120,11 +149,40 @@ fn unused_limit_shrinks_to_its_use_and_no_further_than_the_first() {
     for _ in 0..30_000 {
         backend.scene.calls(40, millis(10));
     }
-    assert_eq!(backend.scene.limiter.limit(), 60, "1.5 times the calls in flight");
+    assert_eq!(backend.scene.limiter.limit(), 52, "1.3 times the calls in flight");
     for _ in 0..60_000 {
         backend.scene.calls(2, millis(10));
     }
     assert_eq!(backend.scene.limiter.limit(), 20);
+}
+
+/// Of 9 calls and of one call in a second: too few for a profile.
+#[test]
+fn unused_limit_shrinks_with_few_calls() {
+    for gap in [115, 990] {
+        let scene = Scene::new(Headroom::default());
+        for _ in 0..2_000 {
+            scene.calls(60, millis(10));
+        }
+        assert!(scene.limiter.limit() > 60);
+        for _ in 0..300 {
+            scene.calls(1, millis(10));
+            scene.clock.advance(millis(gap));
+        }
+        assert_eq!(scene.limiter.limit(), 20);
+    }
+}
+
+/// A tenth of the calls is slow. With few calls, that is a change of the quantiles now and then.
+#[test]
+fn light_traffic_does_not_lower_a_limit_that_it_does_not_use() {
+    let scene = Scene::new(Headroom::default());
+    let mut random = fastrand::Rng::with_seed(7);
+    for call in 0..72_000 {
+        scene.calls(1, millis(if random.u8(..10) == 0 { 50 } else { 5 }));
+        scene.clock.advance(millis(75));
+        assert_eq!(scene.limiter.limit(), 20, "after {call} calls");
+    }
 }
 
 #[test]
@@ -170,6 +228,97 @@ fn calls_that_fail_fast_do_not_raise_the_limit() {
     (backend.rate, backend.service, backend.fails) = (4, 10, false);
     let limits = backend.run(100);
     assert!(limits.iter().all(|&limit| limit <= 60), "{limits:?}");
+}
+
+/// The limits of a busy limiter, in 200 steps in which all calls end after `time` in the same way, whatever the limit is.
+fn limits_if_all_calls(time: Duration, outcome: Outcome) -> Vec<u64> {
+    let scene = Scene::new(Headroom::default());
+    for _ in 0..2_000 {
+        scene.calls(60, millis(10));
+    }
+    let step = |_| {
+        let calls: Vec<_> =
+            std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
+        scene.clock.advance(time);
+        for mut call in calls {
+            call.end_at(scene.clock.now(), outcome);
+        }
+        scene.limiter.limit()
+    };
+    (0..200).map(step).collect()
+}
+
+/// As if the client gave up after 90 ms: a cut makes the response times no shorter.
+#[test]
+fn calls_that_time_out_do_not_raise_the_limit() {
+    for outcome in [Outcome::Exception, Outcome::Cancelled] {
+        let limits = limits_if_all_calls(millis(90), outcome);
+        // A dip may have begun before.
+        assert!(limits[10..].windows(2).all(|it| it[1] <= it[0]), "{limits:?}");
+        assert_eq!(limits[199], 4, "{limits:?}");
+    }
+}
+
+/// A cancellation that comes sooner than a response tells nothing. Half of the calls are cancelled.
+#[test]
+fn calls_that_are_cancelled_early_do_not_count() {
+    let scene = Scene::new(Headroom::default());
+    for _ in 0..200 {
+        let mut calls: Vec<_> =
+            std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
+        scene.clock.advance(millis(9));
+        calls.drain(..calls.len() / 2).for_each(FeedbackPermit::cancel);
+        scene.clock.advance(millis(1));
+        calls.into_iter().for_each(FeedbackPermit::accept);
+    }
+    assert!(scene.limiter.limit() > 60, "{}", scene.limiter.limit());
+}
+
+/// A dip is the only time in which the limit is below 30, and in each, all calls fail at once.
+#[test]
+fn dip_in_which_calls_fail_measures_no_base() {
+    let scene = Scene::new(Headroom::new(range(4, 40, 40)));
+    let (mut dips, mut usual) = (0, 0);
+    for _ in 0..6_000 {
+        let calls: Vec<_> =
+            std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
+        let is_dip = scene.limiter.limit() < 30;
+        *(if is_dip { &mut dips } else { &mut usual }) += 1;
+        scene.clock.advance(millis(if is_dip { 1 } else { 10 }));
+        for call in calls {
+            if is_dip { call.reject() } else { call.accept() }
+        }
+    }
+    assert!(dips > 0 && dips * 10 < usual, "in dips for {dips} steps, else for {usual}");
+}
+
+/// Each day has a phase with a full load, one with a tenth of it, one with few calls, and one in which calls hang.
+#[test]
+fn limit_follows_its_use_for_ten_hours() {
+    let scene = Scene::new(Headroom::default());
+    for _hour in 0..10 {
+        for _ in 0..6_000 {
+            scene.calls(60, millis(100));
+        }
+        assert!((48..=120).contains(&scene.limiter.limit()), "{}", scene.limiter.limit());
+        for _ in 0..6_000 {
+            scene.calls(6, millis(100));
+        }
+        assert_eq!(scene.limiter.limit(), 20);
+        for _ in 0..2_000 {
+            scene.calls(1, millis(1_000));
+        }
+        assert_eq!((scene.limiter.limit(), scene.limiter.in_use()), (20, 0));
+        for _ in 0..40 {
+            let calls: Vec<_> =
+                std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()).collect();
+            scene.clock.advance(millis(10_000));
+            calls.into_iter().for_each(FeedbackPermit::reject);
+        }
+        assert!(scene.limiter.limit() <= 20, "{}", scene.limiter.limit());
+    }
+    let hours = scene.clock.now().saturating_since(super::NOON).as_secs() / 3_600;
+    assert_eq!(hours, 10);
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl<A: LimitAlgorithm> Scene<A> {
     }
 }
 
-/// An epoch, as an algorithm was told.
+/// An epoch, as an algorithm was told. Of the times, the shortest and the longest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Told {
     start: Timestamp,
@@ -62,6 +62,7 @@ struct Told {
     exceptions: u64,
     unfinished: u64,
     response_times: Vec<Duration>,
+    cancelled: Vec<Duration>,
 }
 
 /// Notes what it is told, and follows a list of plans, whose last one it keeps.
@@ -91,7 +92,8 @@ impl LimitAlgorithm for Script {
 
     fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
         if let LimitEvidence::Epoch(epoch) = evidence {
-            let extremes = [epoch.response_times.min(), epoch.response_times.max()];
+            let [response_times, cancelled] = [epoch.response_times, epoch.cancelled]
+                .map(|it| [it.min(), it.max()].into_iter().flatten().collect());
             self.told.lock().unwrap().push(Told {
                 start: epoch.start,
                 end: epoch.end,
@@ -100,7 +102,8 @@ impl LimitAlgorithm for Script {
                 begun: epoch.begun,
                 exceptions: epoch.exceptions,
                 unfinished: epoch.unfinished(),
-                response_times: extremes.into_iter().flatten().collect(),
+                response_times,
+                cancelled,
             });
         }
         self.plan()

@@ -111,6 +111,23 @@ fn gradient2_forgets_a_reduction_while_it_warms_up() {
     assert_eq!(limits[9..], [108, 104]);
 }
 
+/// A range in the thousands gives the limit more digits.
+#[test]
+fn gradient2_reduces_a_long_average_by_a_twentieth() {
+    // The first response times count alike: (100 + 10)/2 = 55 is more than 20 ms.
+    // Then 10 more of 10 ms: the mean of ten is 19, which is not. The average of later ones: 19 + 2/601 · (9 − 19) = 18.967,
+    // more than 18 ms: · 0.95 = 18.018; again + 2/601 · (9 − 18.018) = 17.988, which is not.
+    let rts = [&[100][..], &[10; 9], &[9; 2], &[60]].concat();
+    let limits = limits_after(Gradient2::new(range(1, 10_000, 20_000)), 9_999, &rts);
+    // With 60 ms: 17.988 + 2/601 · 42.012 = 18.128, and the gradient is 1.5 · 18.128/60 = 0.4532, at least 0.5.
+    // With 30 ms it is not: below.
+    assert_eq!(limits[11], 10_009);
+    let rts = [&[100][..], &[10; 9], &[9; 2], &[30]].concat();
+    let limits = limits_after(Gradient2::new(range(1, 10_000, 20_000)), 9_999, &rts);
+    // 17.988 + 2/601 · 12.012 = 18.028: 1.5 · 18.028/30 = 0.9014, and 10,009.6 · (0.8 + 0.2 · 0.9014) + 0.8 = 9,813.
+    assert_eq!(limits[12], 9_813);
+}
+
 #[test]
 fn gradient2_at_most_halves_its_target() {
     // Eleven calls of 1 ms, then 1,000 ms: the average is 1 + 999 · 2/601 = 4.3 ms, and the gradient is at least 0.5.

@@ -1,14 +1,18 @@
 //! The algorithms that are compared.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
+use leaparray::Timestamp;
 use leaparray::flow::{
-    Aimd, Bbr, FixedCpuLoad, Gradient2, Headroom, LimitAlgorithm, LimitEvidence, LimitPlan, Vegas,
+    Aimd, Bbr, CpuLoad, Gradient2, Headroom, LimitAlgorithm, LimitEvidence, LimitPlan, Vegas,
 };
 
+use crate::backend::DEADLINE;
+
 /// A limit that does not change.
-#[derive(Clone, Copy, Debug)]
-pub struct Fixed(pub u64);
+struct Fixed(u64);
 
 impl LimitAlgorithm for Fixed {
     fn first_plan(&mut self) -> LimitPlan {
@@ -20,29 +24,78 @@ impl LimitAlgorithm for Fixed {
     }
 }
 
-/// An algorithm and its name.
-#[derive(Clone, Copy, Debug)]
-pub struct Algorithm {
-    /// The name of its type.
-    pub name: &'static str,
-    /// Creates it.
-    pub create: fn() -> Box<dyn LimitAlgorithm>,
+/// The share of the workers that are busy, as the load of the processors. The simulation sets it.
+#[derive(Clone, Debug, Default)]
+pub struct BusyWorkers(Rc<Cell<f64>>);
+
+impl BusyWorkers {
+    /// Sets the share.
+    pub fn set(&self, share: f64) {
+        self.0.set(share);
+    }
 }
 
-/// The algorithm of the crate, with its default settings.
-pub const HEADROOM: Algorithm =
-    Algorithm { name: "Headroom", create: || Box::new(Headroom::default()) };
+impl CpuLoad for BusyWorkers {
+    fn load(&mut self, _now: Timestamp) -> Option<f64> {
+        Some(self.0.get())
+    }
+}
 
-/// All algorithms of the crate, with their default settings, and `Aimd` also with the deadline of the calls as its time-out. `Bbr` is
-/// told that its processors are always busy.
-pub const ALL: [Algorithm; 6] = [
-    HEADROOM,
-    Algorithm { name: "Aimd", create: || Box::new(Aimd::default()) },
-    Algorithm {
-        name: "Aimd, 100 ms",
-        create: || Box::new(Aimd::default().timeout(Duration::from_millis(100))),
-    },
-    Algorithm { name: "Vegas", create: || Box::new(Vegas::default()) },
-    Algorithm { name: "Gradient2", create: || Box::new(Gradient2::default()) },
-    Algorithm { name: "Bbr", create: || Box::new(Bbr::new(FixedCpuLoad(1.0))) },
-];
+/// An algorithm, with its default settings unless it says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The algorithm of the crate.
+    Headroom,
+    /// `Aimd`.
+    Aimd,
+    /// `Aimd` with the deadline of the calls as its time-out.
+    AimdWithDeadline,
+    /// `Vegas`.
+    Vegas,
+    /// `Gradient2`.
+    Gradient2,
+    /// `Bbr`, whose load is the share of the workers that are busy.
+    Bbr,
+    /// A limit that does not change.
+    Fixed(u64),
+}
+
+impl Algorithm {
+    /// All algorithms of the crate.
+    pub const ALL: [Self; 6] = [
+        Self::Headroom,
+        Self::Aimd,
+        Self::AimdWithDeadline,
+        Self::Vegas,
+        Self::Gradient2,
+        Self::Bbr,
+    ];
+
+    /// Returns its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Headroom => "Headroom",
+            Self::Aimd => "Aimd",
+            Self::AimdWithDeadline => "Aimd, 100 ms",
+            Self::Vegas => "Vegas",
+            Self::Gradient2 => "Gradient2",
+            Self::Bbr => "Bbr",
+            Self::Fixed(_) => "fixed",
+        }
+    }
+
+    /// Creates it.
+    #[must_use]
+    pub fn create(self, load: &BusyWorkers) -> Box<dyn LimitAlgorithm> {
+        match self {
+            Self::Headroom => Box::new(Headroom::default()),
+            Self::Aimd => Box::new(Aimd::default()),
+            Self::AimdWithDeadline => Box::new(Aimd::default().timeout(DEADLINE)),
+            Self::Vegas => Box::new(Vegas::default()),
+            Self::Gradient2 => Box::new(Gradient2::default()),
+            Self::Bbr => Box::new(Bbr::new(load.clone())),
+            Self::Fixed(limit) => Box::new(Fixed(limit)),
+        }
+    }
+}

@@ -8,6 +8,8 @@ use fastrand::Rng;
 use leaparray::flow::{AdaptiveLimiter, FeedbackPermit, LimitAlgorithm};
 use leaparray::{ManualClock, Timestamp};
 
+use crate::algorithms::{Algorithm, BusyWorkers};
+
 /// The time after which a response is of no use, at a scale of 1.
 pub const DEADLINE: Duration = Duration::from_millis(100);
 /// The time that a worker takes for a fast call, at a scale of 1.
@@ -30,9 +32,37 @@ pub struct Phase {
     pub slow: f64,
     /// The number of calls that arrive in a second, at random times, at a scale of 1.
     pub arrivals: f64,
+    /// The times in which all calls that begin are slower.
+    pub slowness: Slowness,
+}
+
+/// Times in which all calls that a worker begins take longer, as during a collection of garbage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slowness {
+    /// The factor by which they take longer.
+    pub factor: f64,
+    /// The share of the periods in which they do.
+    pub share: f64,
+    /// The length of a period, at a scale of 1.
+    pub period: Duration,
+}
+
+impl Slowness {
+    /// No such times.
+    pub const NONE: Self = Self { factor: 1.0, share: 0.0, period: SECOND };
 }
 
 impl Phase {
+    /// Returns the factor by which calls take longer that begin at a time since the start of the simulation. It is drawn from the
+    /// number of the period, so that it does not depend on the calls.
+    fn slowness_at(&self, since: Duration, seed: u64) -> f64 {
+        let Slowness { factor, share, period } = self.slowness;
+        let number = since.as_nanos() / (period * self.scale).as_nanos();
+        #[expect(clippy::cast_possible_truncation, reason = "a simulation has few periods")]
+        let mut rng = Rng::with_seed(seed.wrapping_mul(1_000_003) ^ number as u64);
+        if share > 0.0 && rng.f64() < share { factor } else { 1.0 }
+    }
+
     /// Returns the number of calls that workers can serve in a second.
     #[must_use]
     pub fn capacity(workers: u32, slow: f64) -> f64 {
@@ -103,11 +133,12 @@ impl<'a> Backend<'a> {
     }
 
     /// Gives queued calls to free workers.
-    fn serve(&mut self, now: Timestamp, phase: &Phase, rng: &mut Rng) {
+    fn serve(&mut self, now: Timestamp, phase: &Phase, slowness: f64, rng: &mut Rng) {
         while self.served.len() < phase.workers as usize
             && let Some(call) = self.queue.pop_front()
         {
             let time = if rng.f64() < phase.slow { SLOW } else { FAST } * phase.scale;
+            let time = if slowness > 1.0 { time.mul_f64(slowness) } else { time };
             self.number += 1;
             self.served.insert(self.number, call);
             self.ends.push(Reverse((now.saturating_add(time), self.number)));
@@ -119,7 +150,9 @@ impl<'a> Backend<'a> {
 /// end. If the number of workers falls, the calls that are served go on. All phases have the scale of the first.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "a phase has few seconds")]
-pub fn simulate(phases: &[Phase], algorithm: Box<dyn LimitAlgorithm>, seed: u64) -> Vec<Observed> {
+pub fn simulate(phases: &[Phase], algorithm: Algorithm, seed: u64) -> Vec<Observed> {
+    let load = BusyWorkers::default();
+    let algorithm = algorithm.create(&load);
     let scale = phases[0].scale;
     let tenth = TENTH * scale;
     let mut rng = Rng::with_seed(seed);
@@ -169,6 +202,11 @@ pub fn simulate(phases: &[Phase], algorithm: Box<dyn LimitAlgorithm>, seed: u64)
                 of.good[second] += 1;
             }
         }
-        backend.serve(now, phase, &mut rng);
+        if !backend.queue.is_empty() {
+            let slowness = phase.slowness_at(now.saturating_since(begin), seed);
+            backend.serve(now, phase, slowness, &mut rng);
+        }
+        let busy = backend.served.len().min(phase.workers as usize);
+        load.set(busy as f64 / f64::from(phase.workers));
     }
 }

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::LimitAlgorithm;
-
-use crate::algorithms::Fixed;
+use crate::algorithms::Algorithm;
 use crate::backend::{Observed, Phase, simulate};
 
 /// The best fixed limit of a phase.
@@ -12,9 +10,9 @@ use crate::backend::{Observed, Phase, simulate};
 pub struct Best {
     /// The lowest limit with at least 99.5 % of the highest goodput of any limit.
     pub limit: u64,
-    /// Calls within the deadline in a second.
+    /// The highest goodput of any limit: calls within the deadline in a second.
     pub goodput: f64,
-    /// The quantile 0.99 of the response times.
+    /// The quantile 0.99 of the response times with the limit.
     pub p99: Duration,
 }
 
@@ -25,12 +23,14 @@ pub struct Score {
     pub goodput: f64,
     /// The quantile 0.99 of the response times, as a multiple of the quantile of the best fixed limit.
     pub p99: f64,
-    /// The first second from which three seconds together have at least 95 % of the goodput; `None` if there is none.
+    /// The first second from which three consecutive seconds average at least 95 % of the goodput; `None` if there is none.
     pub settled: Option<usize>,
-    /// The share of the later seconds that are in three seconds with less than 95 % of the goodput.
+    /// The share of three-second spans, after the limit has settled, whose goodput is below 95 %.
     pub relapses: f64,
     /// The highest limit after the first five seconds, as a multiple of the mean of the permits in use.
     pub limit_by_use: f64,
+    /// The highest limit after the first five seconds.
+    pub limit: u64,
 }
 
 /// Finds the best fixed limit for each phase, by phases of `secs` seconds with the limits 2, 3, … up to 500, each at least a tenth above
@@ -52,8 +52,7 @@ pub fn best(phases: &[Phase], secs: u32) -> Vec<Best> {
         let tried: Vec<_> = limits
             .iter()
             .map(|&limit| {
-                let algorithm: Box<dyn LimitAlgorithm> = Box::new(Fixed(limit));
-                let mut observed = simulate(&[phase_of(phase)], algorithm, 1);
+                let mut observed = simulate(&[phase_of(phase)], Algorithm::Fixed(limit), 1);
                 (limit, observed.pop().expect("one phase"))
             })
             .collect();
@@ -62,7 +61,7 @@ pub fn best(phases: &[Phase], secs: u32) -> Vec<Best> {
             .iter()
             .find(|(_, it)| float(it.total_good()) >= 0.995 * float(highest))
             .expect("the highest one");
-        let goodput = float(observed.total_good()) / f64::from(secs);
+        let goodput = float(highest) / f64::from(secs);
         Best { limit: *limit, goodput, p99: observed.p99() }
     };
     let mut found: Vec<Best> = Vec::new();
@@ -84,6 +83,7 @@ impl Score {
             settled,
             relapses: self.relapses.max(other.relapses),
             limit_by_use: self.limit_by_use.max(other.limit_by_use),
+            limit: self.limit.max(other.limit),
         }
     }
 }
@@ -108,6 +108,7 @@ pub fn score(phase: &Phase, observed: &Observed, best: &Best) -> Score {
         settled,
         relapses,
         limit_by_use: float(highest) / mean,
+        limit: highest,
     }
 }
 

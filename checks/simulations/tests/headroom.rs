@@ -1,8 +1,10 @@
 //! `Headroom` beside the best fixed limit, in each phase of each scenario.
 
-use leaparray_simulations::algorithms::{ALL, HEADROOM};
+use leaparray_simulations::algorithms::Algorithm;
 use leaparray_simulations::report::run_algorithm;
-use leaparray_simulations::scenarios::{Scenario, capacity_changes, mix_changes, sizes};
+use leaparray_simulations::scenarios::{
+    Scenario, capacity_changes, idle, mix_changes, sizes, slow_at_times,
+};
 use leaparray_simulations::score::{Score, best};
 
 /// Shorter phases and fewer seeds than those of `docs/SIMULATIONS.md`, whose goals its program checks. In these phases, the first dips
@@ -12,7 +14,7 @@ const SEEDS: [u64; 3] = [11, 12, 13];
 
 fn check(scenario: &Scenario, holds: impl Fn(&Score) -> bool) {
     let best = best(&scenario.phases, 5);
-    let (scores, _) = run_algorithm(scenario, HEADROOM, &best, &SEEDS);
+    let (scores, _) = run_algorithm(scenario, Algorithm::Headroom, &best, &SEEDS);
     for (phase, score) in scores.iter().enumerate() {
         assert!(
             holds(score),
@@ -58,12 +60,22 @@ fn limit_does_not_follow_a_mix_about_the_median() {
 }
 
 #[test]
+fn limit_of_an_idle_backend_is_near_its_use() {
+    check(&idle(SECS), |score| score.limit_by_use <= 3.0 || score.limit <= 30);
+}
+
+#[test]
+fn limit_leaves_a_backend_alone_that_is_slow_at_times() {
+    check(&slow_at_times(SECS), |score| score.goodput >= 0.85);
+}
+
+#[test]
 fn published_algorithms_do_not_follow_the_capacity() {
     let scenario = capacity_changes(1.2, SECS);
     let best = best(&scenario.phases, 5);
-    for algorithm in &ALL[1..] {
+    for algorithm in &Algorithm::ALL[1..] {
         let (scores, _) = run_algorithm(&scenario, *algorithm, &best, &SEEDS[..1]);
         let follows_all = scores.iter().all(|score| follows(score, 0.92));
-        assert!(!follows_all, "{}: {scores:?}", algorithm.name);
+        assert!(!follows_all, "{}: {scores:?}", algorithm.name());
     }
 }

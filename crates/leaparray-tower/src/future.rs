@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body::Body;
 use leaparray::flow::Limiter;
-use leaparray::{Clock, Permit, Timestamp};
+use leaparray::{Clock, OnDrop, Permit, Timestamp};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
@@ -121,6 +121,8 @@ pub(crate) struct ResponseContext<N, C> {
     /// The resources of the layer, if the first look-up did not find the resource of this request.
     pub(crate) resources_if_new: Option<Arc<Resources<N, C>>>,
     pub(crate) first_byte: bool,
+    /// The policy once the request has reached the service.
+    pub(crate) on_drop: OnDrop,
 }
 
 impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
@@ -265,7 +267,8 @@ where
         if let Some(refund) = &mut self.refund {
             refund.is_due = false;
         }
-        let Self { mut service, request, in_flight, context, refund: _ } = self;
+        let Self { mut service, request, mut in_flight, context, refund: _ } = self;
+        in_flight.set_on_drop(context.on_drop);
         (service.call(request), Running { in_flight, context })
     }
 }

@@ -8,7 +8,7 @@ use crate::class::Classify;
 /// The entry of a request, with the permit of its limiter, if there was one.
 pub(crate) type Admitted<C, P> = Entry<Resource<C>, C, Option<P>>;
 
-/// A request in flight. If it is dropped, it ends as cancelled; or as an exception, if a poll has panicked.
+/// A request in flight. If it is dropped, it ends as its policy says; or as an exception, if a poll has panicked.
 pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
     /// `None` once the request has ended.
     entry: Option<Admitted<C, P>>,
@@ -19,8 +19,12 @@ pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
 }
 
 impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
-    pub(crate) fn new(entry: Admitted<C, P>, classify: K) -> Self {
-        Self { entry: Some(entry.on_drop(OnDrop::Cancelled)), classify, is_polled: false }
+    pub(crate) fn new(entry: Admitted<C, P>, classify: K, on_drop: OnDrop) -> Self {
+        Self { entry: Some(entry.on_drop(on_drop)), classify, is_polled: false }
+    }
+
+    pub(crate) fn set_on_drop(&mut self, policy: OnDrop) {
+        self.entry = self.entry.take().map(|entry| entry.on_drop(policy));
     }
 
     /// Calls `poll`, which may panic.

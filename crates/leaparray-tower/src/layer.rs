@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::Request;
-use leaparray::{Clock, MonotonicClock, Registry, RegistryError, Resource, TrafficType};
+use leaparray::{Clock, MonotonicClock, OnDrop, Registry, RegistryError, Resource, TrafficType};
 use tower_layer::Layer;
 
 use crate::class::ByStatus;
@@ -19,7 +19,7 @@ use crate::service::ResourceService;
 ///
 /// It works around HTTP services and HTTP clients. A request enters its resource when the service is called. It ends with
 /// the last frame of the response's body; see [`ResponseBody`](crate::ResponseBody). If the client goes away, the server
-/// drops the future or the body, and the request is cancelled. A panic, an error of the body, and by
+/// drops the future or the body, and the request is cancelled unless [`on_drop`](Self::on_drop) says otherwise. A panic, an error of the body, and by
 /// [default](ByStatus) a status of 500 or above are exceptions.
 ///
 /// | to choose | call | default |
@@ -29,6 +29,14 @@ use crate::service::ResourceService;
 /// | the limiter of a request | [`limit`](Self::limit), [`limit_each`](Self::limit_each), [`limit_by`](Self::limit_by) | none |
 /// | the response to a refused request | [`refuse`](Self::refuse) | [`Answer`] |
 /// | whether times to the first byte are recorded | [`first_byte`](Self::first_byte) | no |
+/// | the outcome of a request that is dropped | [`on_drop`](Self::on_drop) | [`OnDrop::Cancelled`] |
+///
+/// # Time-outs
+///
+/// A time-out belongs inside this layer, around the inner service: its error is an exception, of which a breaker or an adaptive limiter
+/// learns that the backend is slow. A time-out around this layer, such as tower's `Timeout`, drops the future, as a client does that
+/// gives up. By default, that is a cancellation. It hides a backend that hangs from a breaker: set
+/// [`on_drop`](Self::on_drop) to [`OnDrop::Exception`] if there is such a time-out.
 ///
 /// # Back-pressure
 ///
@@ -55,6 +63,7 @@ pub(crate) struct LayerState<N, K, L, R, C> {
     pub(crate) limits: L,
     pub(crate) refuse: R,
     pub(crate) first_byte: bool,
+    pub(crate) on_drop: OnDrop,
 }
 
 impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
@@ -115,7 +124,14 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
     ) -> Result<Self, RegistryError> {
         let resources = Arc::new(Resources::new(registry, traffic, name)?);
         let (classify, limits, refuse) = (ByStatus, Unlimited, Answer);
-        let state = LayerState { resources, classify, limits, refuse, first_byte: false };
+        let state = LayerState {
+            resources,
+            classify,
+            limits,
+            refuse,
+            first_byte: false,
+            on_drop: OnDrop::Cancelled,
+        };
         Ok(Self { state })
     }
 }
@@ -125,8 +141,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// [`Classify`](crate::Classify) of your own.
     #[must_use]
     pub fn classify<J>(self, classify: J) -> ResourceLayer<N, J, L, R, C> {
-        let LayerState { resources, limits, refuse, first_byte, .. } = self.state;
-        let state = LayerState { resources, classify, limits, refuse, first_byte };
+        let LayerState { resources, limits, refuse, first_byte, on_drop, .. } = self.state;
+        let state = LayerState { resources, classify, limits, refuse, first_byte, on_drop };
         ResourceLayer { state }
     }
 
@@ -195,8 +211,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// Chooses the limiters by a [`Limits`](crate::Limits).
     #[must_use]
     pub fn limits<M>(self, limits: M) -> ResourceLayer<N, K, M, R, C> {
-        let LayerState { resources, classify, refuse, first_byte, .. } = self.state;
-        let state = LayerState { resources, classify, limits, refuse, first_byte };
+        let LayerState { resources, classify, refuse, first_byte, on_drop, .. } = self.state;
+        let state = LayerState { resources, classify, limits, refuse, first_byte, on_drop };
         ResourceLayer { state }
     }
 
@@ -204,8 +220,8 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     /// own.
     #[must_use]
     pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
-        let LayerState { resources, classify, limits, first_byte, .. } = self.state;
-        let state = LayerState { resources, classify, limits, refuse, first_byte };
+        let LayerState { resources, classify, limits, first_byte, on_drop, .. } = self.state;
+        let state = LayerState { resources, classify, limits, refuse, first_byte, on_drop };
         ResourceLayer { state }
     }
 
@@ -213,6 +229,39 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     #[must_use]
     pub fn first_byte(mut self, first_byte: bool) -> Self {
         self.state.first_byte = first_byte;
+        self
+    }
+}
+
+impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
+    /// Sets the outcome of a request whose future or body is dropped before its end. The default is
+    /// [`OnDrop::Cancelled`]: the client has gone away, which tells nothing about the service.
+    /// Set [`OnDrop::Exception`] if time-outs drop the futures.
+    ///
+    /// The policy applies to the resource and to the permit of the limiter. To a breaker or an adaptive limiter, the outcome is also a
+    /// cancellation if its own policy says so: see [`CircuitConfig::on_drop`](leaparray::flow::CircuitConfig::on_drop). Its own policy
+    /// never makes an exception of a cancellation. Under either policy, a panic is an exception, and a request that is dropped
+    /// while it waits for its limiter is cancelled: it has not reached the service.
+    ///
+    /// ```
+    /// use http::Request;
+    /// use leaparray::flow::{CircuitBreaker, CircuitConfig};
+    /// use leaparray::{OnDrop, Registry};
+    /// use leaparray_tower::ResourceLayer;
+    /// use std::sync::Arc;
+    ///
+    /// let name = |_: &Request<String>, name: &mut String| name.push_str("search");
+    /// let breaker = CircuitBreaker::new(CircuitConfig::default());
+    /// // Callers of this client give up after a time of their own.
+    /// let layer = ResourceLayer::outbound(Arc::new(Registry::new()), name)?
+    ///     .limit(Arc::new(breaker))
+    ///     .on_drop(OnDrop::Exception);
+    /// # let _ = layer;
+    /// # Ok::<_, leaparray::RegistryError>(())
+    /// ```
+    #[must_use]
+    pub fn on_drop(mut self, policy: OnDrop) -> Self {
+        self.state.on_drop = policy;
         self
     }
 }
@@ -238,6 +287,7 @@ impl<N, K: Clone, L: Clone, R: Clone, C> Clone for LayerState<N, K, L, R, C> {
             limits: self.limits.clone(),
             refuse: self.refuse.clone(),
             first_byte: self.first_byte,
+            on_drop: self.on_drop,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use http_body::Body;
 use leaparray::flow::{Decision, Limiter};
-use leaparray::{Clock, MonotonicClock};
+use leaparray::{Clock, MonotonicClock, OnDrop};
 use tower_service::Service;
 
 use crate::body::RequestKind;
@@ -71,11 +71,12 @@ where
             }
             decision
         });
-        let in_flight = |entry| InFlight::new(entry, shared.classify.clone());
+        let in_flight = |entry, on_drop| InFlight::new(entry, shared.classify.clone(), on_drop);
         let context = ResponseContext {
             kind: RequestKind::of(request.method()),
             resources_if_new: is_new.then(|| Arc::clone(&shared.resources)),
             first_byte: shared.first_byte,
+            on_drop: shared.on_drop,
         };
         #[cfg(feature = "tracing")]
         match decision.refusal() {
@@ -85,7 +86,7 @@ where
         match decision.enter_many_at(resource, now, 1) {
             Decision::Admitted(entry) => {
                 // Created first: if the call panics, its drop is an exception.
-                let in_flight = in_flight(entry);
+                let in_flight = in_flight(entry, shared.on_drop);
                 ResponseFuture::running(self.inner.call(request), in_flight, context)
             }
             Decision::Wait(delayed) => {
@@ -94,7 +95,8 @@ where
                 let clone = self.inner.clone();
                 let service = std::mem::replace(&mut self.inner, clone);
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
-                let in_flight = in_flight(entry);
+                // Dropped during its wait, it has not reached the service.
+                let in_flight = in_flight(entry, OnDrop::Cancelled);
                 ResponseFuture::waiting(
                     wait,
                     Waiting { service, request, in_flight, context, refund },

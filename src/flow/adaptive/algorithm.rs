@@ -149,7 +149,8 @@ pub struct EpochCalls<'a> {
     pub now: Timestamp,
     /// The time at which the epoch began.
     pub start: Timestamp,
-    /// The time at which the epoch ended. If no call came then, the next epoch began later, with the next call.
+    /// The time at which the epoch ended. If no call came then, the next epoch began later, with the next call. Calls that come
+    /// while another thread makes a plan count in the epoch that is over, which then ends with the last of them.
     pub end: Timestamp,
     /// The limit during the epoch.
     pub limit: u64,
@@ -162,6 +163,9 @@ pub struct EpochCalls<'a> {
     pub exceptions: u64,
     /// The response times of those calls that have ended, also with an exception; or of the calls that ended in the epoch.
     pub response_times: &'a LatencyHistogram,
+    /// The times after which calls that began in the epoch were cancelled. Each is a lower bound: without the cancellation, the
+    /// call would have taken longer, if it reached the backend.
+    pub cancelled: &'a LatencyHistogram,
     /// The number of calls that have begun in the current epoch, which follows this one.
     pub begun_since: u64,
 }

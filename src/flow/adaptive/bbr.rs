@@ -17,10 +17,15 @@ use crate::time::Timestamp;
 /// least the [threshold](Self::threshold), and for 1 s after that. Otherwise the limit is the highest one. The load is measured at the
 /// ends of epochs, at most every 0.5 s, and each measurement counts for 0.05 of the average.
 ///
-/// This is the formula of Kratos. Other than there, no call is admitted beyond the limit, of which Kratos admits one more; the time of
-/// 1 s begins with the last high load, and in Kratos with the first refusal; response times are not rounded to milliseconds; and the
-/// first measurement is the first average, which begins at 0 in Kratos. go-zero, whose window is 5 s, also compares the average of
-/// the calls in flight with the limit.
+/// This is the formula of Kratos, with these differences:
+///
+/// - No call is admitted beyond the limit. Kratos admits one more.
+/// - The product is rounded to the nearest number. Kratos adds 0.5 after it has rounded down, which changes nothing.
+/// - The time of 1 s begins with the last high load. In Kratos, it begins with the first refusal.
+/// - Response times are not rounded to milliseconds.
+/// - The first measurement is the first average. In Kratos, the average begins at 0.
+///
+/// go-zero, whose window is 5 s, also compares the average of the calls in flight with the limit.
 ///
 /// The limit protects the processors of *this* process's machine or group. A backend on other machines can have a long queue
 /// while they are idle: see [`Headroom`](super::Headroom).

@@ -9,7 +9,8 @@ use crate::time::Timestamp;
 /// A source of the load of the processors, for [`Bbr`](super::Bbr).
 pub trait CpuLoad {
     /// Returns the load since the last call, as a share of the processors that the process may use: 1 if all of them were busy.
-    /// `None` at the first call, or if the load is not known. Then the load counts as before, at first as low.
+    /// `None` at the first call, or if the load is not known. The average then stays as it is. Before the first reading, the load
+    /// counts as low.
     fn load(&mut self, now: Timestamp) -> Option<f64>;
 }
 
@@ -27,8 +28,8 @@ impl CpuLoad for FixedCpuLoad {
 /// container.
 ///
 /// Reads the files of version 2 of the control groups (`cpu.stat`, `cpu.max`, `cpuset.cpus.effective`), otherwise those of version 1
-/// (`cpuacct.usage`, `cpu.cfs_quota_us`, `cpu.cfs_period_us`, `cpuset.effective_cpus`), otherwise `/proc/stat`. A group without a quota may use the processors
-/// of its set, or all processors of the machine. The small files of the kernel are read in the thread of the call that ends an
+/// (`cpuacct.usage`, `cpu.cfs_quota_us`, `cpu.cfs_period_us`, `cpuset.effective_cpus`), otherwise `/proc/stat`. A group may use the processors
+/// of its set, or all processors of the machine, but not more than its quota. The small files of the kernel are read in the thread of the call that ends an
 /// epoch. On other systems, the load is not known.
 #[derive(Debug)]
 pub struct SystemCpu {
@@ -40,7 +41,7 @@ pub struct SystemCpu {
 /// The time that processors have been used, and the time that they could have been used since the same moment.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
-    /// Nanoseconds of use, and the number of processors of the quota, at a time.
+    /// Nanoseconds of use, and the number of processors that the group may use, at a time.
     Group { used: f64, processors: f64, at: Timestamp },
     /// Ticks of use, and of use or idleness.
     Machine { used: f64, all: f64 },
@@ -67,6 +68,7 @@ impl SystemCpu {
     /// use leaparray::flow::{CpuLoad, SystemCpu};
     ///
     /// let folder = tempfile::tempdir()?;
+    /// std::fs::write(folder.path().join("cpuset.cpus.effective"), "0-3\n")?;
     /// let used = |micros: u64| std::fs::write(folder.path().join("cpu.stat"), format!("usage_usec {micros}\n"));
     /// std::fs::write(folder.path().join("cpu.max"), "200000 100000\n")?;
     /// let mut cpu = SystemCpu::in_folders(folder.path(), "/proc");
@@ -119,15 +121,17 @@ impl SystemCpu {
 }
 
 impl SystemCpu {
-    /// Returns the number of processors that a quota allows. A quota that is not a positive number is none.
+    /// Returns the number of processors that a group may use: its quota, but not more than its set or the machine has. A
+    /// quota that is not a positive number is none.
     fn processors(&self, quota: Option<f64>, period: Option<f64>) -> f64 {
+        // Not the processors on which this process may run: others of the group may run on more.
+        let all = self.set_of_group().or_else(|| self.of_machine()).map_or_else(
+            || thread::available_parallelism().map_or(1.0, |it| float(it.get())),
+            float,
+        );
         match (quota, period) {
-            (Some(quota), Some(period)) if quota > 0.0 && period > 0.0 => quota / period,
-            // Not the processors on which this process may run: others of the group may run on more.
-            _ => self.set_of_group().or_else(|| self.of_machine()).map_or_else(
-                || thread::available_parallelism().map_or(1.0, |it| float(it.get())),
-                float,
-            ),
+            (Some(quota), Some(period)) if quota > 0.0 && period > 0.0 => all.min(quota / period),
+            _ => all,
         }
     }
 

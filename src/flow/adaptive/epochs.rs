@@ -15,6 +15,16 @@ pub(super) struct Epochs {
     last: SlidingWindow<NoClock>,
     /// The same, for one epoch.
     one: SlidingWindow<NoClock>,
+    /// The times after which the calls of an epoch were cancelled.
+    cancelled: SlidingWindow<NoClock>,
+    one_cancelled: SlidingWindow<NoClock>,
+}
+
+/// The memory for the times of the calls of an epoch.
+#[derive(Debug, Default)]
+pub(super) struct EpochTimes {
+    ended: LatencyHistogram,
+    cancelled: LatencyHistogram,
 }
 
 /// An epoch, except for its calls.
@@ -38,9 +48,11 @@ impl Epochs {
         };
         let kept = of(Self::KEPT);
         let histogram = Some(HistogramConfig::default());
-        let last = SlidingWindow::made_at(kept, histogram, NoClock, Timestamp::MIN);
-        let one = last.view(of(1)).expect("it divides the window");
-        Self { last, one }
+        let [last, cancelled] =
+            [(); 2].map(|()| SlidingWindow::made_at(kept, histogram, NoClock, Timestamp::MIN));
+        let [one, one_cancelled] =
+            [&last, &cancelled].map(|it| it.view(of(1)).expect("it divides the window"));
+        Self { last, one, cancelled, one_cancelled }
     }
 
     #[inline]
@@ -56,7 +68,11 @@ impl Epochs {
                 self.last.record_success_nanos_at(epoch, saturating_nanos(response_time));
             }
             Outcome::Exception => self.last.record_exception_at(epoch, response_time),
-            Outcome::Cancelled => self.last.add_at(epoch, MetricEvent::Cancelled, 1),
+            Outcome::Cancelled => {
+                self.cancelled.record_success_nanos_at(epoch, saturating_nanos(response_time));
+                // In the window of its beginning, so that a reader never finds more cancelled calls than begun ones.
+                self.last.add_at(epoch, MetricEvent::Cancelled, 1);
+            }
         }
     }
 
@@ -65,17 +81,18 @@ impl Epochs {
         self.one.sum_at(time_of(epoch), MetricEvent::Pass)
     }
 
-    /// Returns the calls of an epoch. Their response times are read into `response_times`.
+    /// Returns the calls of an epoch. Their times are read into `times`.
     pub(super) fn calls<'a>(
         &self,
         epoch: u64,
         past: Past,
         now: Timestamp,
-        response_times: &'a mut LatencyHistogram,
+        times: &'a mut EpochTimes,
     ) -> EpochCalls<'a> {
         let at = time_of(epoch);
         // Each call is counted as begun before it is counted as ended, so the ends are read first.
-        self.one.histogram_into_at(at, response_times);
+        self.one.histogram_into_at(at, &mut times.ended);
+        self.one_cancelled.histogram_into_at(at, &mut times.cancelled);
         let [exceptions, cancelled] = [MetricEvent::Exception, MetricEvent::Cancelled]
             .map(|event| self.one.sum_at(at, event));
         let begun = self.begun(epoch).saturating_sub(cancelled);
@@ -89,7 +106,8 @@ impl Epochs {
             peak_in_flight,
             begun,
             exceptions,
-            response_times,
+            response_times: &times.ended,
+            cancelled: &times.cancelled,
             begun_since,
         }
     }

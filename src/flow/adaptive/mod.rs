@@ -47,11 +47,12 @@ use token::Token;
 /// [`Bbr`] follow the algorithms of other libraries.
 ///
 /// The caller reports the end of each admitted call with its [`FeedbackPermit`]. The algorithm learns from response times, and most
-/// algorithms also from exceptions. A cancelled call gives its permit back, and the algorithm does not learn from it. Cancel a call
-/// that the backend has not worked on, for example one that failed to connect.
+/// algorithms also from exceptions. Cancel a call that did not reach the backend, for example one that failed to connect, and
+/// reject one that has timed out. A cancelled call gives its permit back, and the published algorithms do not learn from it.
+/// [`Headroom`] learns from one that was cancelled late: the call would have taken longer than that.
 ///
-/// The check and the taking of permits are one atomic step, as in a [`ConcurrencyLimiter`]: an admitted call finds no more
-/// permits in use, with its own, than a limit that applied during its admission. Calls that are in flight when the limit
+/// The check and the taking of permits are one atomic step, as in a [`ConcurrencyLimiter`]. After an admission, the permits in use
+/// do not exceed a limit that applied during it. Calls that are in flight when the limit
 /// falls go on. A waiter of a [`WaitQueue`](super::WaitQueue) is woken when a permit of the queue is given back, and not when the limit
 /// rises: call [`WaitQueue::recheck`](super::WaitQueue::recheck) now and then.
 ///
@@ -85,6 +86,8 @@ pub struct AdaptiveLimiter<A = Headroom, C = MonotonicClock> {
     epochs: Epochs,
     /// Only ever tried: a thread that has stalled in a plan delays the plans, and no call.
     planner: Mutex<Planner<A>>,
+    /// The latest time in nanoseconds at which a call found an epoch over, and the planner held by another thread.
+    held_at: AtomicU64,
     skipped: AtomicU64,
     /// Bounds the times of plans: a call with a time far ahead would otherwise put off all later plans.
     horizon: Horizon,
@@ -125,6 +128,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             peak: AtomicU64::new(0),
             epochs: Epochs::new(),
             planner: Mutex::new(planner),
+            held_at: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             horizon: Horizon::new(),
             counts_calls_at_their_end,
@@ -134,7 +138,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
     }
 
     /// Sets the outcome of a call whose permit is dropped without a report. By default, it is an exception. Under either policy,
-    /// the permit is given back. The response time of a cancelled call counts nowhere.
+    /// the permit is given back.
     #[must_use]
     pub fn on_drop(self, policy: OnDrop) -> Self {
         Self { on_drop: policy, ..self }
@@ -152,8 +156,8 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         self.permits.in_use()
     }
 
-    /// Returns the number of calls that an algorithm with a [plan for each call](LimitPlan::each_call) was not told, because another
-    /// thread was making the plan when they ended.
+    /// Returns the number of ended calls that were not reported to an algorithm with a [plan for each call](LimitPlan::each_call),
+    /// because another thread held the planner.
     #[must_use]
     pub fn skipped_calls(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
@@ -308,15 +312,20 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
             }
             return;
         }
-        let epoch = if self.counts_calls_at_their_end && outcome != Outcome::Cancelled {
+        let is_due = || now.as_nanos() >= self.due.load(Ordering::Relaxed);
+        if self.counts_calls_at_their_end && outcome != Outcome::Cancelled {
+            // The plan first, so that the call counts in no epoch that ended before it.
+            if is_due() {
+                self.plan_after_epoch(now);
+            }
             // Relaxed: which of two epochs a call counts in at their border does not matter.
-            self.epoch.load(Ordering::Relaxed)
-        } else {
-            token.epoch()
-        };
-        self.epochs.end(epoch, outcome, response_time);
+            self.epochs.end(self.epoch.load(Ordering::Relaxed), outcome, response_time);
+            self.permits.give_back(token.permits());
+            return;
+        }
+        self.epochs.end(token.epoch(), outcome, response_time);
         self.permits.give_back(token.permits());
-        if now.as_nanos() >= self.due.load(Ordering::Relaxed) {
+        if is_due() {
             self.plan_after_epoch(now);
         }
     }

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use super::AdaptiveLimiter;
 use super::algorithm::{EndedCall, LimitAlgorithm, LimitEvidence, LimitPlan, Next};
-use super::epochs::Past;
+use super::epochs::{EpochTimes, Past};
 use super::range::LimitRange;
-use crate::histogram::LatencyHistogram;
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::{Clock, Timestamp};
 
@@ -22,8 +21,7 @@ pub(super) struct Planner<A> {
     start: Timestamp,
     /// The epoch before it.
     previous: Option<Past>,
-    /// The memory for the response times of an epoch.
-    response_times: LatencyHistogram,
+    times: EpochTimes,
 }
 
 /// The part of a plan that the calls read.
@@ -39,8 +37,8 @@ impl<A: LimitAlgorithm> Planner<A> {
 
     pub(super) fn new(mut algorithm: A, now: Timestamp) -> Self {
         let plan = algorithm.first_plan();
-        let response_times = LatencyHistogram::default();
-        Self { algorithm, plan, epoch: 1, start: now, previous: None, response_times }
+        let times = EpochTimes::default();
+        Self { algorithm, plan, epoch: 1, start: now, previous: None, times }
     }
 
     pub(super) fn first(&mut self) -> Published {
@@ -70,7 +68,11 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
     #[cold]
     pub(super) fn plan_after_epoch(&self, now: Timestamp) {
         let now = self.bounded(now);
-        let Some(mut planner) = self.try_planner() else { return };
+        let Some(mut planner) = self.try_planner() else {
+            // The call counts in the current epoch, although it is over.
+            self.held_at.fetch_max(now.as_nanos(), Ordering::Relaxed);
+            return;
+        };
         let planner = &mut *planner;
         let Next::Epoch { length, calls, longest } = planner.plan.next else { return };
         let elapsed = now.saturating_since(planner.start);
@@ -83,22 +85,24 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
             return;
         }
         let limit = planner.plan.limit;
-        // A call that begins after the longest length ends the epoch, so all its calls began before.
+        // The first call after the longest length ends the epoch, so all calls of the epoch came before.
         let longest = longest.max(length).max(Planner::<A>::SHORTEST);
         let end = now.min(planner.start.saturating_add(longest));
         let plan = match planner.previous {
             None => planner.plan,
             Some(past) => {
                 let epoch = planner.epoch - 1;
-                let calls = self.epochs.calls(epoch, past, now, &mut planner.response_times);
+                let calls = self.epochs.calls(epoch, past, now, &mut planner.times);
                 planner.algorithm.next_plan(&LimitEvidence::Epoch(calls))
             }
         };
         // After the algorithm: if it panics, the next plan is about the same epoch. A peak that a call raises at the same time may
         // count in either epoch.
         let peak = self.peak.swap(self.permits.in_use(), Ordering::Relaxed);
-        planner.previous = Some(Past { start: planner.start, end, limit, peak });
-        self.publish(planner.begin(plan, now));
+        // Except for calls that came while a thread held the planner. Relaxed: which of two epochs such a call counts in does not matter.
+        let held_at = Timestamp::from_nanos(self.held_at.load(Ordering::Relaxed));
+        planner.previous = Some(Past { start: planner.start, end: end.max(held_at), limit, peak });
+        self.publish(planner.begin(plan, now.max(held_at)));
     }
 
     fn bounded(&self, now: Timestamp) -> Timestamp {

@@ -9,15 +9,18 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use leaparray::flow::{
-    AdaptiveBreaker, AdaptiveLimiter, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
-    ConcurrencyLimiter, Decision, FixedWindowLimiter, Headroom, LeakyBucket, LimitRange, Limiter,
-    Quota, Rate, Reason, Refusal, Retry, TokenBucket,
+    AdaptiveBreaker, AdaptiveLimiter, Aimd, AllOf, BreakerConfig, CircuitBreaker, CircuitConfig,
+    CircuitState, ConcurrencyLimiter, Decision, FixedWindowLimiter, Headroom, LeakyBucket,
+    LimitRange, Limiter, Quota, Rate, Reason, Refusal, Retry, TokenBucket,
 };
-use leaparray::{Clock, ManualClock, Resource, Timestamp};
+use leaparray::{Clock, ManualClock, OnDrop, Resource, Timestamp};
 use leaparray_tower::{CallError, Fail};
 use tower::{Layer, Service, service_fn};
 
-use crate::{Step, Steps, answering, endings_of, get, layer, poll_body, poll_now, registry};
+use crate::{
+    CANCELLED, EXCEPTION, IN_FLIGHT, SUCCESS, Step, Steps, answering, endings_of, get, layer,
+    poll_body, poll_now, registry,
+};
 
 fn empty() -> Response<Steps> {
     Response::new(Steps::default().that_says_its_end())
@@ -240,6 +243,108 @@ fn circuit_breaker_opens_by_the_responses_and_closes_by_its_probes() {
     assert_eq!(endings_of(&registry, "/"), [1, 3, 0, 2, 0]);
 }
 
+/// Calls hang, and an outer time-out drops each after 10 s. The policies are those of the layer and of the breaker.
+#[test]
+fn dropped_futures_open_a_breaker_if_both_policies_say_so() {
+    for (policy, of_breaker, state, ending) in [
+        (OnDrop::Cancelled, OnDrop::Exception, CircuitState::Closed, CANCELLED),
+        (OnDrop::Exception, OnDrop::Exception, CircuitState::Open, EXCEPTION),
+        (OnDrop::Exception, OnDrop::Cancelled, CircuitState::Closed, EXCEPTION),
+    ] {
+        let registry = registry();
+        let clock = registry.clock().clone();
+        let config = CircuitConfig::default().consecutive_exceptions(3).on_drop(of_breaker);
+        let breaker = Arc::new(CircuitBreaker::with_clock(config, clock.clone()));
+        let layer = layer(&registry).on_drop(policy).limit(Arc::clone(&breaker));
+        let mut service = layer.layer(service_fn(|_: Request<()>| {
+            std::future::pending::<Result<Response<Steps>, ()>>()
+        }));
+        for _ in 0..3 {
+            let mut future = pin!(service.call(get("/")));
+            assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            clock.advance(Duration::from_secs(10));
+        }
+        assert_eq!(breaker.state(), state, "{policy:?} {of_breaker:?}");
+        assert_eq!(endings_of(&registry, "/"), ending.map(|it| it * 3));
+    }
+}
+
+#[test]
+fn dropped_futures_lower_the_limit_under_either_policy() {
+    for policy in [OnDrop::Cancelled, OnDrop::Exception] {
+        let registry = registry();
+        let range = LimitRange::new(1, 20, 100).unwrap();
+        let clock = registry.clock().clone();
+        let limiter = Arc::new(AdaptiveLimiter::with_clock(Headroom::new(range), clock.clone()));
+        let layer = layer(&registry).on_drop(policy).limit(Arc::clone(&limiter));
+        let mut healthy = layer.layer(answering(empty()));
+        for _ in 0..300 {
+            let calls = [(); 20].map(|()| healthy.call(get("/")));
+            clock.advance(Duration::from_millis(10));
+            for call in calls {
+                poll_now(call).unwrap();
+            }
+        }
+        let before = limiter.limit();
+        let mut hangs = layer.layer(service_fn(|_: Request<()>| {
+            std::future::pending::<Result<Response<Steps>, ()>>()
+        }));
+        for _ in 0..100 {
+            let calls: Vec<_> = (0..limiter.limit()).map(|_| hangs.call(get("/"))).collect();
+            clock.advance(Duration::from_millis(100));
+            drop(calls);
+        }
+        assert!(before >= 20 && limiter.limit() <= 5, "{policy:?}: {before}, {}", limiter.limit());
+        assert_eq!(limiter.in_use(), 0);
+    }
+}
+
+/// Each ending of a request, and whether a breaker and an adaptive limiter count it as an exception.
+#[test]
+fn breaker_and_adaptive_limiter_learn_from_every_ending() {
+    type Answer = fn() -> Result<Response<Steps>, ()>;
+    let endings: [(Answer, bool); 6] = [
+        (|| Ok(empty()), false),
+        (|| Err(()), true),
+        (|| panic!("the future panics"), true),
+        (|| Ok(Response::new(Steps::of([Step::Error]))), true),
+        (|| Ok(Response::new(Steps::of([Step::Panic]))), true),
+        (
+            || {
+                let head = Response::builder().header("content-type", "text/event-stream");
+                Ok(head.body(Steps::of([Step::Pending])).unwrap())
+            },
+            false,
+        ),
+    ];
+    for (index, (answer, is_exception)) in endings.into_iter().enumerate() {
+        let registry = registry();
+        let clock = registry.clock().clone();
+        let config = CircuitConfig::default().consecutive_exceptions(1);
+        let breaker = Arc::new(CircuitBreaker::with_clock(config, clock.clone()));
+        // Aimd shrinks with each exception.
+        let aimd = Aimd::new(LimitRange::new(1, 100, 100).unwrap());
+        let limiter = Arc::new(AdaptiveLimiter::with_clock(aimd, clock));
+        let layers =
+            layer(&registry).limit(AllOf::new((Arc::clone(&breaker), Arc::clone(&limiter))));
+        let mut service = layers.layer(service_fn(move |_: Request<()>| async move { answer() }));
+        let call = service.call(get("/"));
+        let body = catch_unwind(AssertUnwindSafe(|| poll_now(call).map(Response::into_body)));
+        if let Ok(Ok(mut body)) = body {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(poll_body(&mut body))));
+            if index == 5 {
+                assert_eq!(limiter.in_use(), 0, "a stream holds no permit");
+            }
+        }
+        let state = if is_exception { CircuitState::Open } else { CircuitState::Closed };
+        let limit = if is_exception { 90 } else { 100 };
+        assert_eq!((breaker.state(), limiter.limit()), (state, limit), "ending {index}");
+        assert_eq!(limiter.in_use(), 0, "ending {index}");
+        let ending = if is_exception { EXCEPTION } else { SUCCESS };
+        assert_eq!(endings_of(&registry, "/"), ending, "ending {index}");
+    }
+}
+
 #[test]
 fn adaptive_limiter_holds_a_permit_until_the_end_of_the_body() {
     let registry = registry();
@@ -289,6 +394,33 @@ async fn request_waits_in_its_future_and_then_reaches_the_service() {
     assert_eq!(max, Some(Duration::from_secs(1)), "the wait is part of the response time");
     // The second after the wait is taken: nothing was given back.
     assert_eq!(bucket.peek_at(clock.now(), 1).unwrap().wait(), Duration::from_secs(1));
+}
+
+/// It has not reached the service, whatever the policy is.
+#[tokio::test]
+async fn request_that_is_dropped_during_its_wait_is_cancelled_under_either_policy() {
+    for policy in [OnDrop::Cancelled, OnDrop::Exception] {
+        let registry = registry();
+        let layer = layer(&registry).on_drop(policy).limit(pace(registry.clock()));
+        let waits = layer.layer(answering(empty())).call(get("/"));
+        assert_eq!(endings_of(&registry, "/"), IN_FLIGHT, "{policy:?}");
+        drop(waits);
+        assert_eq!(endings_of(&registry, "/"), CANCELLED, "{policy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_is_dropped_after_its_wait_follows_the_policy() {
+    for (policy, ending) in [(OnDrop::Cancelled, CANCELLED), (OnDrop::Exception, EXCEPTION)] {
+        let registry = registry();
+        let layer = layer(&registry).on_drop(policy).limit(pace(registry.clock()));
+        let mut service = layer.layer(service_fn(|_: Request<()>| {
+            std::future::pending::<Result<Response<Steps>, ()>>()
+        }));
+        let call = service.call(get("/"));
+        assert!(tokio::time::timeout(Duration::from_secs(60), call).await.is_err());
+        assert_eq!(endings_of(&registry, "/"), ending, "{policy:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::algorithm::EpochCalls;
 use super::super::range::float;
-use crate::histogram::LatencyHistogram;
+use crate::histogram::{HistogramBucket, LatencyHistogram};
 
 /// Quantiles and the mean of response times, in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -21,24 +21,35 @@ impl Profile {
     /// one, so that a single outlier does not decide the mean.
     const OUTLIER: f64 = 10.0;
 
-    /// Returns the profile of an epoch; `None` if there are too few calls.
-    pub(super) fn of(epoch: &EpochCalls<'_>, least: u64) -> Option<Self> {
-        let ended = epoch.response_times.count();
+    /// Returns the profile of an epoch; `None` if there are too few calls. A call that was cancelled after more than `base` seconds
+    /// counts with that time, which is a lower bound.
+    pub(super) fn of(epoch: &EpochCalls<'_>, base: f64, least: u64) -> Option<Self> {
+        if late(epoch, base).next().is_none() {
+            return Self::of_times(epoch, epoch.response_times, least);
+        }
+        let mut times = epoch.response_times.clone();
+        late(epoch, base)
+            .for_each(|bin| times.record_many(Duration::from_secs_f64(bin.lower), bin.count));
+        Self::of_times(epoch, &times, least)
+    }
+
+    fn of_times(epoch: &EpochCalls<'_>, times: &LatencyHistogram, least: u64) -> Option<Self> {
+        let ended = times.count();
         let unfinished = epoch.unfinished();
         let calls = ended + unfinished;
         if calls < least {
             return None;
         }
-        let longest = epoch.response_times.max().map_or(0.0, |max| max.as_secs_f64());
+        let longest = times.max().map_or(0.0, |max| max.as_secs_f64());
         // A lower bound of the response times of the calls that have not ended.
         let age = epoch.now.saturating_since(epoch.end).as_secs_f64().max(longest);
         let share = float(ended) / float(calls);
         let quantiles = Self::QUANTILES.map(|q| {
-            let ended = (q <= share).then(|| epoch.response_times.quantile_as_secs_f64(q / share));
+            let ended = (q <= share).then(|| times.quantile_as_secs_f64(q / share));
             ended.flatten().unwrap_or(age)
         });
         let cap = quantiles[Self::QUANTILES.len() - 1] * Self::OUTLIER;
-        let sum = capped_sum(epoch.response_times, cap) + float(unfinished) * age;
+        let sum = capped_sum(times, cap) + float(unfinished) * age;
         Some(Self { quantiles, mean: (sum / float(calls)).max(1e-9) })
     }
 
@@ -73,6 +84,16 @@ impl Profile {
             _ => self,
         }
     }
+}
+
+/// Returns the number of calls that were cancelled after more than `base` seconds.
+pub(super) fn late_cancellations(epoch: &EpochCalls<'_>, base: f64) -> u64 {
+    late(epoch, base).map(|bin| bin.count).sum()
+}
+
+/// Returns the bins of the calls that were cancelled after more than `base` seconds.
+fn late<'a>(epoch: &EpochCalls<'a>, base: f64) -> impl Iterator<Item = HistogramBucket> + use<'a> {
+    epoch.cancelled.buckets().filter(move |bin| bin.lower >= base)
 }
 
 fn capped_sum(response_times: &LatencyHistogram, cap: f64) -> f64 {
