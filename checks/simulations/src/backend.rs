@@ -206,7 +206,7 @@ pub fn simulate(phases: &[Phase], algorithm: Algorithm, seed: u64) -> Vec<Observ
             let slowness = phase.slowness_at(now.saturating_since(begin), seed);
             backend.serve(now, phase, slowness, &mut rng);
         }
-        let busy = backend.served.len().min(phase.workers as usize);
-        load.set(busy as f64 / f64::from(phase.workers));
+        let busy = u32::try_from(backend.served.len()).unwrap_or(u32::MAX).min(phase.workers);
+        load.set(f64::from(busy) / f64::from(phase.workers));
     }
 }
