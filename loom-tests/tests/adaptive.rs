@@ -1,5 +1,5 @@
-//! The adaptive limiter: no permit beyond the limit, each epoch is planned once, and a call of an epoch was admitted under its
-//! limit or a later one.
+//! The adaptive limiter: no permit beyond the limit, each epoch is planned once, a call of an epoch was admitted under its limit or
+//! a later one, and each call is told once, whether plans are made for calls or for epochs.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -127,6 +127,86 @@ fn call_of_an_epoch_was_admitted_under_its_limit_or_a_later_one() {
         assert_eq!(told.epochs.load(Ordering::Relaxed), 3);
         assert_eq!(told.begun_under_1.load(Ordering::Relaxed), 0);
         held.accept_at(after(4));
+        assert_eq!(limiter.in_use(), 0);
+    });
+}
+
+/// Allows one call more after each call that it is told of.
+struct EachCall {
+    limit: u64,
+    told: Arc<AtomicU64>,
+}
+
+impl LimitAlgorithm for EachCall {
+    fn first_plan(&mut self) -> LimitPlan {
+        LimitPlan::each_call(self.limit)
+    }
+
+    fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+        assert!(matches!(evidence, LimitEvidence::Call(_)), "no epoch was planned");
+        self.told.fetch_add(1, Ordering::Relaxed);
+        self.limit += 1;
+        LimitPlan::each_call(self.limit)
+    }
+}
+
+#[test]
+fn call_that_ends_is_told_or_skipped_and_the_last_plan_applies() {
+    explore(Some(2), || {
+        shadow_all_words();
+        let told = Arc::new(AtomicU64::new(0));
+        let algorithm = EachCall { limit: 2, told: told.clone() };
+        let limiter = Arc::new(AdaptiveLimiter::with_clock(algorithm, ManualClock::new(START)));
+        let other = limiter.clone();
+        let other = thread::spawn(move || {
+            other.try_acquire_at(START).at_once().expect("two may go ahead").accept_at(START);
+        });
+        limiter.try_acquire_at(START).at_once().expect("two may go ahead").accept_at(START);
+        other.join().unwrap();
+        let told = told.load(Ordering::Relaxed);
+        assert!(told >= 1, "a call that finds the planner free is told");
+        assert_eq!(told + limiter.skipped_calls(), 2, "each call is told or skipped");
+        assert_eq!((limiter.limit(), limiter.in_use()), (2 + told, 0));
+    });
+}
+
+/// Counts the calls that it is told of, by the epoch in which they end.
+struct AtTheEnd(Arc<AtomicU64>);
+
+impl LimitAlgorithm for AtTheEnd {
+    fn first_plan(&mut self) -> LimitPlan {
+        LimitPlan::epoch(4, LENGTH)
+    }
+
+    fn next_plan(&mut self, evidence: &LimitEvidence<'_>) -> LimitPlan {
+        if let LimitEvidence::Epoch(epoch) = evidence {
+            self.0.fetch_add(epoch.response_times.count(), Ordering::Relaxed);
+        }
+        LimitPlan::epoch(4, LENGTH)
+    }
+
+    fn counts_calls_at_their_end(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn call_that_ends_at_the_border_of_two_epochs_is_told_once() {
+    explore(Some(1), || {
+        shadow_all_words();
+        let told = Arc::new(AtomicU64::new(0));
+        let algorithm = AtTheEnd(told.clone());
+        let limiter = Arc::new(AdaptiveLimiter::with_clock(algorithm, ManualClock::new(START)));
+        let call = limiter.try_acquire_at(START).at_once().expect("four may go ahead");
+        let other = limiter.clone();
+        // Begins the second epoch, and does not count.
+        let other = thread::spawn(move || drop(other.try_acquire_many_at(after(1), 9)));
+        call.accept_at(after(1));
+        other.join().unwrap();
+        for epoch in 2..5 {
+            assert!(limiter.try_acquire_many_at(after(epoch), 9).is_refused());
+        }
+        assert_eq!(told.load(Ordering::Relaxed), 1);
         assert_eq!(limiter.in_use(), 0);
     });
 }

@@ -22,6 +22,9 @@ const CLOSED: &str = "`CircuitBreaker`, closed";
 const CLOSED_LAST: &str = "`CircuitBreaker` of the last 100 calls, closed";
 const OPEN: &str = "`CircuitBreaker`, open";
 const FULL: &str = "`AdaptiveLimiter`, at its limit";
+// An admission takes a permit, which its end gives back: a case of admissions alone would reach the limit.
+const ADMITTED: &str = "`AdaptiveLimiter`, admitted, with its cancellation";
+const ADMITTED_ENDED: &str = "`AdaptiveLimiter`, admitted, with its end";
 
 const RECORD: &str = "record a success";
 const RECORD_HISTOGRAM: &str = "record a success, with a histogram";
@@ -41,6 +44,8 @@ pub(super) fn decisions() -> Vec<Row> {
             Row::baseline(GOVERNOR_ADMITS, threads),
             Row::ratio(CLOSED, threads, GOVERNOR_ADMITS, 1.2),
             Row::ratio(CLOSED_LAST, threads, GOVERNOR_ADMITS, 1.2),
+            Row::ratio(ADMITTED, threads, GOVERNOR_ADMITS, None),
+            Row::ratio(ADMITTED_ENDED, threads, GOVERNOR_ADMITS, None),
             Row::baseline(GOVERNOR_REFUSES, threads),
             Row::ratio(OPEN, threads, GOVERNOR_REFUSES, 1.2),
             Row::ratio(FULL, threads, GOVERNOR_REFUSES, 1.2),
@@ -106,6 +111,14 @@ impl Cases<'_> {
         let breaker = self.breaker(CircuitConfig::default().wait(Wait::new(HOUR)));
         breaker.set_state(CircuitState::Open).expect("any breaker can be opened");
         self.add(OPEN, move || assert!(black_box(breaker.try_acquire()).is_refused()));
+        let limiter = self.limiter(Headroom::new(range(1_000)));
+        self.add(ADMITTED, move || {
+            limiter.try_acquire().at_once().expect("a high limit").cancel();
+        });
+        let limiter = self.limiter(Headroom::new(range(1_000)));
+        self.add(ADMITTED_ENDED, move || {
+            limiter.try_acquire().at_once().expect("a high limit").accept();
+        });
         let limiter = self.limiter(Headroom::new(range(1)));
         mem::forget(limiter.try_acquire());
         self.add(FULL, move || assert!(black_box(limiter.try_acquire()).is_refused()));
