@@ -72,9 +72,13 @@ impl<V> Names<V> {
         loop {
             some.extend(values.by_ref().take(AHEAD));
             for stage in 0..stages {
-                some.iter().for_each(|value| prepare(value, stage));
+                for value in &some {
+                    prepare(value, stage);
+                }
             }
-            some.iter().for_each(|value| look(value));
+            for value in &some {
+                look(value);
+            }
             if some.len() < AHEAD {
                 return;
             }

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// The time within which everything must arrive.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(15);
 
 /// Sends a request over a connection of its own.
 pub(crate) async fn get(
@@ -78,6 +78,11 @@ impl Stream {
 
     /// Returns the next message; `None` at the end of the body.
     pub(crate) async fn message(&mut self) -> Option<Message> {
+        // Empty lines keep the connection alive, and do not count.
+        timeout(SOON, self.next_message()).await.expect("a message in time")
+    }
+
+    async fn next_message(&mut self) -> Option<Message> {
         loop {
             let line = self.line().await?;
             // The data of an event, or a line of JSON.
