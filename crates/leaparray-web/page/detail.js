@@ -302,7 +302,7 @@ function windowFigures(title, row, asMost) {
   const flight = row[asMost ? W_MAX_IN_FLIGHT : W_IN_FLIGHT];
   const [flightText, flightClass] = countCell(flight ?? NaN);
   return [
-    [title],
+    [title, '', asMost ? '' : 'The last second up to the reading; the charts show whole seconds of the clock.'],
     ...[W_SUCCESS, W_EXCEPTION, W_CANCELLED, W_BLOCK].map((column) => countCell(row[column])),
     [asMost && flight !== null ? `≤ ${flightText}` : flightText, flightClass],
     timeCell(requests > 0 ? time(RT_SUM) / requests : null, requests, 1),

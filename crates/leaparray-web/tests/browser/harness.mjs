@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { chromium } from 'playwright-core';
 
-const WIDE = { width: 1280, height: 800 };
+export const WIDE = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
 /** How long a condition may take to come true. Only a defect reaches it. */
 const PATIENCE = 20_000;

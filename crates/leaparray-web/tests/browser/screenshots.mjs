@@ -5,7 +5,7 @@
 
 import { mkdir, stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { PHONE, detailHash, isLive, launch, openPage, sleep, startProgram, waitFor } from './harness.mjs';
+import { PHONE, WIDE, detailHash, isLive, launch, openTab, sleep, startProgram, waitFor } from './harness.mjs';
 
 const FOLDER = fileURLToPath(new URL('../../docs/', import.meta.url));
 const FAILING = 'POST /pay';
@@ -25,14 +25,27 @@ function isOpen(page) {
   return waitFor(async () => /Breaker open, for ([5-9]|1\d) s/.test(await page.locator('body').innerText()), MINUTES);
 }
 
+/** Opens a page on which another host stands in the place of the machine that makes the pictures. */
+async function open(url, options = {}) {
+  const context = await browser.newContext({ viewport: WIDE, colorScheme: 'light', ...options });
+  await context.addInitScript(() => {
+    const parse = JSON.parse;
+    JSON.parse = (text) => {
+      const message = parse(text);
+      return message.type === 'hello' ? { ...message, host: 'web-3', pid: 4127 } : message;
+    };
+  });
+  return openTab(context, url);
+}
+
 const [program, ...args] = process.argv.slice(2);
 const server = await startProgram(program, ['--port', '0', '--resources', '40', ...args]);
 const browser = await launch();
 await mkdir(FOLDER, { recursive: true });
 
-const wide = await openPage(browser, server.url);
-const detail = await openPage(browser, `${server.url}${detailHash(FAILING)}`, { colorScheme: 'dark' });
-const phone = await openPage(browser, server.url, { viewport: PHONE, isMobile: true, hasTouch: true, deviceScaleFactor: 1.5 });
+const wide = await open(server.url);
+const detail = await open(`${server.url}${detailHash(FAILING)}`, { colorScheme: 'dark' });
+const phone = await open(server.url, { viewport: PHONE, isMobile: true, hasTouch: true, deviceScaleFactor: 1.5 });
 await isLive(wide);
 await sleep(FULL);
 await isOpen(wide);
