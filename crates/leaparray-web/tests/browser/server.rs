@@ -158,7 +158,7 @@ async fn record_forever(registry: Arc<Registry>, count: usize) {
         for (index, resource) in all.iter().enumerate() {
             // Every tenth request of the first resource fails. In each second, other resources have twice the requests.
             // Seven seconds are no multiple of the five after which the page sorts again.
-            for _ in 0..1 + usize::from((step / 20 + index) % 7 < 3) {
+            for _ in 0..=usize::from((step / 20 + index) % 7 < 3) {
                 record(resource, if index == 0 { step } else { (step * 7 + index) % 3 });
             }
             if index % 100 == 4 {
