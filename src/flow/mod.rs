@@ -28,7 +28,8 @@
 //! [`Timeline`](crate::Timeline) gives controllers the clock of the registry or of the nodes that they limit. A
 //! request may have a stale `now`, because its thread has stalled. A limiter with a window decides on such a request in
 //! the newest bucket for which any thread has asked. A leaky bucket or a token bucket compares `now` with its own
-//! stored time, which is then further ahead. A breaker uses `now` as it is.
+//! stored time, which is then further ahead. An adaptive breaker uses `now` as it is. A circuit
+//! breaker bounds the times of its transitions and probes by its lead.
 
 mod adaptive;
 mod all_of;

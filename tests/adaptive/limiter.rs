@@ -186,3 +186,35 @@ fn adaptive_limiter_decides_as_a_concurrency_limiter_of_its_limit() {
         assert_eq!(scene.limiter.in_use(), plain.in_use());
     }
 }
+
+/// An algorithm that counts calls at their end, and panics once.
+struct PanicsOnce(bool);
+
+impl LimitAlgorithm for PanicsOnce {
+    fn first_plan(&mut self) -> LimitPlan {
+        LimitPlan::epoch(4, TENTH)
+    }
+
+    fn next_plan(&mut self, _: &LimitEvidence<'_>) -> LimitPlan {
+        assert!(std::mem::replace(&mut self.0, true), "once");
+        LimitPlan::epoch(4, TENTH)
+    }
+
+    fn counts_calls_at_their_end(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn panic_of_an_algorithm_takes_no_permit() {
+    let scene = Scene::new(PanicsOnce(false));
+    let mut panics = 0;
+    for _ in 0..4 {
+        let call = scene.call();
+        scene.clock.advance(millis(150));
+        let ended = catch_unwind(AssertUnwindSafe(|| call.accept()));
+        panics += usize::from(ended.is_err());
+        assert_eq!(scene.limiter.in_use(), 0);
+    }
+    assert_eq!(panics, 1);
+}

@@ -6,6 +6,7 @@ mod epochs;
 mod headroom;
 mod limiter;
 mod published;
+mod variety;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -102,7 +102,7 @@ pub fn slow_at_times(secs: u32) -> Scenario {
         Phase { secs, scale: 1, workers: 1_000, slow: SLOW, arrivals, slowness }
     };
     Scenario {
-        name: "1,000 workers, slower at times: × 1.5 in 30 % of periods of 200 ms, × 2 in 30 % of them, × 1.5 in half of the seconds".to_owned(),
+        name: "1,000 workers, load 0.8 of 64 of them, slower at times: × 1.5 in 30 % of periods of 200 ms, × 2 in 30 % of them, × 1.5 in half of the seconds".to_owned(),
         phases: [(1.5, 0.3, 200), (2.0, 0.3, 200), (1.5, 0.5, 1_000)].map(phase).to_vec(),
         goal: Goal::Goodput(0.9),
         file: "slow-at-times".to_owned(),

@@ -18,7 +18,8 @@ use crate::in_flight::InFlight;
 use crate::streams::OpenStream;
 
 pin_project! {
-    /// The body of a response. Its last frame ends the request, and its drop before that cancels the request.
+    /// The body of a response. Its last frame ends the request. Its drop before that ends the request as
+    /// [`ResourceLayer::on_drop`](crate::ResourceLayer::on_drop) says, by default as cancelled.
     ///
     /// A body has ended if it says so, by [`is_end_stream`](Body::is_end_stream) or by its last poll. It has also ended
     /// after the bytes of its [exact size](Body::size_hint), or without one, after as many as the head of the response has

@@ -314,13 +314,14 @@ impl<A: LimitAlgorithm, C: Clock> Decide for AdaptiveLimiter<A, C> {
         }
         let is_due = || now.as_nanos() >= self.due.load(Ordering::Relaxed);
         if self.counts_calls_at_their_end && outcome != Outcome::Cancelled {
-            // The plan first, so that the call counts in no epoch that ended before it.
+            // Before the plan: the algorithm may panic.
+            self.permits.give_back(token.permits());
+            // The plan before the count, so that the call counts in no epoch that ended before it.
             if is_due() {
                 self.plan_after_epoch(now);
             }
             // Relaxed: which of two epochs a call counts in at their border does not matter.
             self.epochs.end(self.epoch.load(Ordering::Relaxed), outcome, response_time);
-            self.permits.give_back(token.permits());
             return;
         }
         self.epochs.end(token.epoch(), outcome, response_time);

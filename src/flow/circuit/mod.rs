@@ -68,10 +68,12 @@ use word::{Generation, Phase, Probes, Word};
 /// # Limits
 ///
 /// Times are counted from the creation of the breaker, when it reads its clock: an earlier time acts as that time, and a wait
-/// ends at most 34 years after it. A time that is further ahead of the clock than the [lead](Self::with_max_lead) acts as the latest
-/// time within the lead.
+/// ends at most 34 years after it. The time of a transition or of a probe is at most the [lead](Self::with_max_lead) ahead of the
+/// clock. A decision and an outcome use the given time: a request with a time far ahead can be the probe before the wait is over, and
+/// an outcome far ahead takes a bucket of the window until then. With a window of one bucket, the breaker does not open by this window
+/// until then.
 ///
-/// If the clock is set back, an open breaker stays open for as much longer. If it is set back by more than the interval of the
+/// If the clock is set back, an open breaker stays open for that much longer. If it is set back by more than the interval of the
 /// window just after the breaker has closed, outcomes from before may count again. [`ForwardClock`](crate::ForwardClock) goes on
 /// instead.
 ///

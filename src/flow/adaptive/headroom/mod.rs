@@ -36,14 +36,16 @@ use profile::{Profile, late_cancellations};
 ///
 /// An epoch lasts 0.1 s, or up to 1 s for 100 calls. If calls take longer than that, an epoch is as long as twice the response time
 /// that few calls exceed, up to 30 s. If more than a tenth of the calls of an epoch have not ended an epoch later, or if a quarter of them have
-/// ended with an exception or were cancelled late, their response times tell only that the limit is too high: the base stays, and the limit does not
-/// grow. So report outcomes that are expected, such as a missing item, as successes.
+/// ended with an exception or were cancelled late, their response times tell only that the limit is too high: the base stays, and the
+/// limit does not grow. Late cancellations are those beyond their share when the base was set, since some clients give up whatever the
+/// limit is. Report outcomes that are expected, such as a missing item, as successes.
 ///
 /// After a change of the capacity, the limit is at most halved in every second epoch. If calls become slower for another reason, as
 /// when the mix of calls changes, a lower limit makes them no faster. If it has fallen by a fifth, and two epochs show that, the
-/// response times are the new base, and the limit is what it was. If hardly a call queues once it has fallen, the limit is what it
-/// was before the last cut: the calls were slow for a moment only. Calls that are faster than the base replace it after five epochs in a row. If a dip shows that half of the limit yields nearly the same throughput, the limit stays at that half,
-/// and another dip follows.
+/// response times are the new base, and the limit is what it was. If hardly a call queues after the fall, the calls were slow only
+/// for a moment: the limit becomes what it was before the last cut. Calls that are faster than the base replace it after five epochs
+/// in a row. If a dip shows that half of the limit yields nearly the same throughput, the limit stays at that half, and another dip
+/// follows.
 ///
 /// # Limits
 ///
@@ -67,6 +69,8 @@ pub struct Headroom {
     epoch_length: EpochLength,
     limit: f64,
     base: Option<Profile>,
+    /// The share of the calls that were cancelled late when the base was set: clients that give up whatever the limit is.
+    usual_late: f64,
     /// The last epoch that was not in a dip.
     last: Option<Profile>,
     phase: Phase,
@@ -142,6 +146,7 @@ impl Headroom {
             epoch_length: EpochLength::new(Self::EPOCH),
             limit: range.initial_f64(),
             base: None,
+            usual_late: 0.0,
             last: None,
             phase: Phase::Steady,
             was_reached: false,
@@ -211,7 +216,7 @@ impl Headroom {
         let dip = self.profile(epoch).filter(|_| self.is_typical(epoch));
         let Some(dip) = dip else { return self.steady_plan() };
         let queued = self.last.map_or(0.0, |last| last.longer_than(&dip));
-        self.base = Some(dip.averaged_with(self.base.as_ref()));
+        self.set_base(dip.averaged_with(self.base.as_ref()), epoch);
         // By Little's law, the throughput in the dip as a share of that before.
         let throughput = float(epoch.limit) / self.limit * (1.0 + queued / dip.mean());
         if throughput > 0.85 && self.limit > float(self.range.min()) {
@@ -227,6 +232,12 @@ impl Headroom {
         let Some(profile) = self.profile(epoch) else {
             if !self.is_used(epoch) {
                 self.limit = self.nearer_to_use(epoch);
+                // The limit is lower for another reason than the queue.
+                self.cut = None;
+                self.cuts_without_effect = 0;
+            } else if epoch.peak_in_flight >= epoch.limit {
+                // So few calls are told of because they are longer than the epoch.
+                self.epoch_length.lengthen();
             }
             return self.steady_plan();
         };
@@ -235,10 +246,12 @@ impl Headroom {
             self.epoch_length.lengthen();
         }
         let is_typical = self.is_typical(epoch);
-        let Some(base) = self.base.or(is_typical.then_some(profile)) else {
-            return self.steady_plan();
-        };
-        self.base = Some(base);
+        if self.base.is_none() && is_typical {
+            self.set_base(profile, epoch);
+            // Again with the calls that were cancelled late, which are known only now.
+            self.base = self.profile(epoch);
+        }
+        let Some(base) = self.base else { return self.steady_plan() };
         if is_complete {
             self.epoch_length.shorten(base.long_response_time());
         }
@@ -248,7 +261,7 @@ impl Headroom {
         self.fast_epochs = if ratio < 0.9 && is_typical { self.fast_epochs + 1 } else { 0 };
         if self.fast_epochs >= Self::FAST_EPOCHS {
             self.fast_epochs = 0;
-            self.base = Some(profile);
+            self.set_base(profile, epoch);
         }
         if !self.is_used(epoch) {
             self.limit = self.nearer_to_use(epoch);
@@ -256,7 +269,7 @@ impl Headroom {
         }
         let is_short = self.has_short_queue(Self::capacity(epoch, ratio), ratio);
         if is_typical && self.has_no_effect(epoch, base.mean() + longer, is_short) {
-            self.base = Some(profile);
+            self.set_base(profile, epoch);
             self.limit = self.cut.take().map_or(self.limit, |cut| cut.from);
             (self.dips, self.last_dip) = (1, Some(epoch.now));
             return self.steady_plan();
@@ -281,6 +294,7 @@ impl Headroom {
             && is_short
         {
             self.limit = self.limit.max(cut.limit);
+            self.cuts_without_effect = 0;
             return self.steady_plan();
         }
         self.plan_after_no_cut(epoch.now)
@@ -296,6 +310,12 @@ impl Headroom {
         if self.is_dip_due(now) { self.dip_plan() } else { self.steady_plan() }
     }
 
+    fn set_base(&mut self, base: Profile, epoch: &EpochCalls<'_>) {
+        self.base = Some(base);
+        let late = late_cancellations(epoch, base.mean());
+        self.usual_late = float(late) / float((epoch.begun + late).max(1));
+    }
+
     fn profile(&self, epoch: &EpochCalls<'_>) -> Option<Profile> {
         Profile::of(epoch, self.base_mean(), Self::LEAST_CALLS)
     }
@@ -306,10 +326,12 @@ impl Headroom {
     }
 
     /// Whether the response times of an epoch are those of calls that the backend has worked on: hardly one of them has yet to end,
-    /// few have ended with an exception, which often comes at once or after a time-out, and few were cancelled late.
+    /// few have ended with an exception, which often comes at once or after a time-out, and hardly more than usual were cancelled late.
     fn is_typical(&self, epoch: &EpochCalls<'_>) -> bool {
         let late = late_cancellations(epoch, self.base_mean());
-        EpochLength::is_complete(epoch) && (epoch.exceptions + late) * 4 < epoch.begun + late
+        let calls = float(epoch.begun + late);
+        let unusual = (float(late) - self.usual_late * calls).max(0.0);
+        EpochLength::is_complete(epoch) && (float(epoch.exceptions) + unusual) * 4.0 < calls
     }
 
     /// Whether the response times of two epochs after a cut are about as long as before it.
