@@ -1,5 +1,6 @@
 //! `Headroom` beside calls whose response times do not depend on the limit alone.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use leaparray::Clock;
@@ -39,31 +40,35 @@ fn clients_that_always_give_up_do_not_lower_the_limit() {
 #[test]
 fn limit_from_before_a_quiet_time_does_not_return() {
     let backend = Queued { scene: Scene::new(Headroom::default()) };
-    backend.run(20_000, 30);
-    let busy = backend.scene.limiter.limit();
-    backend.run(200, 22);
-    assert!(backend.scene.limiter.limit() < busy, "a fall has begun");
+    let limit = || backend.scene.limiter.limit();
+    backend.run(20_000, 30, || false);
+    // Until a fall has begun.
+    let (before, has_fallen) = (Cell::new(limit()), Cell::new(false));
+    backend.run(5_000, 28, || {
+        has_fallen.set(limit() < before.replace(limit()));
+        has_fallen.get()
+    });
+    assert!(has_fallen.get());
     for _ in 0..1_500 {
         backend.scene.calls(1, millis(10));
         backend.scene.clock.advance(millis(400));
     }
-    assert_eq!(backend.scene.limiter.limit(), 20);
-    backend.run(1_000, 2);
-    let mut highest = 0;
-    for _ in 0..100 {
-        backend.run(100, 2);
-        highest = highest.max(backend.scene.limiter.limit());
-    }
-    assert!(highest < 60, "{highest} in flight for 20 that are served");
+    assert_eq!(limit(), 20);
+    let highest = Cell::new(0);
+    backend.run(20_000, 2, || {
+        highest.set(limit().max(highest.get()));
+        false
+    });
+    assert!(highest.get() < 60, "{} in flight for 20 that are served", highest.get());
 }
 
-/// Takes as many calls as the limit allows, and serves some of them in each millisecond, for 10 ms each.
+/// Takes as many calls as the limit allows, and serves `rate` of them in each millisecond, for 10 ms each.
 struct Queued {
     scene: Scene<Headroom>,
 }
 
 impl Queued {
-    fn run(&self, times: u64, rate: u64) {
+    fn run(&self, times: u64, rate: u64, is_over: impl Fn() -> bool) {
         let (scene, mut queue, mut served) = (&self.scene, VecDeque::new(), VecDeque::new());
         for _ in 0..times {
             queue.extend(std::iter::from_fn(|| scene.limiter.try_acquire().at_once().ok()));
@@ -74,6 +79,9 @@ impl Queued {
             scene.clock.advance(millis(1));
             while served.front().is_some_and(|(end, _)| *end <= scene.clock.now()) {
                 served.pop_front().expect("it is there").1.accept();
+            }
+            if is_over() {
+                break;
             }
         }
         queue.into_iter().for_each(FeedbackPermit::cancel);
