@@ -85,7 +85,9 @@ impl Queued {
             }
         }
         queue.into_iter().for_each(FeedbackPermit::cancel);
-        served.into_iter().for_each(|(_, call)| call.cancel());
+        for (_, call) in served {
+            call.cancel();
+        }
     }
 }
 
