@@ -78,14 +78,14 @@ function orderRows(store, view) {
   const troubled = found.filter((family) => family.parent.worst > 0);
   const quiet = found.filter((family) => family.parent.worst === 0);
   return [
-    ...groupRows(`${formatCount(troubled.length)} in trouble`, 'the worst first; the order changes at most every 5 s, and never under the pointer', troubled, compare),
-    ...groupRows(`${formatCount(quiet.length)} quiet`, 'by traffic', quiet, compare),
+    ...groupRows('trouble', `${formatCount(troubled.length)} in trouble`, 'the worst first; the order changes at most every 5 s, and never under the pointer', troubled, compare),
+    ...groupRows('quiet', `${formatCount(quiet.length)} quiet`, 'by traffic', quiet, compare),
   ];
 }
 
-function groupRows(title, note, group, compare) {
-  if (group.length === 0) return [];
-  return [{ title, note }, ...group.flatMap((family) => familyRows(family, compare))];
+function groupRows(group, title, note, found, compare) {
+  if (found.length === 0) return [];
+  return [{ group, title, note }, ...found.flatMap((family) => familyRows(family, compare))];
 }
 
 function familyRows({ parent, children }, compare) {
