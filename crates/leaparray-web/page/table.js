@@ -86,7 +86,8 @@ class Row {
     const name = child ? `↳ ${node.context}` : node.name;
     const orphan = !child && node.context !== null ? ` ↳ ${node.context}` : '';
     setText(this.name, name + orphan);
-    setTitle(this.name, node.context === null ? node.name : `${node.name}, context ${node.context}`);
+    const direction = node.direction === 'out' ? ', outgoing' : '';
+    setTitle(this.name, (node.context === null ? node.name : `${node.name}, context ${node.context}`) + direction);
     if (this.linked === node && this.linkedView === view) return;
     this.name.href = viewHash({ ...view, resource: node.name, context: node.context });
     this.linked = node;
@@ -147,6 +148,7 @@ class Table {
     this.settledAt = Infinity;
     this.version = -1;
     this.pointerInside = false;
+    this.pointerY = 0;
     /** The resource on which the button of the pointer went down: only that one is opened. */
     this.pressed = null;
     this.drawn = { first: 0, end: 0 };
@@ -159,6 +161,7 @@ class Table {
 
   listenToPointer(open) {
     this.scroller.addEventListener('pointerenter', (event) => { this.pointerInside = event.pointerType === 'mouse'; });
+    this.scroller.addEventListener('pointermove', (event) => { this.pointerY = event.clientY - this.gridTop(); }, { passive: true });
     this.scroller.addEventListener('pointerleave', () => { this.pointerInside = false; });
     this.scroller.addEventListener('pointerdown', (event) => { this.pressed = this.nodeOf(event.target); });
     this.scroller.addEventListener('click', (event) => {
@@ -171,6 +174,11 @@ class Table {
       this.selected = node.key;
       open(node);
     });
+  }
+
+  /** Where the rows begin in the window. */
+  gridTop() {
+    return this.scroller.getBoundingClientRect().top;
   }
 
   /** The resource in whose row an element is. */
@@ -200,6 +208,7 @@ class Table {
     this.store = store;
     this.view = view;
     if (this.mayOrder()) this.order();
+    else this.refresh();
     this.render(BEYOND);
   }
 
@@ -215,6 +224,13 @@ class Table {
     this.place();
   }
 
+  /** Follows the newest second without another order. Rows down to that under the pointer stay where they are. */
+  refresh() {
+    const fixed = this.pointerInside ? this.at(this.scrollTop + this.pointerY) + 1 : 0;
+    this.entries = refreshRows(this.entries, this.store, this.view, fixed);
+    this.place();
+  }
+
   /** Computes where each row begins. */
   place() {
     const heights = ROW_HEIGHTS[this.layout(this.view)];
@@ -224,8 +240,10 @@ class Table {
       tops[i + 1] = tops[i] + height;
     });
     this.tops = tops;
-    this.space.style.height = `${tops.at(-1)}px`;
-    this.grid.setAttribute('aria-rowcount', this.entries.length + 1);
+    if (this.height !== tops.at(-1)) this.space.style.height = `${tops.at(-1)}px`;
+    this.height = tops.at(-1);
+    if (this.count !== this.entries.length) this.grid.setAttribute('aria-rowcount', this.entries.length + 1);
+    this.count = this.entries.length;
     this.showWhetherEmpty();
   }
 

@@ -144,7 +144,8 @@ test('the elements of a row stay those of its resource while it is in sight', as
 
 test('a click opens the resource on which the button went down, or none', async () => {
   await holdOrder(page);
-  const box = await page.locator('.row:not([hidden]) .name', { hasText: 'GET /load/0012' }).boundingBox();
+  const name = (await names())[3];
+  const box = await page.locator('.row:not([hidden]) .name', { hasText: name }).boundingBox();
   await page.mouse.move(box.x + 5, box.y + 5);
   await page.mouse.down();
   await page.evaluate(() => {
@@ -172,6 +173,62 @@ test('the back button leads through the views', async () => {
   await waitFor(async () => await heading() === first);
   // Figures of the resource, by the server.
   await page.locator('.figures tbody tr').nth(2).waitFor();
+});
+
+test('the focus goes back to the list with the browser’s back, and no tab stop is without a name', async () => {
+  await holdOrder(page);
+  await page.locator('#list').focus();
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await page.locator('.figures').waitFor();
+  assert.notEqual(await page.locator('#detail').evaluate((detail) => getComputedStyle(detail).outlineStyle), 'none');
+  await page.goBack();
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'list');
+  for (let i = 0; i < 20; i++) {
+    await page.keyboard.press('Tab');
+    assert.notEqual(await page.evaluate(() => document.activeElement.id), 'scroll');
+  }
+});
+
+test('the details show the last second of the table', async () => {
+  await clickRow(page, (await names())[3]);
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+  for (let i = 0; i < 3; i++) {
+    const [shown, counted] = await page.evaluate(() => [
+      document.querySelector('.figures tbody td').textContent, app.detail.node.history.count(app.store.newest, SUCCESS)]);
+    // The load has 20 steps a second: a part of a second has fewer.
+    assert.equal(shown, String(counted));
+    assert.ok(counted >= 15, shown);
+    await sleep(1000);
+  }
+  assert.deepEqual(await page.locator('.figures tbody th').allInnerTexts(), ['last second', 'last minute', 'since the start']);
+  await page.evaluate(() => {
+    app.store.detail.message.window.long = [10, 10];
+    app.detail.update();
+  });
+  assert.equal((await page.locator('.figures tbody th').allInnerTexts())[1], 'last 10 s');
+});
+
+test('the ledger says how old it is', async () => {
+  await page.keyboard.press('Space');
+  await page.evaluate(() => app.tiles.showLedger({ in_window: 1, expired: 2, late: 3, delisted: 4, recorded: 10, age: 4 }));
+  assert.equal(await page.locator('#tile-ledger .note').innerText(), 'up to 4 s old');
+});
+
+test('a limit that is none is called unlimited', async () => {
+  const facts = await page.evaluate(() => limitFacts({ kind: 'limit', limit: 18446744073709552000, remaining: 18446744073709552000 }));
+  assert.deepEqual(facts, [['limit', 'unlimited']]);
+});
+
+test('new resources come into the table while the pointer rests in it', async () => {
+  await holdOrder(page);
+  await page.evaluate(() => {
+    const t = app.store.newest;
+    app.store.accept({ type: 'second', t, new: [[9999, 'brand new', null, 'in']], rows: [[9999, 100, 0, 100, 0, 0, 0, 1, 100, 1, 1, 1, 1, 1, 1, 1]] });
+  });
+  await waitFor(() => page.evaluate(() => app.table.entries.some((entry) => entry.node?.name === 'brand new')));
+  await waitFor(async () => (await page.locator('.row.group b').first().innerText()) === `${await page.locator('#tile-trouble').getAttribute('data-value')} in trouble`);
 });
 
 test('the keyboard leads to everything', async () => {
