@@ -102,5 +102,6 @@ test('only the rows in sight are elements, and memory stays flat', async (t) => 
   t.diagnostic(`heap ${before.toFixed(1)} MB, ten minutes later ${later.toFixed(1)} MB`);
   assert.ok(later < before + 1.5, `${before} ${later}`);
   assert.ok(await page.evaluate('app.store.byKey.size') <= RESOURCES + 62);
+  assert.ok(await page.evaluate('app.store.byId.size') <= RESOURCES + 62);
   assert.deepEqual(page.complaints, []);
 });
