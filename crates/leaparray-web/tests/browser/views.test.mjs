@@ -51,8 +51,9 @@ test('each column sorts, and a second click turns the order round', async () => 
   const reversed = await names();
   assert.deepEqual(reversed, reversed.toSorted().reverse());
   assert.equal(reversed[0], 'GET /load/0039');
-  // Paused, so that the numbers by which it sorts are those that are shown.
-  await page.keyboard.press('Space');
+  // Paused, so that the numbers by which it sorts are those that are shown. A key would press the button that has the focus.
+  await page.getByRole('button', { name: 'Pause' }).click();
+  assert.equal(await page.locator('body').getAttribute('data-state'), 'paused');
   for (const [column, cell] of [['Ok /s', 'ok'], ['Refused /s', 'refused'], ['In flight', 'flight']]) {
     await page.getByRole('button', { name: column, exact: true }).click();
     await sleep(100);
@@ -68,7 +69,8 @@ test('each column sorts, and a second click turns the order round', async () => 
 test('rows do not move under the pointer', async () => {
   await waitFor(async () => (await names())[1] === 'GET /load/0004');
   await page.getByRole('button', { name: 'Ok /s', exact: true }).click();
-  await page.mouse.move(500, 500);
+  // At first, while the history arrives, the order follows each second.
+  await holdOrder(page);
   await sleep(300);
   const order = await names();
   await sleep(6500);
@@ -80,8 +82,8 @@ test('rows do not move under the pointer', async () => {
 
 test('details open without moving the rows', async () => {
   await page.getByRole('button', { name: 'Ok /s', exact: true }).click();
-  await page.mouse.move(500, 500);
-  await sleep(2500);
+  await holdOrder(page);
+  await sleep(300);
   const order = (await names()).slice(0, 10);
   await clickRow(page, order[3]);
   await page.locator('.figures tbody tr').nth(2).waitFor();
