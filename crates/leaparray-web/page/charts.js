@@ -177,6 +177,7 @@ function controllerNow(controller) {
   const now = controller.now;
   if (controller.kind === 'circuit') return now.state;
   if (controller.kind === 'drop') return formatShare(now.probability, 1);
+  if (isUnlimited(now)) return 'unlimited';
   return `${formatShort(now.limit - now.remaining)} of ${formatShort(now.limit)}`;
 }
 
@@ -299,11 +300,12 @@ function mergeCells(cells, rows) {
   return merged;
 }
 
-function drawHeat(canvas, store, detail, rows, cursor) {
+function drawHeat(canvas, store, detail, history, rows, cursor) {
   const chart = beginChart(canvas, store);
   const { context } = chart;
   const top = HEAT_TOP, bottom = chart.height - HEAT_BOTTOM;
-  drawGaps(chart, store, top, bottom - top);
+  // Also the seconds of which the details bring no response times though there were some.
+  drawGaps(chart, store, top, bottom - top, (t) => detail.knows(t, history));
   drawTimeAxis(chart, bottom);
   if (rows === null) return;
   const place = (log) => bottom - (log - rows.low) / (rows.high - rows.low) * (bottom - top);
@@ -352,7 +354,7 @@ function drawHeatLegend(chart, most, top, bottom) {
 }
 
 /** The histogram of the last minute on the rows of the heat map, with the percentiles of the long window. */
-function drawHistogram(canvas, store, detail, rows, minute) {
+function drawHistogram(canvas, store, detail, rows) {
   const chart = beginChart(canvas, store);
   const { context, width } = chart;
   if (rows === null) return;
@@ -370,7 +372,9 @@ function drawHistogram(canvas, store, detail, rows, minute) {
   });
   context.fillStyle = palette.css.axis;
   context.fillRect(0, top, 1, bottom - top);
-  drawMinuteQuantiles(chart, rows, minute, top, bottom, room);
+  const { minute, window } = detail.message;
+  // The percentiles are those of the long window.
+  if (window.long[0] === HISTORY) drawMinuteQuantiles(chart, rows, minute, top, bottom, room);
 }
 
 function drawMinuteQuantiles(chart, rows, minute, top, bottom, room) {

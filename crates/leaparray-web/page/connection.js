@@ -2,8 +2,10 @@
 // each time, and at a random moment, so that the tabs of a restarted server do not come all at once.
 
 const FIRST_DELAY = 0.5, LONGEST_DELAY = 15;
-/** Without a message for that long, a stream is taken for dead: some proxies keep a connection to nowhere. */
+/** A stream without a second for this long is reopened: some proxies keep a dead connection open. */
 const SILENCE = 8;
+/** The page says so if a stream that is open brings no second for this long. */
+const MUTE = 4;
 
 class Connection {
   /** `query()` gives the parameters of the stream; `onMessage` takes each message. */
@@ -18,6 +20,11 @@ class Connection {
     this.heardAt = 0;
     this.openedAt = 0;
     this.expired = false;
+    /** Whether this stream has said hello, and has brought a second. */
+    this.greeted = false;
+    this.isFlowing = false;
+    /** Why the server ended the last stream; empty if it did not say so, or the end was planned. */
+    this.reason = '';
   }
 
   /** Opens the stream, or opens it anew with other parameters. */
@@ -33,6 +40,7 @@ class Connection {
   connect() {
     this.drop();
     this.openedAt = now();
+    this.greeted = this.isFlowing = false;
     const source = new EventSource(`${basePath()}/stream?${this.query()}`);
     this.source = source;
     source.onmessage = (event) => this.take(JSON.parse(event.data));
@@ -41,13 +49,24 @@ class Connection {
   }
 
   take(message) {
-    if (message.type === 'bye') this.expired = message.reason === 'expired';
+    if (message.type === 'hello') this.greeted = true;
+    if (message.type === 'bye') {
+      // A stream that ends before its first second has failed, whatever it says.
+      this.expired = message.reason === 'expired' && this.isFlowing;
+      this.reason = this.expired ? '' : message.reason;
+    }
     if (message.type === 'second') {
       this.heardAt = now();
       this.failures = 0;
-      this.expired = false;
+      this.isFlowing = true;
+      this.reason = '';
     }
     this.onMessage(message);
+  }
+
+  /** For how long the stream is open without a second. */
+  waits() {
+    return this.source !== null && this.greeted ? now() - Math.max(this.heardAt, this.openedAt) : 0;
   }
 
   /** Closes the stream, and opens the next one after a delay: half of it fixed, half of it random. */
@@ -69,7 +88,7 @@ class Connection {
 
   /** Whether the first attempt after a hidden or paused time is still going on. */
   isOpening() {
-    return this.source !== null && this.failures === 0 && this.heardAt < this.openedAt;
+    return this.source !== null && this.failures === 0 && this.heardAt < this.openedAt && this.waits() < MUTE;
   }
 
   /** The seconds since the last second arrived; infinite before the first. */

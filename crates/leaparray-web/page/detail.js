@@ -8,7 +8,8 @@ class DetailView {
   constructor(store) {
     this.store = store;
     this.root = byId('detail');
-    this.key = null;
+    /** The name and context that are shown, `null` for none. */
+    this.opened = null;
     /** The second that is read with the pointer or the arrow keys. */
     this.cursor = null;
     this.pointerY = null;
@@ -16,7 +17,7 @@ class DetailView {
 
   /** Builds the elements for another resource. */
   open(view) {
-    this.key = nodeKey(view.resource, view.context);
+    this.opened = { resource: view.resource, context: view.context };
     this.cursor = null;
     this.charts = {};
     this.controllers = [];
@@ -27,8 +28,12 @@ class DetailView {
     this.update();
   }
 
+  shows(view) {
+    return this.opened?.resource === view.resource && this.opened.context === view.context;
+  }
+
   close() {
-    this.key = null;
+    this.opened = null;
     this.root.hidden = true;
     this.root.replaceChildren();
     byId('readout').hidden = true;
@@ -63,7 +68,7 @@ class DetailView {
     panes.append(this.makeFacts());
     // The map and the histogram are in one row, so that their rows of response times are too.
     this.addChart(panes, 'heat', 'Response times', 'one column a second; empty is none');
-    this.addChart(panes, 'histogram', 'Last minute', 'the rows of the map, summed');
+    this.addChart(panes, 'histogram', 'Last 60 s', 'the rows of the map, summed');
     this.addChart(panes, 'flight', 'In flight', 'the most at a time, in each second');
     return panes;
   }
@@ -95,8 +100,8 @@ class DetailView {
 
   update() {
     const { store } = this;
-    if (this.key === null) return;
-    this.node = store.byKey.get(this.key) ?? null;
+    if (this.opened === null) return;
+    this.node = this.findNode(store);
     this.detail = this.matchingDetail(store);
     this.showVerdict();
     this.showFigures();
@@ -104,6 +109,13 @@ class DetailView {
     this.showControllers();
     this.showLedger();
     this.draw();
+  }
+
+  /** The resource: that of the server's details, if there is one of each direction. */
+  findNode(store) {
+    const { resource, context } = this.opened;
+    const detailed = store.byId.get(store.detail?.id);
+    return detailed?.name === resource && detailed.context === context ? detailed : store.named(resource, context);
   }
 
   /** The server's details, if they are those of this resource: those of the one before may still be here. */
@@ -127,13 +139,12 @@ class DetailView {
   }
 
   showFigures() {
-    const rows = [];
+    const rows = this.node === null ? [] : [ringFigures(this.node.history, this.store.newest)];
     const message = this.detail?.message;
     if (message) {
-      rows.push(windowFigures('last second', message.second, false), windowFigures('last minute', message.minute, true));
-      rows.push(lifetimeFigures(message.lifetime));
-    } else if (this.node !== null) {
-      rows.push(ringFigures(this.node.history, this.store.newest));
+      const [interval] = message.window.long;
+      const title = interval === HISTORY ? 'last minute' : `last ${formatDuration(interval)}`;
+      rows.push(windowFigures(title, message.minute, true), lifetimeFigures(message.lifetime));
     }
     fillTable(this.figures, rows);
   }
@@ -178,14 +189,23 @@ class DetailView {
     const parts = ledgerParts(ledger);
     const sum = parts.reduce((whole, [, count]) => whole + count, 0);
     const [interval] = this.detail.message.window.long;
-    const exact = sum === ledger.recorded;
     fillTable(this.ledger, [
       ...parts.map(([word, count]) => [[word === 'in window' ? `in the window (${formatDuration(interval)})` : word], countCell(count)]),
       [['sum'], [formatCount(sum)]],
-      [['recorded'], [`${formatCount(ledger.recorded)} ${exact ? '✓' : '≠'}`, exact ? '' : 'wrong']],
+      [['recorded'], this.recordedCell(sum, ledger.recorded)],
     ]);
     const { rows } = this.ledger;
     [...rows].forEach((row, i) => setClass(row, ['recorded', 'sum'][rows.length - 1 - i] ?? ''));
+  }
+
+  /** The count of the lifetime. It is read apart from the ledger: while requests are recorded, those between are not in both. */
+  recordedCell(sum, recorded) {
+    const { history } = this.node;
+    const moving = [PASS, SUCCESS, EXCEPTION, CANCELLED, BLOCK].reduce((whole, column) => whole + history.sum(this.store.newest, 2, column), 0);
+    const difference = Math.abs(recorded - sum);
+    if (difference === 0) return [`${formatCount(recorded)} ✓`];
+    if (difference <= moving) return [`${formatCount(recorded)} ±`, '', `${formatCount(difference)} were recorded between the two readings`];
+    return [`${formatCount(recorded)} ≠`, 'wrong'];
   }
 
   /** Draws all charts; alone, after the pointer has moved. */
@@ -210,8 +230,8 @@ class DetailView {
     none.hidden = missing === '';
     setText(none, missing);
     if (missing !== '' || this.detail === null) return;
-    drawHeat(canvas, this.store, this.detail, rows, this.cursor);
-    drawHistogram(this.charts.histogram.canvas, this.store, this.detail, rows, this.detail.message.minute);
+    drawHeat(canvas, this.store, this.detail, this.node.history, rows, this.cursor);
+    drawHistogram(this.charts.histogram.canvas, this.store, this.detail, rows);
   }
 
   whyNoHistogram() {
@@ -254,7 +274,7 @@ class DetailView {
   /** The count of the cell of the heat map under the pointer, with its bounds. */
   heatCell(cursor) {
     const rows = this.rowsOfHeat;
-    if (rows === null || !this.store.knows(cursor)) return '';
+    if (rows === null || !this.store.knows(cursor) || !this.detail.knows(cursor, this.node.history)) return '';
     const { height } = sizes.get(this.charts.heat.canvas);
     const row = Math.floor((height - HEAT_BOTTOM - this.pointerY) / ((height - HEAT_TOP - HEAT_BOTTOM) / rows.count));
     if (row < 0 || row >= rows.count) return '';
@@ -302,7 +322,7 @@ function windowFigures(title, row, asMost) {
   const flight = row[asMost ? W_MAX_IN_FLIGHT : W_IN_FLIGHT];
   const [flightText, flightClass] = countCell(flight ?? NaN);
   return [
-    [title, '', asMost ? '' : 'The last second up to the reading; the charts show whole seconds of the clock.'],
+    [title, '', asMost ? '' : 'The newest whole second of the clock, as in the table and the charts.'],
     ...[W_SUCCESS, W_EXCEPTION, W_CANCELLED, W_BLOCK].map((column) => countCell(row[column])),
     [asMost && flight !== null ? `≤ ${flightText}` : flightText, flightClass],
     timeCell(requests > 0 ? time(RT_SUM) / requests : null, requests, 1),
@@ -316,7 +336,7 @@ function lifetimeFigures(lifetime) {
   return [['since the start'], ...counts, ...FIGURES.slice(counts.length).map(() => [''])];
 }
 
-/** The last second as the table of all resources shows it, until the server's details arrive. */
+/** The last second, with the numbers of the table of all resources. A window of the server could begin and end in a second. */
 function ringFigures(ring, t) {
   const row = [PASS, SUCCESS, EXCEPTION, CANCELLED, BLOCK, IN_FLIGHT, MAX_IN_FLIGHT, RT_COUNT].map((column) => ring.count(t, column));
   const known = row.map((count) => (count === UNKNOWN ? null : count));
@@ -342,6 +362,7 @@ function controllerFacts(controller, store) {
 }
 
 function limitFacts(now) {
+  if (isUnlimited(now)) return [['limit', 'unlimited']];
   return [['limit', formatCount(now.limit)], ['remaining', formatCount(now.remaining)]];
 }
 

@@ -1,11 +1,18 @@
 // Puts the parts together: view, connection, store, and what is drawn of them.
 
-/** For how long the values of a broken connection are taken for fresh: a stream that ends is soon followed by another. */
+/** Values are shown as live for this many seconds after the last message: a new stream follows an expired one. */
 const GRACE = 2.5;
+
+/** The version of the messages that this page reads. */
+const VERSION = 1;
+
+/** What the server said when it ended a stream that was not to end. */
+const BYES = { closing: 'the server is stopping', slow: 'this connection is too slow', expired: 'the server ends its streams before the first second', failed: 'the server could not read its figures' };
 
 /** What is told to those who do not see the mark. */
 const ANNOUNCEMENTS = {
   connecting: 'Connecting', live: 'The page is live', paused: 'Paused', lost: 'Connection lost: these are the last values',
+  other: 'The server has another version: reload the page',
 };
 
 class App {
@@ -18,6 +25,8 @@ class App {
     this.view = readView();
     this.paused = false;
     this.levels = [0, 0, 0];
+    /** Whether the server speaks another version of the messages. */
+    this.isOther = false;
   }
 
   start() {
@@ -57,10 +66,26 @@ class App {
   }
 
   accept(message) {
+    if (message.type === 'hello' && !this.understands(message)) return;
+    if (this.isOther) return;
     if (message.type === 'hello') this.greet(message);
     this.store.accept(message);
     if (message.type === 'second') this.isNew = true;
     requestRender(false);
+  }
+
+  /** A server with other messages has another page, too. */
+  understands(hello) {
+    if (hello.version === VERSION) return true;
+    this.isOther = true;
+    this.connection.close();
+    const reload = element('button', '', 'Reload');
+    reload.type = 'button';
+    reload.addEventListener('click', () => location.reload());
+    byId('banner').replaceChildren(`◆ The server sends messages of version ${hello.version}, and this page reads version ${VERSION}. `, reload);
+    byId('banner').hidden = false;
+    this.showState();
+    return false;
   }
 
   /** Another instance counts from zero: nothing of the one before stays on the page. */
@@ -69,13 +94,12 @@ class App {
       this.detail.cursor = null;
       this.table.settle();
     }
-    document.title = hello.name;
     setText(byId('service'), hello.name);
   }
 
   /** A hidden or paused page has no stream: a browser allows six for all tabs together. */
   followVisibility() {
-    if (document.hidden || this.paused) this.connection.close();
+    if (document.hidden || this.paused || this.isOther) this.connection.close();
     else this.connection.open();
     this.showState();
   }
@@ -93,12 +117,13 @@ class App {
     this.showState();
   }
 
-  /** One of `connecting`, `live`, `paused`, `lost`. */
+  /** One of `connecting`, `live`, `paused`, `lost`, `other`. */
   state() {
+    if (this.isOther) return 'other';
     if (this.paused) return 'paused';
     const silence = this.connection.silence();
     if (silence < GRACE) return 'live';
-    if (this.connection.isOpening() || (silence === Infinity && this.connection.failures < 2)) return 'connecting';
+    if (this.connection.isOpening() || (silence === Infinity && this.connection.failures < 2 && this.connection.waits() < MUTE)) return 'connecting';
     return 'lost';
   }
 
@@ -112,7 +137,7 @@ class App {
     }
     const silence = this.connection.silence();
     const ago = formatDuration(Math.floor(silence));
-    const words = { connecting: 'connecting', live: 'live · every 1 s', paused: `paused ${ago} ago`, lost: `last seen ${ago} ago` };
+    const words = { connecting: 'connecting', live: 'live · every 1 s', paused: `paused ${ago} ago`, lost: `last seen ${ago} ago`, other: 'another version' };
     if (silence === Infinity) words.lost = words.paused = 'no data yet';
     setText(byId('mark-text'), words[state]);
     setTitle(byId('mark'), words[state]);
@@ -121,12 +146,22 @@ class App {
 
   showBanner(state, ago, never) {
     const banner = byId('banner');
+    if (state === 'other') return;
     banner.hidden = state !== 'lost';
     if (state !== 'lost') return;
-    const wait = Math.ceil(this.connection.retryAt - now());
-    const next = this.connection.source !== null || wait <= 0 ? 'trying again now' : `trying again in ${wait} s`;
-    setText(banner, never ? `◆ No connection to the server yet: it may be stopped, or have too many viewers; ${next}.`
-      : `◆ Connection lost ${ago} ago. These are the last values; ${next}.`);
+    const { connection } = this;
+    const waits = connection.waits();
+    const wait = Math.ceil(connection.retryAt - now());
+    const next = connection.source !== null || wait <= 0 ? 'trying again now' : `trying again in ${wait} s`;
+    const values = never ? '' : ` The values are those of ${ago} ago.`;
+    if (waits >= MUTE) setText(banner, `◆ The stream is open, but no second has arrived for ${Math.floor(waits)} s.${values}`);
+    else if (never) setText(banner, `◆ No connection to the server yet: ${BYES[connection.reason] ?? 'it may be stopped, or have too many viewers'}; ${next}.`);
+    else setText(banner, `◆ Connection lost ${ago} ago${this.whyLost()}. These are the last values; ${next}.`);
+  }
+
+  whyLost() {
+    const { reason } = this.connection;
+    return reason === '' ? '' : `: ${BYES[reason] ?? `the server says “${reason}”`}`;
   }
 
   // View.
@@ -148,16 +183,32 @@ class App {
   applyView() {
     const { view, table } = this;
     document.body.dataset.view = view.resource === null ? 'list' : 'detail';
-    const key = view.resource === null ? null : nodeKey(view.resource, view.context);
-    if (key === null) this.detail.close();
-    else if (this.detail.key !== key) this.detail.open(view);
-    if (key !== null) table.selected = key;
+    const isOpen = view.resource !== null;
+    if (!isOpen) this.closeDetail();
+    else if (!this.detail.shows(view)) this.detail.open(view);
+    this.wantsSelection = isOpen;
+    this.selectOpened();
     this.showFilter();
     this.showSort();
     byId('back').href = viewHash({ ...view, resource: null, context: null });
     table.follow(view);
     requestRender(true);
-    if (key !== null) table.revealSelected();
+    if (isOpen) table.revealSelected();
+  }
+
+  /** Selects the row of the details; once its resource is known, if the page was opened with it. */
+  selectOpened() {
+    if (!this.wantsSelection) return;
+    const node = this.store.named(this.view.resource, this.view.context);
+    if (node !== null) this.table.selected = node.key;
+    this.wantsSelection = node === null;
+  }
+
+  /** The focus goes to the list, and is not lost with the details. */
+  closeDetail() {
+    const hadFocus = byId('detail').contains(document.activeElement);
+    this.detail.close();
+    if (hadFocus) byId('list').focus({ preventScroll: true });
   }
 
   showFilter() {
@@ -236,6 +287,7 @@ class App {
   render() {
     const { store, view } = this;
     if (this.isNew) this.levels = judgeAll(store);
+    this.selectOpened();
     this.isNew = false;
     if (store.version !== this.table.version && this.table.entries.length === 0) this.table.orderedAt = 0;
     this.table.version = store.version;

@@ -75,20 +75,58 @@ function orderRows(store, view) {
   const compare = comparison(store, view);
   const found = families(store, view.filter).sort((a, b) => compare(a.parent, b.parent));
   if (view.sort !== 'trouble') return found.flatMap((family) => familyRows(family, compare));
-  const troubled = found.filter((family) => family.parent.worst > 0);
-  const quiet = found.filter((family) => family.parent.worst === 0);
   return [
-    ...groupRows(`${formatCount(troubled.length)} in trouble`, 'the worst first; the order changes at most every 5 s, and never under the pointer', troubled, compare),
-    ...groupRows(`${formatCount(quiet.length)} quiet`, 'by traffic', quiet, compare),
+    ...groupRows('trouble', found.filter((family) => family.parent.worst > 0), view, compare),
+    ...groupRows('quiet', found.filter((family) => family.parent.worst === 0), view, compare),
   ];
 }
 
-function groupRows(title, note, group, compare) {
-  if (group.length === 0) return [];
-  return [{ title, note }, ...group.flatMap((family) => familyRows(family, compare))];
+const GROUPS = {
+  trouble: { words: 'in trouble', note: 'the worst first; the order changes at most every 5 s, and never under the pointer' },
+  quiet: { words: 'quiet', note: 'by traffic' },
+};
+
+function groupRows(group, found, view, compare) {
+  if (found.length === 0) return [];
+  const head = { group, title: groupTitle(group, found.length, view), note: GROUPS[group].note };
+  return [head, ...found.flatMap((family) => familyRows(family, compare))];
+}
+
+/** The count of a group: of the resources that match, if there is a filter. */
+function groupTitle(group, count, view) {
+  return `${formatCount(count)} ${GROUPS[group].words}${view.filter === '' ? '' : ' of the matches'}`;
 }
 
 function familyRows({ parent, children }, compare) {
-  const row = (node, child) => ({ node, child, tall: node.verdict.level > 0 });
-  return [row(parent, false), ...children.sort(compare).map((node) => row(node, true))];
+  return [nodeRow(parent, false), ...children.sort(compare).map((node) => nodeRow(node, true))];
+}
+
+function nodeRow(node, child) {
+  return { node, child, tall: node.verdict.level > 0 };
+}
+
+/**
+ * Brings rows up to date without another order: the counts of the groups, the rows with a reason, and rows that are new, at
+ * the end of their group. The first `fixed` rows keep their heights, and no row comes between them.
+ */
+function refreshRows(entries, store, view, fixed) {
+  const rows = entries.map((entry, i) => (entry.node === undefined || i < fixed ? entry : nodeRow(entry.node, entry.child)));
+  const found = families(store, view.filter);
+  const listed = new Set(entries.map((entry) => entry.node));
+  const fresh = found.flatMap(({ parent, children }) => [parent, ...children]).filter((node) => !listed.has(node));
+  const fit = (index) => (index < fixed ? rows.length : index);
+  for (const node of fresh) rows.splice(fit(endOfGroup(rows, node)), 0, nodeRow(node, false));
+  const counts = { trouble: 0, quiet: 0 };
+  for (const { parent } of found) counts[parent.worst > 0 ? 'trouble' : 'quiet']++;
+  const heads = rows.filter((row) => row.node === undefined);
+  // A group that was empty has no head before the next sort: its count stands with the other one.
+  const others = ['trouble', 'quiet'].filter((group) => counts[group] > 0 && !heads.some((head) => head.group === group));
+  const title = (group) => [group, ...others].map((one) => groupTitle(one, counts[one], view)).join(', ');
+  return rows.map((row) => (row.node === undefined ? { ...row, title: title(row.group) } : row));
+}
+
+/** Where a row that is new comes: before the head of the quiet ones, or last. */
+function endOfGroup(rows, node) {
+  const quiet = rows.findIndex((row) => row.group === 'quiet');
+  return node.worst > 0 && quiet > 0 ? quiet : rows.length;
 }

@@ -2,7 +2,7 @@
 
 const HISTORY = 60;
 /** Stands for a count that is not known. */
-const UNKNOWN = 0xffffffff;
+const UNKNOWN = -1;
 
 // Columns of the counts: as in the messages, from 1; column 0 is the second itself.
 const PASS = 1, SUCCESS = 2, EXCEPTION = 3, CANCELLED = 4, BLOCK = 5, IN_FLIGHT = 6, MAX_IN_FLIGHT = 7, RT_COUNT = 8;
@@ -18,7 +18,8 @@ const REASONS = 6;
  */
 class Ring {
   constructor() {
-    this.counts = new Uint32Array(HISTORY * COUNTS);
+    // As precise as the numbers of the messages: a count of many requests at once can exceed 32 bits.
+    this.counts = new Float64Array(HISTORY * COUNTS);
     this.times = new Float32Array(HISTORY * TIMES);
     /** Refusals by reason: created with the first one. */
     this.refused = null;
@@ -42,7 +43,7 @@ class Ring {
   }
 
   storeRefused(t, row, from) {
-    this.refused ??= { at: new Uint32Array(HISTORY), counts: new Uint32Array(HISTORY * REASONS) };
+    this.refused ??= { at: new Float64Array(HISTORY), counts: new Float64Array(HISTORY * REASONS) };
     this.refused.at[t % HISTORY] = t;
     for (let i = 0; i < REASONS; i++) this.refused.counts[(t % HISTORY) * REASONS + i] = row[from + i];
   }

@@ -49,36 +49,49 @@ class Store {
     this.byId.clear();
     const listed = new Set();
     // A name that was removed and is used again has several ids, of which the last one counts.
-    for (const [id, name, context] of resources.toSorted((a, b) => a[0] - b[0])) listed.add(this.list(id, name, context));
+    for (const [id, name, context, direction, gone] of resources.toSorted((a, b) => a[0] - b[0])) {
+      const node = this.list(id, name, context, direction);
+      // A server that does not send it lists those that were removed a moment ago with the id that they had.
+      if (gone !== undefined) node.gone = gone ?? 0;
+      listed.add(node);
+    }
     for (const node of this.byKey.values()) {
       if (node.id !== UNLISTED && node.gone === 0 && !listed.has(node)) node.gone = this.newest;
     }
   }
 
-  list(id, name, context) {
-    const node = this.node(name, context);
+  list(id, name, context, direction) {
+    const node = this.find(nodeKey(name, context, direction)) ?? this.add(name, context, direction);
     this.byId.set(id, node);
-    // Those that are listed because they were removed a moment ago keep their id.
     if (node.id !== id) node.gone = 0;
     node.id = id;
     return node;
   }
 
-  /** Finds or makes the row of a name. */
-  node(name, context) {
-    const key = nodeKey(name, context);
-    let node = this.byKey.get(key);
-    if (!node) {
-      node = new Resource(name, context);
-      this.byKey.set(key, node);
-      this.version++;
-    }
+  add(name, context, direction) {
+    const node = new Resource(name, context, direction);
+    // A limiter without requests had a row before its resource was listed.
+    const unlisted = this.byKey.get(nodeKey(name, context, null));
+    if (unlisted && direction !== null) this.byKey.delete(unlisted.key);
+    this.byKey.set(node.key, node);
+    this.version++;
     return node;
+  }
+
+  find(key) {
+    return this.byKey.get(key) ?? null;
+  }
+
+  /** The resource with a name: if there is one of each direction, the one that is listed, or was listed last. */
+  named(name, context) {
+    const found = DIRECTIONS.map((direction) => this.find(nodeKey(name, context, direction))).filter((node) => node !== null);
+    return found.sort((a, b) => Number(a.gone > 0) - Number(b.gone > 0) || b.id - a.id)[0] ?? null;
   }
 
   acceptSecond(message) {
     const t = message.t;
-    for (const [id, name, context] of message.new ?? []) this.list(id, name, context);
+    // One that was removed and is used again within a minute keeps its id.
+    for (const [id, name, context, direction] of message.new ?? []) this.list(id, name, context, direction).gone = 0;
     for (const id of message.gone ?? []) {
       const node = this.byId.get(id);
       if (node?.id === id) node.gone = t;
@@ -113,7 +126,7 @@ class Store {
       seen.add(controller);
       controller.store(t, message);
       // A limiter whose resource has had no request yet has a row nevertheless.
-      this.node(message.resource, null);
+      if (this.named(message.resource, null) === null) this.add(message.resource, null, null);
     }
   }
 
@@ -153,26 +166,34 @@ class Store {
   }
 }
 
-function nodeKey(name, context) {
+/** The directions of requests; `null` for a resource that the server has not listed. */
+const DIRECTIONS = ['in', 'out', null];
+
+function nodeKey(name, context, direction) {
   // Names contain no control characters.
-  return context === null ? name : `${name}\n${context}`;
+  return [name, context ?? '', direction ?? ''].join('\n');
 }
 
 /** A resource, or one of its contexts. */
 class Resource {
-  constructor(name, context) {
+  constructor(name, context, direction) {
     this.id = UNLISTED;
     this.name = name;
     this.context = context;
-    this.key = nodeKey(name, context);
-    this.search = this.key.toLowerCase();
+    this.direction = direction;
+    this.key = nodeKey(name, context, direction);
+    this.search = `${name}\n${context ?? ''}`.toLowerCase();
     this.history = new Ring();
     /** The second in which it was removed; 0 while it is listed. */
     this.gone = 0;
     this.verdict = QUIET;
+    /** The levels of its failures, refusals and response times, which are left only well below their thresholds. */
+    this.held = { failures: 0, refusals: 0, latency: 0 };
     /** The worst level of the resource and its contexts. */
     this.worst = 0;
     this.latency = null;
+    /** The second in which its response times were last compared with those before. */
+    this.comparedAt = 0;
   }
 }
 
@@ -181,6 +202,7 @@ class Controller {
   constructor(kind) {
     this.kind = kind;
     this.now = null;
+    this.state = null;
     /** The second from which it is in this state, and whether the page saw the change. */
     this.since = 0;
     this.sawChange = false;
@@ -190,24 +212,31 @@ class Controller {
   }
 
   store(t, message) {
-    const state = controllerState(message);
-    if (this.now === null || state !== controllerState(this.now)) {
-      this.sawChange = this.now !== null;
+    const state = controllerState(message, this.state);
+    if (this.now === null || state !== this.state) {
+      // After a gap, the change may have been in it.
+      this.sawChange = this.now !== null && this.at[(t - 1) % HISTORY] === t - 1;
       this.since = t;
     }
+    this.state = state;
     this.now = message;
     const slot = t % HISTORY;
     this.at[slot] = t;
     this.values[slot] = controllerValue(message);
-    this.limits[slot] = message.limit ?? NaN;
+    this.limits[slot] = isUnlimited(message) ? NaN : message.limit ?? NaN;
   }
 }
 
-/** In words, the state whose duration is told. */
-function controllerState(message) {
+/** In words, the state whose duration is told. A breaker drops from 1 % on, and until it is below the half of it. */
+function controllerState(message, before) {
   if (message.kind === 'circuit') return message.state;
-  if (message.kind === 'drop') return message.probability >= 0.01 ? 'drops' : 'passes';
+  if (message.kind === 'drop') return message.probability >= (before === 'drops' ? 0.005 : 0.01) ? 'drops' : 'passes';
   return 'limits';
+}
+
+/** Whether a limit is so large that it is none. */
+function isUnlimited(message) {
+  return message.limit >= 2 ** 53;
 }
 
 /** What its chart shows: the share of requests that are not let through, or the limit. */
@@ -250,5 +279,10 @@ class Detail {
   /** The histogram of a second as pairs of index and count. */
   second(t) {
     return this.at[t % HISTORY] === t ? this.cells[t % HISTORY] : [];
+  }
+
+  /** Whether the histogram of a second is here, or was empty by the row of that second. */
+  knows(t, history) {
+    return this.at[t % HISTORY] === t || history.count(t, RT_COUNT) === 0;
   }
 }

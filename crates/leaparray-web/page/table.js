@@ -12,7 +12,7 @@ const ROW_HEIGHTS = {
   phone: { group: 30, tall: 70, short: 46 },
 };
 
-/** The elements of one row, used again for another resource when the table is scrolled. */
+/** The elements of one row. They belong to its resource as long as it is in sight, also when the rows are sorted. */
 class Row {
   constructor(number) {
     this.root = element('div', 'row');
@@ -86,7 +86,8 @@ class Row {
     const name = child ? `↳ ${node.context}` : node.name;
     const orphan = !child && node.context !== null ? ` ↳ ${node.context}` : '';
     setText(this.name, name + orphan);
-    setTitle(this.name, node.context === null ? node.name : `${node.name}, context ${node.context}`);
+    const direction = node.direction === 'out' ? ', outgoing' : '';
+    setTitle(this.name, (node.context === null ? node.name : `${node.name}, context ${node.context}`) + direction);
     if (this.linked === node && this.linkedView === view) return;
     this.name.href = viewHash({ ...view, resource: node.name, context: node.context });
     this.linked = node;
@@ -121,6 +122,11 @@ class Row {
   }
 }
 
+function entryKey(entry) {
+  // Keys of resources do not begin with a line's end.
+  return entry.node?.key ?? `\n${entry.group}`;
+}
+
 class Table {
   /** `open(node)` opens the details. */
   constructor(open) {
@@ -130,7 +136,11 @@ class Table {
     this.empty = byId('empty');
     this.bars = new Surface(byId('bars'));
     this.times = new Surface(byId('times'));
-    this.rows = [];
+    /** The rows that are hidden. */
+    this.hiddenRows = [];
+    this.rowCount = 0;
+    /** The rows in sight by the keys of their entries. */
+    this.shown = new Map();
     this.entries = [];
     this.tops = [0];
     this.selected = null;
@@ -138,6 +148,9 @@ class Table {
     this.settledAt = Infinity;
     this.version = -1;
     this.pointerInside = false;
+    this.pointerY = 0;
+    /** The resource on which the button of the pointer went down: only that one is opened. */
+    this.pressed = null;
     this.drawn = { first: 0, end: 0 };
     /** Kept, because to ask the element in the middle of an update would cost a layout. */
     this.scrollTop = 0;
@@ -148,16 +161,29 @@ class Table {
 
   listenToPointer(open) {
     this.scroller.addEventListener('pointerenter', (event) => { this.pointerInside = event.pointerType === 'mouse'; });
+    this.scroller.addEventListener('pointermove', (event) => { this.pointerY = event.clientY - this.gridTop(); }, { passive: true });
     this.scroller.addEventListener('pointerleave', () => { this.pointerInside = false; });
+    this.scroller.addEventListener('pointerdown', (event) => { this.pressed = this.nodeOf(event.target); });
     this.scroller.addEventListener('click', (event) => {
-      const row = this.rows.find((candidate) => candidate.root.contains(event.target));
-      const node = row?.entry?.node;
+      const node = this.nodeOf(event.target);
+      const isOther = event.detail > 0 && this.pressed !== node;
+      if (isOther) event.preventDefault();
       // A link with a modifier key opens another tab.
-      if (!node || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      if (!node || isOther || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       this.selected = node.key;
       open(node);
     });
+  }
+
+  /** Where the rows begin in the window. */
+  gridTop() {
+    return this.scroller.getBoundingClientRect().top;
+  }
+
+  /** The resource in whose row an element is. */
+  nodeOf(target) {
+    return [...this.shown.values()].find((row) => row.root.contains(target))?.entry.node ?? null;
   }
 
   layout(view) {
@@ -182,6 +208,7 @@ class Table {
     this.store = store;
     this.view = view;
     if (this.mayOrder()) this.order();
+    else this.refresh();
     this.render(BEYOND);
   }
 
@@ -197,6 +224,13 @@ class Table {
     this.place();
   }
 
+  /** Follows the newest second without another order. Rows down to that under the pointer stay where they are. */
+  refresh() {
+    const fixed = this.pointerInside ? this.at(this.scrollTop + this.pointerY) + 1 : 0;
+    this.entries = refreshRows(this.entries, this.store, this.view, fixed);
+    this.place();
+  }
+
   /** Computes where each row begins. */
   place() {
     const heights = ROW_HEIGHTS[this.layout(this.view)];
@@ -206,8 +240,10 @@ class Table {
       tops[i + 1] = tops[i] + height;
     });
     this.tops = tops;
-    this.space.style.height = `${tops.at(-1)}px`;
-    this.grid.setAttribute('aria-rowcount', this.entries.length + 1);
+    if (this.height !== tops.at(-1)) this.space.style.height = `${tops.at(-1)}px`;
+    this.height = tops.at(-1);
+    if (this.count !== this.entries.length) this.grid.setAttribute('aria-rowcount', this.entries.length + 1);
+    this.count = this.entries.length;
     this.showWhetherEmpty();
   }
 
@@ -245,35 +281,49 @@ class Table {
     const top = this.scrollTop;
     const first = this.at(top - beyond);
     const end = Math.min(this.entries.length, this.at(top + height + beyond) + 1);
-    this.ensureRows(end - first);
-    const used = new Set();
-    for (let i = first; i < end; i++) {
-      const row = this.rows[i % this.rows.length];
-      const entry = this.entries[i];
-      used.add(row);
+    const rows = this.assignRows(first, end);
+    rows.forEach((row, j) => {
+      const i = first + j, entry = this.entries[i];
       row.place(i, this.tops[i], this.tops[i + 1] - this.tops[i]);
       row.show(entry, this.store, entry.node !== undefined && entry.node.key === this.selected, this.view);
-      row.root.hidden = false;
-    }
-    for (const row of this.rows) if (!used.has(row)) row.root.hidden = true;
+    });
     this.drawn = { first, end };
-    this.describeSelection(first, end);
+    this.describeSelection();
     this.draw();
   }
 
-  ensureRows(count) {
-    while (this.rows.length < count) {
-      const row = new Row(this.rows.length);
-      this.rows.push(row);
-      this.space.append(row.root);
+  /** Returns a row for each entry from `first` to `end`: the one that it has, or one that no entry in sight has. */
+  assignRows(first, end) {
+    const before = this.shown;
+    this.shown = new Map();
+    for (let i = first; i < end; i++) {
+      const key = entryKey(this.entries[i]);
+      this.shown.set(key, before.get(key) ?? null);
+      before.delete(key);
     }
+    // Those that have been hidden longest are used first.
+    this.hiddenRows.push(...before.values());
+    for (const row of before.values()) row.root.hidden = true;
+    for (const [key, row] of this.shown) if (row === null) this.shown.set(key, this.freeRow());
+    return [...this.shown.values()];
+  }
+
+  freeRow() {
+    const row = this.hiddenRows.shift() ?? this.addRow();
+    row.root.hidden = false;
+    return row;
+  }
+
+  addRow() {
+    const row = new Row(this.rowCount++);
+    this.space.append(row.root);
+    return row;
   }
 
   /** Tells assistive technology which row is selected, if it is in sight. */
-  describeSelection(first, end) {
-    let index = first;
-    while (index < end && this.entries[index].node?.key !== this.selected) index++;
-    if (index < end) this.grid.setAttribute('aria-activedescendant', this.rows[index % this.rows.length].root.id);
+  describeSelection() {
+    const row = this.shown.get(this.selected);
+    if (row) this.grid.setAttribute('aria-activedescendant', row.root.id);
     else this.grid.removeAttribute('aria-activedescendant');
   }
 
@@ -313,7 +363,7 @@ class Table {
 
   /** Where the two columns of charts are, measured once for a layout. */
   columns() {
-    const row = this.rows.find((candidate) => candidate.entry?.node !== undefined && !candidate.root.hidden);
+    const row = [...this.shown.values()].find((candidate) => candidate.entry.node !== undefined);
     if (row === undefined) return null;
     const { width } = sizes.get(this.scroller);
     const key = `${this.layout(this.view)} ${width}`;

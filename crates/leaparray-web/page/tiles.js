@@ -90,9 +90,8 @@ class Tiles {
     if (ledger === null) return this.ledger.show(NaN, 'where every count is');
     const parts = ledgerParts(ledger);
     const sum = parts.reduce((whole, [, count]) => whole + count, 0);
-    const exact = sum === ledger.recorded;
-    this.ledger.show(ledger.recorded, exact ? `= ${parts.map(([word]) => word).join(' + ')}` : `${formatShort(Math.abs(ledger.recorded - sum))} still on their way`);
-    this.ledger.root.dataset.exact = exact ? 'yes' : 'no';
+    // The parts are read in turn: the sum of many resources is as old as the oldest of them.
+    this.ledger.show(ledger.recorded, ledger.age > 0 ? `up to ${formatDuration(ledger.age)} old` : parts.map(([word]) => word).join(' + '));
     return this.ledger.draw(8, (surface) => drawParts(surface, parts, sum));
   }
 }

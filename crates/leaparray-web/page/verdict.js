@@ -16,13 +16,11 @@ function judge(node, store) {
   if (node.context === null) {
     for (const controller of store.controllers.get(node.name) ?? []) findings.push(judgeController(controller, store));
   }
-  const byBreaker = findings.some((finding) => finding !== null);
+  const breaker = findings.find((finding) => finding !== null);
   const t = store.newest;
   const failed = node.history.sum(t, RECENT, EXCEPTION);
   const refused = node.history.sum(t, RECENT, BLOCK);
-  if (failed > 0) findings.push(judgeFailures(node, t, failed));
-  // That a breaker refuses is said with the breaker.
-  if (refused > 0 && !byBreaker) findings.push(judgeRefusals(node, store, refused));
+  findings.push(judgeFailures(node, t, failed), judgeRefusals(node, store, refused - refusedByBreaker(node, store, refused, breaker)));
   if (node.latency !== null) findings.push(node.latency);
   const troubles = findings.filter((finding) => finding !== null);
   if (troubles.length === 0) return QUIET;
@@ -31,6 +29,15 @@ function judge(node, store) {
   const flight = node.history.count(t, IN_FLIGHT);
   if (flight > 1 && flight !== UNKNOWN) parts.push(`${formatCount(flight)} in flight`);
   return { level: troubles[0].level, score: failed + refused, parts: parts.slice(0, 3) };
+}
+
+/** The refusals of 10 s that are said with the breaker: those of its reason, and if it lets little through, those of no known reason. */
+function refusedByBreaker(node, store, refused, breaker) {
+  if (breaker === undefined || refused === 0) return 0;
+  const sums = reasonSums(node, store.newest, RECENT);
+  const known = sums.reduce((whole, count) => whole + count, 0);
+  const failing = sums[(store.hello.reasons ?? []).indexOf('backend failing')] ?? 0;
+  return failing + (breaker.level === FAILING ? Math.max(0, refused - known) : 0);
 }
 
 function judgeController(controller, store) {
@@ -44,8 +51,8 @@ function judgeController(controller, store) {
 }
 
 function judgeDrops(controller, store) {
+  if (controller.state !== 'drops') return null;
   const share = controller.now.probability;
-  if (share < 0.01) return null;
   return { level: share >= 0.5 ? FAILING : STRAINED, text: `Breaker drops ${formatShare(share, 1)}, ${heldFor(controller, store)}` };
 }
 
@@ -60,26 +67,38 @@ function heldFor(controller, store) {
   return controller.sawChange ? `for ${seconds}` : `for ${seconds} at least`;
 }
 
-function judgeFailures(node, t, failed) {
-  const ended = failed + node.history.sum(t, RECENT, SUCCESS) + node.history.sum(t, RECENT, CANCELLED);
-  const share = failed / ended;
-  if (ended < FEW) {
-    const text = `${failed} of ${ended} failed in ${RECENT} s`;
-    return failed >= SOME && share >= 0.5 ? { level: STRAINED, text } : null;
+/** The level of a share by its two thresholds. A level that is held is left only below the half of its threshold. */
+function levelOf(share, thresholds, held) {
+  for (const level of [FAILING, STRAINED]) {
+    if (share >= thresholds[level] * (held >= level ? 0.5 : 1)) return level;
   }
-  if (failed < SOME || share < 0.02) return null;
-  const text = `${formatShare(failed, ended)} failed: ${formatCount(failed)} of ${formatCount(ended)} in ${RECENT} s`;
-  return { level: share >= 0.1 ? FAILING : STRAINED, text };
+  return 0;
+}
+
+function judgeFailures(node, t, failed) {
+  const held = node.held.failures;
+  const factor = held > 0 ? 0.5 : 1;
+  const ended = failed + node.history.sum(t, RECENT, SUCCESS) + node.history.sum(t, RECENT, CANCELLED);
+  let level = 0;
+  if (failed >= SOME * factor && ended >= FEW * factor) level = levelOf(failed / ended, [0, 0.02, 0.1], held);
+  else if (failed >= SOME * factor) level = failed / ended >= 0.5 * factor ? STRAINED : 0;
+  node.held.failures = level;
+  if (level === 0) return null;
+  const counts = `${formatCount(failed)} of ${formatCount(ended)}`;
+  const text = ended < FEW ? `${counts} failed in ${RECENT} s` : `${formatShare(failed, ended)} failed: ${counts} in ${RECENT} s`;
+  return { level, text };
 }
 
 function judgeRefusals(node, store, refused) {
-  const t = store.newest;
-  const calls = refused + node.history.sum(t, RECENT, PASS);
-  const share = refused / calls;
-  if (calls < FEW || refused < SOME || share < 0.01) return null;
-  const reason = mainReason(node, store);
-  const text = `${formatShare(refused, calls)} refused${reason}: ${formatCount(refused)} of ${formatCount(calls)} in ${RECENT} s`;
-  return { level: share >= 0.9 ? FAILING : STRAINED, text };
+  const held = node.held.refusals;
+  const factor = held > 0 ? 0.5 : 1;
+  const calls = refused + node.history.sum(store.newest, RECENT, PASS);
+  const enough = calls >= FEW * factor && refused >= SOME * factor;
+  const level = node.held.refusals = enough ? levelOf(refused / calls, [0, 0.01, 0.9], held) : 0;
+  if (level === 0) return null;
+  const counts = `${formatCount(refused)} of ${formatCount(calls)}`;
+  const head = calls < FEW ? 'Refused' : `${formatShare(refused, calls)} refused`;
+  return { level, text: `${head}${mainReason(node, store)}: ${counts} in ${RECENT} s` };
 }
 
 /** The most frequent reason of the last 10 s, if reasons are known. */
@@ -97,13 +116,19 @@ function reasonName(store, reason) {
   return store.hello?.reasons?.[reason] ?? `reason ${reason + 1}`;
 }
 
-/** Compares p99 of the last 10 s with that of the minute before. Costs more than the rest, so it is done in turns. */
+/** Compares p99 of the last 10 s with that of the 45 s before. Costs more than the rest, so it is done in turns. */
 function judgeLatency(node, t) {
-  if (node.history.sum(t, RECENT, RT_COUNT) < ENOUGH_FOR_P99) return null;
+  if (node.history.sum(t, RECENT, RT_COUNT) < ENOUGH_FOR_P99) {
+    node.held.latency = 0;
+    return null;
+  }
   const recent = median(timesOf(node.history, P99, t - RECENT + 1, t));
   const before = median(timesOf(node.history, P99, t - HISTORY + 1, t - RECENT - 5));
+  const factor = node.held.latency > 0 ? 0.5 : 1;
   // 10 ms more are no trouble, whatever the ratio.
-  if (!(recent >= 3 * before && recent - before >= 1e7)) return null;
+  const isLonger = recent >= 3 * factor * before && recent - before >= 1e7 * factor;
+  node.held.latency = isLonger ? STRAINED : 0;
+  if (!isLonger) return null;
   return { level: STRAINED, text: `p99 ${formatTime(recent)}, was ${formatTime(before)}` };
 }
 
@@ -121,8 +146,8 @@ function median(numbers) {
   return numbers.sort((a, b) => a - b)[numbers.length >> 1];
 }
 
-/** In how many turns all resources are compared with the minute before. */
-const LATENCY_TURNS = 5;
+/** A resource is compared with the time before in every fifth second, not all of them in the same one. */
+const LATENCY_EVERY = 5;
 
 /** Judges all resources and contexts. Returns how many resources there are of each level, their contexts counted with them. */
 function judgeAll(store) {
@@ -144,12 +169,18 @@ function judgeAll(store) {
 function judgeInTurn(node, store) {
   const t = store.newest;
   const idle = node.history.lastRow <= t - RECENT;
-  if (idle) node.latency = null;
-  else if (Math.abs(node.id) % LATENCY_TURNS === t % LATENCY_TURNS) node.latency = judgeLatency(node, t);
+  if (node.comparedAt === 0) node.comparedAt = t - Math.abs(node.id) % LATENCY_EVERY;
+  if (idle) {
+    node.latency = null;
+    node.held = { failures: 0, refusals: 0, latency: 0 };
+  } else if (t - node.comparedAt >= LATENCY_EVERY) {
+    node.latency = judgeLatency(node, t);
+    node.comparedAt = t;
+  }
   node.verdict = idle && !store.controllers.has(node.name) ? QUIET : judge(node, store);
 }
 
 /** The resource of a context, null for a resource. */
 function parentOf(node, store) {
-  return node.context === null ? null : store.byKey.get(node.name) ?? null;
+  return node.context === null ? null : store.find(nodeKey(node.name, null, node.direction)) ?? store.named(node.name, null);
 }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { detailHash, freePort, isLive, launch, openPage, openTab, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
+import { detailHash, freePort, holdOrder, isLive, launch, openPage, openTab, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
 
 let browser;
 
@@ -45,7 +45,7 @@ test('a lost connection is shown, and a server that starts again is followed fro
   await waitFor(async () => Number(await page.locator('#tile-ledger').getAttribute('data-value')) > 1000);
   await first.stop();
   await page.locator('body[data-state="lost"]').waitFor();
-  assert.match(await page.locator('#banner').innerText(), /Connection lost \d+ s ago\. These are the last values; trying again/);
+  assert.match(await page.locator('#banner').innerText(), /Connection lost \d+ s ago: the server is stopping\. These are the last values; trying again/);
   assert.match(await page.locator('#mark').innerText(), /last seen \d+ s ago/);
   // Stale values stay, and are grey.
   assert.ok((await rowsInSight(page)).length > 4);
@@ -81,9 +81,10 @@ test('open details follow a server that starts again', async () => {
 });
 
 test('a server ends within a second though streams are open', async (t) => {
-  const server = await startServer('load', { resources: 40 });
+  // Without the time limit of `Page::serve`: the service ends when its last stream does.
+  const server = await startServer('nested', { resources: 40 });
   const pages = [];
-  for (let i = 0; i < 3; i++) pages.push(await openPage(browser, server.url));
+  for (let i = 0; i < 3; i++) pages.push(await openPage(browser, `${server.url}leaparray`));
   for (const page of pages) await isLive(page);
   const seconds = await server.stop();
   t.diagnostic(`the server ended in ${(seconds * 1000).toFixed(0)} ms with three open streams`);
@@ -101,6 +102,90 @@ test('a page in the router of a service works without a slash at its end, and do
   }
   const seconds = await server.stop();
   assert.ok(seconds <= 1, `${seconds} s`);
+});
+
+/** Answers each stream of a page with some messages, and counts the streams. */
+async function answerStreams(url, messages) {
+  const context = await browser.newContext();
+  const streams = { count: 0 };
+  await context.route('**/stream*', (route) => {
+    streams.count++;
+    const body = messages.map((message) => `data: ${JSON.stringify(message)}\n\n`).join('');
+    return route.fulfill({ status: 200, contentType: 'text/event-stream', body });
+  });
+  return { context, page: await openTab(context, url), streams };
+}
+
+const HELLO = { type: 'hello', version: 1, instance: 'a', name: 'x', host: 'h', pid: 1, started: 1, now: 100, history: 60, reasons: [] };
+
+test('a stream that ends before its first second is opened again later each time, and the page says why', async () => {
+  const server = await startServer('silent');
+  for (const [reason, words] of [['expired', /ends its streams before the first second/], ['failed', /could not read its figures/]]) {
+    const { context, page, streams } = await answerStreams(server.url, [HELLO, { type: 'bye', reason }]);
+    await page.locator('body[data-state="lost"]').waitFor();
+    await waitFor(async () => words.test(await page.locator('#banner').innerText()));
+    await sleep(2000);
+    assert.ok(streams.count <= 7, `${streams.count} streams`);
+    assert.deepEqual(page.complaints, []);
+    await context.close();
+  }
+  await server.stop();
+});
+
+test('a stream without a second says so', async () => {
+  const server = await startServer('silent');
+  const context = await browser.newContext();
+  await context.addInitScript(() => {
+    const parse = JSON.parse;
+    JSON.parse = (text) => {
+      const message = parse(text);
+      return message.type === 'second' ? { type: 'unknown' } : message;
+    };
+  });
+  const page = await openTab(context, server.url);
+  await page.locator('#banner', { hasText: /The stream is open, but no second has arrived for \d+ s/ }).waitFor();
+  assert.deepEqual(page.complaints, []);
+  await context.close();
+  await server.stop();
+});
+
+test('messages of another version stop the page, which offers to be loaded again', async () => {
+  const server = await startServer('silent');
+  const { context, page, streams } = await answerStreams(server.url, [{ ...HELLO, version: 2 }, { type: 'second', t: 100, total: {}, rows: [{}] }]);
+  await page.locator('body[data-state="other"]').waitFor();
+  assert.match(await page.locator('#banner').innerText(), /messages of version 2, and this page reads version 1/);
+  await sleep(2000);
+  assert.equal(streams.count, 1);
+  assert.ok(await page.locator('#banner').isVisible());
+  assert.deepEqual(page.complaints, []);
+  await page.locator('#banner button').click();
+  await waitFor(() => streams.count === 2);
+  await context.close();
+  await server.stop();
+});
+
+test('rows do not move under the pointer when a stream expires', async () => {
+  const server = await startServer('load', { resources: 40, life: 2 });
+  const page = await openPage(browser, server.url);
+  await isLive(page);
+  await holdOrder(page);
+  await page.evaluate(() => {
+    window.greeted = window.ordered = 0;
+    const greet = app.greet.bind(app), order = app.table.order.bind(app.table);
+    app.greet = (hello) => {
+      window.greeted++;
+      greet(hello);
+    };
+    app.table.order = () => {
+      window.ordered++;
+      order();
+    };
+  });
+  await waitFor(() => page.evaluate('window.greeted >= 3'));
+  await sleep(1500);
+  assert.equal(await page.evaluate('window.ordered'), 0);
+  await page.context().close();
+  await server.stop();
 });
 
 test('of seven tabs only the one that is shown has a stream, and each recovers', async () => {

@@ -101,6 +101,19 @@ export async function isLive(page) {
   await page.locator('.row:not(.group) .name').first().waitFor();
 }
 
+/** Waits until the order of the rows changes no more at each update, and holds it with the pointer. */
+export async function holdOrder(page) {
+  await waitFor(() => page.evaluate('now() > app.table.settledAt'));
+  await page.locator('#scroll').hover();
+}
+
+/** Opens the details of a resource by a click on its row. */
+export async function clickRow(page, name) {
+  await holdOrder(page);
+  await page.locator('.row:not([hidden]) .name', { hasText: name }).first().click();
+  await page.locator('.verdict h2', { hasText: name }).waitFor();
+}
+
 /** The texts of the rows in sight, from top to bottom, without the heads of groups. */
 export function rowsInSight(page) {
   return page.evaluate(() => [...document.querySelectorAll('.row:not(.group)')]

@@ -89,7 +89,7 @@ test('the tiles show the totals of all resources', async () => {
   await isLive(page);
   const recorded = counted.reduce((sum, node) => sum + all(node), 0);
   await waitFor(async () => await page.locator('#tile-ledger').getAttribute('data-value') === String(recorded));
-  assert.equal(await page.locator('#tile-ledger').getAttribute('data-exact'), 'yes');
+  assert.match(await page.locator('#tile-ledger .note').innerText(), /^in window \+ expired \+ late/);
   assert.equal(await page.locator('#tile-ledger').getAttribute('title'), digits(recorded));
   assert.equal(await page.locator('#tile-flight').getAttribute('data-value'), '0');
 });

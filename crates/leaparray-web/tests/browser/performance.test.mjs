@@ -53,29 +53,21 @@ test('an update costs at most 16 ms of the main thread', async (t) => {
   assert.ok(median(costs) <= UPDATE, `${costs.map((cost) => cost.toFixed(1))}`);
 });
 
-test('scrolling has no frame longer than 50 ms', async (t) => {
+test('scrolling has no task longer than 50 ms', async (t) => {
   await page.mouse.move(600, 500);
-  const frames = page.evaluate(() => new Promise((resolve) => {
-    const times = [];
-    const frame = (time) => {
-      times.push(time);
-      if (times.length < 180) requestAnimationFrame(frame);
-      else resolve(times);
-    };
-    requestAnimationFrame(frame);
-  }));
-  for (let i = 0; i < 60; i++) {
-    await page.mouse.wheel(0, 240);
-    await sleep(16);
-  }
-  const times = await frames;
-  const gaps = times.slice(1).map((time, i) => time - times[i]);
+  // The processor's time of the page's tasks: frames that a busy machine drops do not count.
+  const tasks = await tasksOf(async () => {
+    for (let i = 0; i < 60; i++) {
+      await page.mouse.wheel(0, 240);
+      await sleep(16);
+    }
+  });
+  const costs = tasks.map((task) => (task.tdur ?? 0) / 1000).toSorted((a, b) => b - a);
   const rows = await rowsInSight(page);
-  t.diagnostic(`frames while scrolling: median ${median(gaps).toFixed(1)} ms, longest ${Math.max(...gaps).toFixed(1)} ms`);
+  t.diagnostic(`longest tasks while scrolling: ${costs.slice(0, 3).map((cost) => cost.toFixed(1))} ms of processor time`);
   assert.ok(rows.length > 10, `${rows.length} rows`);
   assert.ok(await page.locator('#scroll').evaluate((scroller) => scroller.scrollTop) > 5000);
-  // A machine with other work drops single frames of any page: the second longest is the page's.
-  assert.ok(gaps.toSorted((a, b) => b - a)[1] <= FRAME, `${gaps.map(Math.round)}`);
+  assert.ok(costs[0] <= FRAME, `${costs.slice(0, 9)}`);
 });
 
 test('only the rows in sight are elements, and memory stays flat', async (t) => {
@@ -85,10 +77,31 @@ test('only the rows in sight are elements, and memory stays flat', async (t) => 
     await session.send('HeapProfiler.collectGarbage');
     return (await session.send('Runtime.getHeapUsage')).usedSize / 1e6;
   };
+  await page.keyboard.press('Space');
+  /** Some minutes of seconds, in which resources come and go. */
+  const live = (seconds) => page.evaluate(async (count) => {
+    const { store } = app;
+    const row = [100, 90, 10, 0, 5, 3, 9, 95, 1e9, 1e6, 2e6, 3e6, 4e6, 5e6, 6e6];
+    for (let i = 0; i < count; i++) {
+      const t = store.newest + 1, id = 1e6 + t;
+      const rows = [...store.byId].filter(([, node]) => node.gone === 0).map(([known]) => [known, ...row]);
+      const controllers = [{ resource: 'GET /load/0000', kind: 'drop', probability: Math.random() }];
+      store.accept({ type: 'second', t, new: [[id, `passing ${t}`, null, 'in']], gone: [id - 1], total: row, rows, controllers, refused: [] });
+      if (i % 10 === 0) {
+        app.isNew = true;
+        app.render();
+        await new Promise((resolve) => { setTimeout(resolve); });
+      }
+    }
+  }, seconds);
+  // The rings are full, and as many resources as come are forgotten.
+  await live(150);
   const before = await heap();
-  await sleep(8000);
+  await live(600);
   const later = await heap();
-  t.diagnostic(`heap ${before.toFixed(1)} MB, 8 s later ${later.toFixed(1)} MB`);
-  assert.ok(later < before + 0.75);
+  t.diagnostic(`heap ${before.toFixed(1)} MB, ten minutes later ${later.toFixed(1)} MB`);
+  assert.ok(later < before + 1.5, `${before} ${later}`);
+  assert.ok(await page.evaluate('app.store.byKey.size') <= RESOURCES + 62);
+  assert.ok(await page.evaluate('app.store.byId.size') <= RESOURCES + 62);
   assert.deepEqual(page.complaints, []);
 });

@@ -38,7 +38,7 @@ const MARKUP: [&str; 4] = [
 /// - `rest`: some resources, requests for two and a half seconds, then none. The line `counted …` says what was counted.
 /// - `load`: `LEAPARRAY_WEB_RESOURCES` resources with requests all the time.
 /// - `silent`: one resource without a request.
-/// - `nested`: one resource with a request, and the page at `/leaparray` of a service.
+/// - `nested`: one resource with a request, those of `load` if there is a number, and the page at `/leaparray` of a service.
 pub(crate) fn run(scenario: &str) {
     let runtime = Runtime::new().unwrap();
     runtime.block_on(serve(scenario));
@@ -52,11 +52,13 @@ async fn serve(scenario: &str) {
     let registry = Arc::new(Registry::with_config(config));
     let page = Page::new(Arc::clone(&registry)).name(text("NAME", "orders-api"));
     let page = page.max_viewers(number("VIEWERS", "64"));
+    let page = page.stream_life(Duration::from_secs(number("LIFE", "300")));
     let listener = TcpListener::bind(("127.0.0.1", number("PORT", "0"))).await.unwrap();
     println!("http://{}/", listener.local_addr().unwrap());
     let end = close_at_the_end(page.closer());
     if scenario == "nested" {
         registry.resource("GET /nested").unwrap().enter().success();
+        drop(tokio::spawn(record_forever(registry, number("RESOURCES", "0"))));
         let service = Router::new().nest("/leaparray", page.router());
         let service = service.into_make_service_with_connect_info::<SocketAddr>();
         return axum::serve(listener, service).with_graceful_shutdown(end).await.unwrap();

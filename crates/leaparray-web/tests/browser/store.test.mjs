@@ -9,17 +9,17 @@ import vm from 'node:vm';
 function newStore() {
   const files = ['format', 'ring', 'store', 'verdict', 'order'];
   const text = files.map((name) => readFileSync(new URL(`../../page/${name}.js`, import.meta.url), 'utf8')).join('\n');
-  return vm.runInNewContext(`${text}; ({ store: new Store(), orderRows, judgeAll, formatTime, formatShort, formatShare, formatDuration })`);
+  return vm.runInNewContext(`${text}; ({ store: new Store(), orderRows, refreshRows, judgeAll, Detail, formatTime, formatShort, formatShare, formatDuration })`);
 }
 
 const HELLO = { type: 'hello', instance: 'a', started: 100, now: 200, reasons: ['limit reached'] };
-const row = (id, success, exception = 0) => [id, success + exception, success, exception, 0, 0, 0, 1, success + exception, 1e6, 1e6, 1e6, 1e6, 1e6, 1e6, 1e6];
+const row = (id, success, exception = 0, block = 0) => [id, success + exception, success, exception, 0, block, 0, 1, success + exception, 1e6, 1e6, 1e6, 1e6, 1e6, 1e6, 1e6];
 const second = (t, rows, more = {}) => ({ type: 'second', t, total: row(0, 0).slice(1), rows, ...more });
 const resources = (...list) => ({ type: 'resources', resources: list });
 
 /** The successes of a name in the seconds from `first` to `last`; `null` for one that is not known. */
 function successes(store, name, first, last) {
-  const node = store.byKey.get(name);
+  const node = store.named(name, null);
   return Array.from({ length: last - first + 1 }, (_, i) => (store.knows(first + i) ? node.history.count(first + i, 2) : null));
 }
 
@@ -50,9 +50,134 @@ test('a row that was removed leaves with the history, also if it is listed once 
   const { store } = newStore();
   const listed = resources([1, 'a', null, 'in'], [2, 'b', null, 'in']);
   for (const message of [HELLO, listed, second(200, [row(1, 5)], { gone: [1] }), HELLO, listed, second(259, [])]) store.accept(message);
-  assert.equal(store.byKey.has('a'), true);
+  assert.notEqual(store.named('a', null), null);
   store.accept(second(260, []));
-  assert.deepEqual([...store.byKey.keys()], ['b']);
+  assert.deepEqual(Array.from(store.byKey.values(), (node) => node.name), ['b']);
+});
+
+test('a resource that is removed and used again within the minute is listed', () => {
+  const { store } = newStore();
+  store.accept(HELLO);
+  store.accept(resources([1, 'a', null, 'in']));
+  store.accept(second(200, [row(1, 5)], { gone: [1] }));
+  assert.equal(store.named('a', null).gone, 200);
+  store.accept(second(201, [row(1, 7)], { new: [[1, 'a', null, 'in']] }));
+  assert.equal(store.named('a', null).gone, 0);
+  for (let t = 202; t < 270; t++) store.accept(second(t, [row(1, 1)]));
+  assert.deepEqual([...successes(store, 'a', 268, 269)], [1, 1]);
+  // Removed and used again in one second: it is listed no longer.
+  store.accept(second(270, [], { new: [[1, 'a', null, 'in']], gone: [1] }));
+  assert.equal(store.named('a', null).gone, 270);
+});
+
+test('the list says since when a resource is gone', () => {
+  const { store } = newStore();
+  store.accept(HELLO);
+  store.accept(resources([1, 'a', null, 'in', 190], [2, 'b', null, 'in', null]));
+  assert.deepEqual(['a', 'b'].map((name) => store.named(name, null).gone), [190, 0]);
+  store.accept(second(250, []));
+  assert.equal(store.named('a', null), null);
+  // Used again while no stream was open.
+  store.accept(second(251, [], { gone: [2] }));
+  store.accept(resources([2, 'b', null, 'in', null]));
+  assert.equal(store.named('b', null).gone, 0);
+});
+
+test('both directions of a name have a row', () => {
+  const { store, judgeAll, orderRows } = newStore();
+  store.accept(HELLO);
+  store.accept(resources([1, 'a', null, 'in'], [2, 'a', null, 'out']));
+  store.accept(second(200, [row(1, 5), row(2, 7)], { gone: [2], controllers: [{ resource: 'b', kind: 'limit', limit: 1, remaining: 1 }] }));
+  assert.deepEqual(Array.from(store.byKey.values(), (node) => [node.name, node.history.count(200, 2)]).map(String), ['a,5', 'a,7', 'b,0']);
+  assert.equal(store.named('a', null).direction, 'in');
+  // The row of a limiter becomes that of its resource.
+  store.accept(second(201, [row(3, 9)], { new: [[3, 'b', null, 'out']] }));
+  assert.deepEqual([...successes(store, 'b', 201, 201)], [9]);
+  judgeAll(store);
+  assert.equal(orderRows(store, { sort: 'name', up: false, filter: '' }).length, 3);
+});
+
+test('counts beyond 32 bits are exact', () => {
+  const { store } = newStore();
+  store.accept(HELLO);
+  store.accept(resources([1, 'a', null, 'in']));
+  store.accept(second(200, [row(1, 5_000_000_000)]));
+  assert.deepEqual([...successes(store, 'a', 200, 200)], [5_000_000_000]);
+});
+
+test('refusals by a limit are told beside a breaker, those by the breaker only with it', () => {
+  const reasons = ['limit reached', 'wait too long', 'more than limit', 'backend failing'];
+  const verdict = (probability, refused) => {
+    const { store, judgeAll } = newStore();
+    store.accept({ ...HELLO, reasons });
+    store.accept(resources([1, 'a', null, 'in']));
+    store.accept(second(200, [row(1, 10, 0, 990)], { refused, controllers: [{ resource: 'a', kind: 'drop', probability }] }));
+    judgeAll(store);
+    return store.named('a', null).verdict;
+  };
+  assert.match(verdict(0.011, [[1, 990, 0, 0, 0, 0, 0]]).parts[0], /^99 % refused, limit reached: 990 of 1,000/);
+  assert.match(verdict(0.011, undefined).parts[0], /^99 % refused/);
+  assert.equal(verdict(0.011, [[1, 0, 0, 0, 990, 0, 0]]).parts.length, 1);
+  assert.equal(verdict(0.99, undefined).parts.length, 1);
+});
+
+test('a level is left only below half of its threshold', () => {
+  const { store, judgeAll } = newStore();
+  store.accept(HELLO);
+  store.accept(resources([1, 'a', null, 'in']));
+  const levels = [];
+  for (let t = 200; t < 260; t++) {
+    const failed = t % 3 === 0 ? 1 : 2 + (t % 20 > 9);
+    store.accept(second(t, [row(1, 100 - failed, failed)]));
+    judgeAll(store);
+    levels.push(store.named('a', null).verdict.level);
+  }
+  const changes = levels.slice(1).filter((level, i) => level !== levels[i]).length;
+  assert.equal(changes, 1, levels.join(''));
+  for (let t = 260; t < 275; t++) store.accept(second(t, [row(1, 100)]));
+  judgeAll(store);
+  assert.equal(store.named('a', null).verdict.level, 0);
+});
+
+test('the duration of a state is “at least” if its begin was not seen', () => {
+  const { store, judgeAll } = newStore();
+  store.accept(HELLO);
+  const open = (t, state) => store.accept(second(t, [], { controllers: [{ resource: 'a', kind: 'circuit', state }] }));
+  const text = () => {
+    judgeAll(store);
+    return store.named('a', null).verdict.parts[0];
+  };
+  open(200, 'closed');
+  open(201, 'open');
+  assert.equal(text(), 'Breaker open, for 1 s');
+  open(202, 'closed');
+  open(210, 'open');
+  assert.equal(text(), 'Breaker open, for 1 s at least');
+});
+
+test('response times are compared also if seconds are skipped', () => {
+  const { store, judgeAll } = newStore();
+  store.accept(HELLO);
+  store.accept(resources([1, 'a', null, 'in']));
+  const slow = (t, time) => store.accept(second(t, [[1, 100, 100, 0, 0, 0, 0, 1, 100, time, time, time, time, time, time, time]]));
+  for (let t = 200; t < 250; t++) slow(t, 1e6);
+  // By the remainder of the second alone, none of these would be its turn.
+  for (let t = 250; t < 262; t++) {
+    slow(t, 1e9);
+    if (t % 5 !== 1) judgeAll(store);
+  }
+  assert.match(store.named('a', null).verdict.parts[0], /^p99 1.00 s, was 1.00 ms/);
+});
+
+test('seconds that the details do not have are told apart from empty ones', () => {
+  const { store, Detail } = newStore();
+  store.accept(HELLO);
+  store.accept(resources([1, 'a', null, 'in']));
+  for (const message of [second(199, [row(1, 5)]), second(200, [row(1, 5)]), second(201, [])]) store.accept(message);
+  const detail = new Detail(1);
+  detail.store({ id: 1, scale: 2, seconds: [[199, [[3, 5]]]] });
+  const { history } = store.named('a', null);
+  assert.deepEqual([199, 200, 201].map((t) => detail.knows(t, history)), [true, false, true]);
 });
 
 test('another instance begins anew', () => {
@@ -65,7 +190,7 @@ test('another instance begins anew', () => {
 
 test('messages, fields and elements of a later version are ignored', () => {
   const { store } = newStore();
-  for (const message of [HELLO, { type: 'later' }, resources([1, 'a', null, 'in', 'more']), second(200, [[...row(1, 5), 77]], { later: 1 })]) store.accept(message);
+  for (const message of [HELLO, { type: 'later' }, resources([1, 'a', null, 'in', null, 'more']), second(200, [[...row(1, 5), 77]], { later: 1 })]) store.accept(message);
   assert.deepEqual([...successes(store, 'a', 200, 200)], [5]);
 });
 
@@ -75,7 +200,7 @@ test('few requests are no trouble, whatever their share', () => {
   store.accept(resources([1, 'two of three', null, 'in'], [2, 'two of 50', null, 'in'], [3, 'ten of 50', null, 'in'], [4, 'three of four', null, 'in']));
   store.accept(second(200, [row(1, 1, 2), row(2, 48, 2), row(3, 40, 10), row(4, 1, 3)]));
   assert.deepEqual([...judgeAll(store)], [2, 1, 1]);
-  const verdict = (name) => store.byKey.get(name).verdict;
+  const verdict = (name) => store.named(name, null).verdict;
   assert.equal(verdict('ten of 50').parts[0], '20 % failed: 10 of 50 in 10 s');
   assert.equal(verdict('three of four').parts[0], '3 of 4 failed in 10 s');
 });
@@ -91,6 +216,24 @@ test('contexts are below their resource, and bring it to the group of their trou
     ['1 in trouble', 'b/', 'b/web', '1 quiet', 'a/']);
   const found = orderRows(store, { sort: 'name', up: false, filter: 'WEB' });
   assert.deepEqual([...found].map((entry) => entry.node.context), [null, 'web']);
+});
+
+test('between two sorts, titles, reasons and new rows follow the newest second', () => {
+  const { store, judgeAll, orderRows, refreshRows } = newStore();
+  const view = { sort: 'trouble', up: false, filter: '' };
+  store.accept(HELLO);
+  store.accept(resources([1, 'a', null, 'in'], [2, 'b', null, 'in']));
+  store.accept(second(200, [row(1, 0, 100), row(2, 100)]));
+  judgeAll(store);
+  const entries = orderRows(store, view);
+  const told = (rows) => Array.from(rows, (entry) => entry.title ?? `${entry.node.name}${entry.tall ? '!' : ''}`);
+  assert.deepEqual(told(entries), ['1 in trouble', 'a!', '1 quiet', 'b']);
+  store.accept(second(201, [row(2, 0, 100), row(3, 0, 100), row(4, 1)], { new: [[3, 'c', null, 'in'], [4, 'd', null, 'in']] }));
+  judgeAll(store);
+  assert.deepEqual(told(refreshRows(entries, store, view, 0)), ['3 in trouble', 'a!', 'c!', '1 quiet', 'b!', 'd']);
+  // Rows above the pointer keep their place: what would move them comes below.
+  assert.deepEqual(told(refreshRows(entries, store, view, 4)), ['3 in trouble', 'a!', '1 quiet', 'b', 'c!', 'd']);
+  assert.deepEqual(told(refreshRows(orderRows(store, { ...view, filter: 'd' }), store, { ...view, filter: 'd' }, 0)), ['1 quiet of the matches', 'd']);
 });
 
 test('numbers are short and keep their unit', () => {

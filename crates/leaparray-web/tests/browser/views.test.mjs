@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
-import { detailHash, isLive, launch, openPage, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
+import { clickRow, detailHash, holdOrder, isLive, launch, openPage, rowsInSight, sleep, startServer, waitFor } from './harness.mjs';
 
 let browser, server, page;
 
@@ -43,6 +43,7 @@ test('trouble comes first, in a group of its own', async () => {
 });
 
 test('each column sorts, and a second click turns the order round', async () => {
+  await holdOrder(page);
   await page.getByRole('button', { name: 'Resource', exact: true }).click();
   const sorted = await names();
   assert.deepEqual(sorted, sorted.toSorted());
@@ -50,8 +51,9 @@ test('each column sorts, and a second click turns the order round', async () => 
   const reversed = await names();
   assert.deepEqual(reversed, reversed.toSorted().reverse());
   assert.equal(reversed[0], 'GET /load/0039');
-  // Paused, so that the numbers by which it sorts are those that are shown.
-  await page.keyboard.press('Space');
+  // Paused, so that the numbers by which it sorts are those that are shown. A key would press the button that has the focus.
+  await page.getByRole('button', { name: 'Pause' }).click();
+  assert.equal(await page.locator('body').getAttribute('data-state'), 'paused');
   for (const [column, cell] of [['Ok /s', 'ok'], ['Refused /s', 'refused'], ['In flight', 'flight']]) {
     await page.getByRole('button', { name: column, exact: true }).click();
     await sleep(100);
@@ -67,7 +69,8 @@ test('each column sorts, and a second click turns the order round', async () => 
 test('rows do not move under the pointer', async () => {
   await waitFor(async () => (await names())[1] === 'GET /load/0004');
   await page.getByRole('button', { name: 'Ok /s', exact: true }).click();
-  await page.mouse.move(500, 500);
+  // At first, while the history arrives, the order follows each second.
+  await holdOrder(page);
   await sleep(300);
   const order = await names();
   await sleep(6500);
@@ -79,10 +82,10 @@ test('rows do not move under the pointer', async () => {
 
 test('details open without moving the rows', async () => {
   await page.getByRole('button', { name: 'Ok /s', exact: true }).click();
-  await page.mouse.move(500, 500);
-  await sleep(2500);
+  await holdOrder(page);
+  await sleep(300);
   const order = (await names()).slice(0, 10);
-  await page.locator('.row:not([hidden]) .name', { hasText: order[3] }).click();
+  await clickRow(page, order[3]);
   await page.locator('.figures tbody tr').nth(2).waitFor();
   await page.mouse.move(100, 200);
   await sleep(2500);
@@ -108,8 +111,7 @@ test('each view has a permalink, which survives a reload and a new tab', async (
   await page.keyboard.press('/');
   await page.keyboard.type('/001');
   await page.getByRole('button', { name: 'Resource', exact: true }).click();
-  await page.locator('.row:not([hidden]) .name', { hasText: '0012' }).click();
-  await page.locator('.figures').waitFor();
+  await clickRow(page, 'GET /load/0012');
   const url = page.url();
   assert.equal(new URL(url).hash, '#resource=GET+%2Fload%2F0012&filter=%2F001&sort=name');
   await page.reload();
@@ -124,22 +126,117 @@ test('each view has a permalink, which survives a reload and a new tab', async (
   await tab.context().close();
 });
 
+test('the elements of a row stay those of its resource while it is in sight', async () => {
+  await holdOrder(page);
+  const moved = await page.evaluate(() => {
+    const rows = [...document.querySelectorAll('.row:not(.group):not([hidden])')];
+    const before = rows.map((row) => [row, row.querySelector('.name').textContent, row.style.top]);
+    // As after some seconds: all rows have another order.
+    app.table.view = { ...app.table.view, sort: 'name', up: true };
+    app.table.order();
+    app.table.render(90);
+    const shown = before.filter(([row]) => !row.hidden);
+    return {
+      kept: shown.filter(([row, name]) => row.querySelector('.name').textContent === name).length,
+      moved: shown.filter(([row, name, top]) => row.querySelector('.name').textContent === name && row.style.top !== top).length,
+    };
+  });
+  assert.ok(moved.kept > 5 && moved.moved > 5, JSON.stringify(moved));
+});
+
+test('a click opens the resource on which the button went down, or none', async () => {
+  await holdOrder(page);
+  const name = (await names())[3];
+  const box = await page.locator('.row:not([hidden]) .name', { hasText: name }).boundingBox();
+  await page.mouse.move(box.x + 5, box.y + 5);
+  await page.mouse.down();
+  await page.evaluate(() => {
+    app.table.entries.reverse();
+    app.table.place();
+    app.table.render(90);
+  });
+  await page.mouse.up();
+  await sleep(200);
+  assert.equal(await hash(), '');
+});
+
 test('the back button leads through the views', async () => {
-  await page.locator('.row:not([hidden]) .name', { hasText: '0012' }).click();
-  await page.locator('.row:not([hidden]) .name', { hasText: '0004' }).click();
-  assert.equal(await heading(), 'GET /load/0004');
+  await holdOrder(page);
+  // Which rows are in sight depends on the load.
+  const [first, second] = (await names()).slice(3, 5);
+  await clickRow(page, first);
+  await clickRow(page, second);
   await page.goBack();
-  await waitFor(async () => await heading() === 'GET /load/0012');
+  await waitFor(async () => await heading() === first);
   await page.goBack();
   await page.locator('#detail').waitFor({ state: 'hidden' });
   assert.equal(await hash(), '');
   await page.goForward();
-  await waitFor(async () => await heading() === 'GET /load/0012');
+  await waitFor(async () => await heading() === first);
   // Figures of the resource, by the server.
   await page.locator('.figures tbody tr').nth(2).waitFor();
 });
 
+test('the focus goes back to the list with the browser’s back, and no tab stop is without a name', async () => {
+  await holdOrder(page);
+  await page.locator('#list').focus();
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await page.locator('.figures').waitFor();
+  assert.notEqual(await page.locator('#detail').evaluate((detail) => getComputedStyle(detail).outlineStyle), 'none');
+  await page.goBack();
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'list');
+  for (let i = 0; i < 20; i++) {
+    await page.keyboard.press('Tab');
+    assert.notEqual(await page.evaluate(() => document.activeElement.id), 'scroll');
+  }
+});
+
+test('the details show the last second of the table', async () => {
+  await clickRow(page, (await names())[3]);
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+  for (let i = 0; i < 3; i++) {
+    const [shown, counted] = await page.evaluate(() => {
+      // A second may have arrived that is drawn with the next frame only.
+      app.render();
+      return [document.querySelector('.figures tbody td').textContent, app.detail.node.history.count(app.store.newest, SUCCESS)];
+    });
+    assert.equal(shown, String(counted));
+    await sleep(1000);
+  }
+  assert.deepEqual(await page.locator('.figures tbody th').allInnerTexts(), ['last second', 'last minute', 'since the start']);
+  await page.evaluate(() => {
+    app.store.detail.message.window.long = [10, 10];
+    app.detail.update();
+  });
+  assert.equal((await page.locator('.figures tbody th').allInnerTexts())[1], 'last 10 s');
+});
+
+test('the ledger says how old it is', async () => {
+  await page.keyboard.press('Space');
+  await page.evaluate(() => app.tiles.showLedger({ in_window: 1, expired: 2, late: 3, delisted: 4, recorded: 10, age: 4 }));
+  assert.equal(await page.locator('#tile-ledger .note').innerText(), 'up to 4 s old');
+});
+
+test('a limit that is none is called unlimited', async () => {
+  const facts = await page.evaluate(() => limitFacts({ kind: 'limit', limit: 18446744073709552000, remaining: 18446744073709552000 }));
+  assert.deepEqual(facts, [['limit', 'unlimited']]);
+});
+
+test('new resources come into the table while the pointer rests in it', async () => {
+  await holdOrder(page);
+  await page.evaluate(() => {
+    const t = app.store.newest;
+    app.store.accept({ type: 'second', t, new: [[9999, 'brand new', null, 'in']], rows: [[9999, 100, 0, 100, 0, 0, 0, 1, 100, 1, 1, 1, 1, 1, 1, 1]] });
+  });
+  await waitFor(() => page.evaluate(() => app.table.entries.some((entry) => entry.node?.name === 'brand new')));
+  await waitFor(async () => (await page.locator('.row.group b').first().innerText()) === `${await page.locator('#tile-trouble').getAttribute('data-value')} in trouble`);
+});
+
 test('the keyboard leads to everything', async () => {
+  // Sorted between a key and a look at the rows, these would be others.
+  await holdOrder(page);
   await page.keyboard.press('j');
   await page.keyboard.press('j');
   await page.keyboard.press('k');
@@ -154,6 +251,7 @@ test('the keyboard leads to everything', async () => {
   assert.match(await page.locator('#readout').innerText(), /succeeded, .* failed/);
   await page.keyboard.press('Escape');
   await page.locator('#detail').waitFor({ state: 'hidden' });
+  await holdOrder(page);
   await page.keyboard.press('G');
   assert.equal(await page.locator('.row.selected .name').innerText(), (await names()).at(-1));
   // At the upper edge. Beside the details the rows above are lower: the selected one stays in sight.
