@@ -243,6 +243,7 @@ impl State {
             let seconds = history.iter().filter(|(second, _)| is_new(*second));
             let frames = std::iter::once(&*resources).chain(seconds.map(|(_, frame)| frame));
             entry.viewer.push(now, frames);
+            entry.viewer.has_history();
             entry.has_begun = true;
         }
     }
