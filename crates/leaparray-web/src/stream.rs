@@ -97,7 +97,8 @@ struct Stream {
 impl Stream {
     fn new(viewers: &Arc<Viewers>, viewer: Arc<Viewer>, life: Duration) -> Self {
         // Streams that began together, as after a restart, do not end together.
-        let life = life - (life / 10).min(Duration::from_secs(3_600)).mul_f64(fastrand::f64());
+        let most = (life / 10).min(Duration::from_secs(3_600));
+        let life = life.saturating_sub(most.mul_f64(fastrand::f64()));
         let now = Instant::now();
         Self {
             viewers: Arc::clone(viewers),
