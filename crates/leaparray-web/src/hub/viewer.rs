@@ -17,7 +17,7 @@ const MAX_AGE: Duration = Duration::from_secs(10);
 /// The most messages in a queue: the history, and some more.
 const MAX_QUEUED: usize = 160;
 
-/// What a viewer asks for.
+/// The request of a viewer.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
     pub(crate) encoding: Encoding,
