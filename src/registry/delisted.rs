@@ -117,8 +117,8 @@ impl<C> Registry<C> {
     /// Locks the resources that are gone.
     pub(crate) fn delisted(&self) -> Locked<'_, C, impl Sized + use<'_, C>> {
         let pin = self.names.pin();
-        // Under this lock, no code of the user runs but the clone of a clock, in `reconfigure`. A panic there leaves no
-        // invariant broken, so a poisoned lock is used as it is.
+        // Under this lock, the only code of the user is the clone of a clock, in `reconfigure`, and the function that a visit
+        // calls. A panic there leaves no invariant broken, so a poisoned lock is used as it is.
         let delisted = self.delisted.lock().unwrap_or_else(PoisonError::into_inner);
         Locked { delisted, _pin: pin }
     }

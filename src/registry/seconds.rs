@@ -106,10 +106,22 @@ impl ResourceSecond {
     /// Compares the second, and then the resource and the context.
     fn order(&self, other: &Self) -> Ordering {
         let second = self.metrics.second.cmp(&other.metrics.second);
-        second
-            .then_with(|| self.name.cmp(&other.name))
-            .then_with(|| self.context.cmp(&other.context))
-            .then_with(|| (self.traffic_type as u8).cmp(&(other.traffic_type as u8)))
+        second.then_with(|| {
+            self.order_of_names(&other.name, other.context.as_ref(), other.traffic_type)
+        })
+    }
+
+    /// Compares the resource and the context with other names.
+    pub(super) fn order_of_names(
+        &self,
+        name: &Name,
+        context: Option<&Name>,
+        traffic_type: TrafficType,
+    ) -> Ordering {
+        self.name
+            .cmp(name)
+            .then_with(|| self.context.as_ref().cmp(&context))
+            .then_with(|| (self.traffic_type as u8).cmp(&(traffic_type as u8)))
     }
 }
 

@@ -7,7 +7,7 @@ use super::threads::{Led, watched};
 use crate::histogram::HistogramConfig;
 use crate::metric::MetricEvent::Pass;
 use crate::node::NodeConfig;
-use crate::registry::{Registry, RegistryConfig, RegistryCursor};
+use crate::registry::{Registry, RegistryConfig, RegistryCursor, Visited};
 use crate::sync::stall::Point;
 use crate::time::{ManualClock, Timestamp};
 
@@ -125,4 +125,20 @@ fn second_of_a_resource_that_is_gone_is_delivered_once_although_its_name_is_in_t
     assert_eq!(seconds.iter().map(|second| second.metrics.pass).collect::<Vec<_>>(), [1]);
     stopped.finish();
     assert!(registry.poll_seconds(&cursor).is_empty());
+}
+
+#[test]
+fn resource_that_is_gone_is_not_visited_although_its_name_is_in_the_map() {
+    let registry = registry();
+    let cursor = RegistryCursor::new();
+    registry.poll_seconds(&cursor);
+    let stopped = stopped_in_removal(&registry);
+    registry.clock().set(Timestamp::from_secs(1));
+    let mut delisted = 0;
+    registry.visit_seconds_at(Timestamp::from_secs(1), &cursor, |visited| {
+        assert!(matches!(visited, Visited::Delisted(_)), "{visited:?}");
+        delisted += 1;
+    });
+    assert_eq!((registry.len(), delisted), (1, 1), "the name is in the map");
+    stopped.finish();
 }

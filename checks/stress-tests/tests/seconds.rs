@@ -8,15 +8,20 @@ use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
 use leaparray::{
-    ManualClock, NodeConfig, Registry, RegistryConfig, RegistryCursor, SecondMetrics, Timestamp,
-    WindowConfig,
+    Clock, ManualClock, NodeConfig, Registry, RegistryConfig, RegistryCursor, ResourceSecond,
+    SecondMetrics, Timestamp, Visited, WindowConfig,
 };
 use leaparray_stress_tests::{Round, rounds, stall, work};
 
 const NAMES: [&str; 3] = ["orders", "users", "search"];
 
+/// The name of a resource and of its context.
+type Names = (String, Option<String>);
+
 struct Stress {
     round: Round,
+    /// Whether the seconds are read by visits instead of polls.
+    visits: bool,
     clock: ManualClock,
     registry: Registry<ManualClock>,
     /// Held shared while a thread records, and exclusively while the time advances. So no thread records in a second that
@@ -42,7 +47,7 @@ fn geometry(samples: u32) -> NodeConfig {
 }
 
 impl Stress {
-    fn new(round: Round) -> Self {
+    fn new(round: Round, visits: bool) -> Self {
         let clock = ManualClock::new(Timestamp::from_secs(60));
         let config = RegistryConfig::default().node(geometry(round.samples));
         let registry = Registry::with_clock(config, clock.clone());
@@ -50,7 +55,7 @@ impl Stress {
         // From here on, the seconds of evicted resources are kept.
         registry.poll_seconds(&cursor);
         let (time, turns, delivered) = (RwLock::default(), AtomicU64::new(0), Mutex::default());
-        Self { round, clock, registry, time, turns, cursor, delivered }
+        Self { round, visits, clock, registry, time, turns, cursor, delivered }
     }
 
     fn run(&self) {
@@ -114,15 +119,36 @@ impl Stress {
     }
 
     fn poll(&self) {
-        let seconds = self.registry.poll_seconds(&self.cursor);
+        let seconds = if self.visits { self.visit() } else { self.poll_seconds() };
         stall();
         let mut delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
-        for second in seconds {
-            delivered.sum += &second.metrics;
-            let context = second.context.as_deref().map(str::to_owned);
-            let key = (second.metrics.second, (*second.name).to_owned(), context);
-            assert!(delivered.seen.insert(key), "delivered twice: {:?}", second.metrics.second);
+        for (names, metrics) in seconds {
+            delivered.sum += &metrics;
+            let (name, context) = names;
+            let key = (metrics.second, name, context);
+            assert!(delivered.seen.insert(key), "delivered twice: {:?}", metrics.second);
         }
+    }
+
+    fn poll_seconds(&self) -> Vec<(Names, SecondMetrics)> {
+        self.registry.poll_seconds(&self.cursor).iter().map(of_second).collect()
+    }
+
+    fn visit(&self) -> Vec<(Names, SecondMetrics)> {
+        let (mut seconds, mut names) = (Vec::new(), None);
+        let now = self.registry.clock().now();
+        self.registry.visit_seconds_at(now, &self.cursor, |visited| match visited {
+            Visited::Node(node) => {
+                names = Some((node.name.to_string(), node.context.map(ToString::to_string)));
+            }
+            Visited::Second(metrics) => {
+                let names = names.clone().expect("its node comes first");
+                seconds.push((names, metrics.clone()));
+            }
+            Visited::Delisted(second) => seconds.push(of_second(second)),
+            _ => unreachable!("the three are all"),
+        });
+        seconds
     }
 
     fn check(&self) {
@@ -138,9 +164,21 @@ impl Stress {
     }
 }
 
+fn of_second(second: &ResourceSecond) -> (Names, SecondMetrics) {
+    let context = second.context.as_deref().map(str::to_owned);
+    (((*second.name).to_owned(), context), second.metrics.clone())
+}
+
 #[test]
 fn seconds_of_a_registry_add_up_to_the_lifetime_totals() {
     for round in rounds() {
-        Stress::new(round).run();
+        Stress::new(round, false).run();
+    }
+}
+
+#[test]
+fn visited_seconds_of_a_registry_add_up_to_the_lifetime_totals() {
+    for round in rounds() {
+        Stress::new(round, true).run();
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Version, header};
 
 /// Which requests a [`Page`](crate::Page) answers.
 ///
@@ -25,8 +25,10 @@ use axum::http::{HeaderMap, header};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// Requests from this machine that no proxy has forwarded: the address of the client is a loopback address, the request
-    /// names `localhost` or a loopback address as its host, and it has no header of a proxy.
+    /// Requests from this machine: the address of the client is a loopback address, the request
+    /// names `localhost` or a loopback address as its host, and it has no header of a proxy. Requests of HTTP/1.0 are
+    /// refused: a proxy with the default configuration of nginx sends these. A proxy on this machine that adds no header is
+    /// not recognized: use [`authorize`](crate::Page::authorize) behind one.
     ///
     /// The name of the host is checked against DNS rebinding: a page of another site whose name resolves to a
     /// loopback address names that site as the host.
@@ -56,9 +58,20 @@ pub(crate) enum Denied {
     Forwarded,
 }
 
-/// The headers that proxies add.
-const FORWARDED: [&str; 5] =
-    ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+/// The headers that proxies add, beside those that begin with `x-forwarded-`.
+const FORWARDED: [&str; 11] = [
+    "forwarded",
+    "via",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-forwarded-for",
+    "x-original-host",
+    "x-envoy-external-address",
+    "cf-connecting-ip",
+    "true-client-ip",
+    "fly-client-ip",
+];
 
 impl Gate {
     pub(crate) fn check(&self, request: &Parts) -> Result<(), Denied> {
@@ -113,7 +126,9 @@ fn check_loopback(request: &Parts) -> Result<(), Denied> {
     if !peer.ip().to_canonical().is_loopback() {
         return Err(Denied::RemotePeer);
     }
-    if FORWARDED.iter().any(|name| request.headers.contains_key(*name)) {
+    let is_added = |name: &str| name.starts_with("x-forwarded-") || FORWARDED.contains(&name);
+    if request.version < Version::HTTP_11 || request.headers.keys().any(|it| is_added(it.as_str()))
+    {
         return Err(Denied::Forwarded);
     }
     if names_loopback(request) { Ok(()) } else { Err(Denied::ForeignHost) }

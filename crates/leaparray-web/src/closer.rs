@@ -7,6 +7,9 @@ use crate::hub::Viewers;
 /// Ends the streams of a [`Page`](crate::Page), so that they do not hold up a graceful shutdown. Returned by
 /// [`Page::closer`](crate::Page::closer).
 ///
+/// A client that takes no bytes can still hold its connection open: put a time limit on the shutdown, as
+/// [`Page::serve`](crate::Page::serve) does.
+///
 /// ```
 /// use leaparray::Registry;
 /// use leaparray_web::Page;
@@ -36,7 +39,7 @@ impl Closer {
         self.viewers.is_closed()
     }
 
-    /// Returns the number of streams that are open.
+    /// Returns the number of viewers that have a place.
     #[must_use]
     pub fn viewers(&self) -> usize {
         self.viewers.len()

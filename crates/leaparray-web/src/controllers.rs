@@ -1,6 +1,7 @@
 //! The limiters and breakers whose states are shown.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use leaparray::Clock;
@@ -107,7 +108,7 @@ impl Controllers {
         let watch = |(name, watched): &(String, Arc<dyn Watched>)| Watch {
             name: name.clone(),
             watched: Arc::clone(watched),
-            transitions: watched.transitions(),
+            transitions: of_user(|| watched.transitions()).flatten(),
             cause: None,
         };
         Watches(self.0.iter().map(watch).collect())
@@ -144,7 +145,14 @@ impl Watch {
                 self.cause = Some(transition.cause);
             }
         }
-        let state = self.watched.state(self.cause)?;
+        let state = of_user(|| self.watched.state(self.cause));
+        let state = state.unwrap_or(Some(ControllerState::Unknown))?;
         Some(Controller { resource: self.name.clone(), state })
     }
+}
+
+/// Runs code of the user, such as a limiter or a clock; `None` if it panics. One broken limiter must not end the streams.
+fn of_user<T>(code: impl FnOnce() -> T) -> Option<T> {
+    // Unwind safety is up to the user's code, which this crate calls again in the next second.
+    catch_unwind(AssertUnwindSafe(code)).ok()
 }

@@ -111,8 +111,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         self
     }
 
-    /// Shows the limit and the remaining permits of a limiter, at the resource with that name, or in a list of its own. A
-    /// limiter that has no [quota](Limiter::quota) is not shown.
+    /// Shows the limit and the remaining permits of a limiter, at the resource with that name. A limiter without a
+    /// resource of its name has a row of its own. A limiter that has no [quota](Limiter::quota) is not shown.
     #[must_use]
     pub fn limiter<L>(mut self, name: impl Into<String>, limiter: L) -> Self
     where

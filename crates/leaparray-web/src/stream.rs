@@ -89,20 +89,22 @@ struct Stream {
     viewers: Arc<Viewers>,
     viewer: Arc<Viewer>,
     keep_alive: Pin<Box<Sleep>>,
-    end: Pin<Box<Sleep>>,
+    /// `None` if the end is further away than an instant can tell.
+    end: Option<Pin<Box<Sleep>>>,
     has_ended: bool,
 }
 
 impl Stream {
     fn new(viewers: &Arc<Viewers>, viewer: Arc<Viewer>, life: Duration) -> Self {
         // Streams that began together, as after a restart, do not end together.
-        let life = life.mul_f64(1.0 - 0.1 * fastrand::f64());
+        let most = (life / 10).min(Duration::from_secs(3_600));
+        let life = life.saturating_sub(most.mul_f64(fastrand::f64()));
         let now = Instant::now();
         Self {
             viewers: Arc::clone(viewers),
             viewer,
             keep_alive: Box::pin(sleep_until(now + KEEP_ALIVE)),
-            end: Box::pin(sleep_until(now + life)),
+            end: now.checked_add(life).map(|end| Box::pin(sleep_until(end))),
             has_ended: false,
         }
     }
@@ -119,7 +121,7 @@ impl http_body::Body for Stream {
         if self.has_ended {
             return Poll::Ready(None);
         }
-        if self.end.as_mut().poll(context).is_ready() {
+        if self.end.as_mut().is_some_and(|end| end.as_mut().poll(context).is_ready()) {
             self.viewer.end(ByeReason::Expired);
         }
         let data = match self.viewer.poll_next(context) {

@@ -44,7 +44,7 @@ pub enum ControllerState {
         /// The probability with which it refuses a request.
         probability: f64,
     },
-    /// A kind that this version does not know.
+    /// A kind that this version does not know, or a controller whose code has panicked.
     #[serde(other)]
     Unknown,
 }

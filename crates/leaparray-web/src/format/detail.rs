@@ -25,8 +25,8 @@ pub struct Detail {
 pub struct NodeDetail {
     /// The scale of the histograms; `None` if the node has none.
     pub scale: Option<i8>,
-    /// The response times of each second that has some: of the whole history in the first message, of the newest second in the
-    /// others.
+    /// The response times of each second that has some: of the whole history in the first message, of the seconds since the
+    /// message before in the others.
     pub seconds: Vec<SecondBins>,
     /// The counts of the short window now.
     pub second: Counts,

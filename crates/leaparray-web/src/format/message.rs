@@ -179,6 +179,8 @@ pub enum ByeReason {
     Slow,
     /// The stream has lived as long as a stream may. Connect again.
     Expired,
+    /// The server could not read its registry, because its code has panicked. Wait before connecting again.
+    Failed,
     /// A reason that this version does not know.
     #[default]
     #[serde(other)]

@@ -46,7 +46,11 @@ impl Readings {
                 };
                 Frame::new(None, &detail, 1024)
             };
-            Details { all: all.then(|| frame(0)), newest: newest.then(|| frame(t)), target }
+            Details {
+                all: all.then(|| frame(0)),
+                newest: newest.then(|| frame(self.first)),
+                target,
+            }
         });
         details.collect()
     }

@@ -6,7 +6,7 @@ use super::seconds;
 use crate::format::{Hello, REASONS, VERSION};
 use crate::hub::HISTORY;
 
-/// What tells a page from all others.
+/// The identity of a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) instance: String,

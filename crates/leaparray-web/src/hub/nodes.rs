@@ -103,6 +103,8 @@ impl Nodes {
             let node = &mut self.all[position];
             // It counts its refused requests from 0.
             node.refused = [0; 6];
+            // What is known of its ledger is that of the one before, whose events are in the delisted totals.
+            node.ledger_read = None;
             if let Some(before) = node.identity.replace(identity) {
                 self.by_identity.remove(&before);
             }

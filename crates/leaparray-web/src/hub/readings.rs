@@ -20,6 +20,8 @@ pub(super) struct Readings {
     cursor: RegistryCursor,
     /// The first second that was not read; `None` before the first reading.
     next: Option<u64>,
+    /// The first second of the newest reading that has found one.
+    pub(super) first: u64,
     /// The number of readings.
     count: u64,
     pub(super) nodes: Nodes,
@@ -52,6 +54,7 @@ impl Readings {
         Self {
             cursor: RegistryCursor::new(),
             next: None,
+            first: 0,
             count: 0,
             nodes: Nodes::after(hub.last_id()),
             ledger: LedgerSum::default(),
@@ -79,6 +82,7 @@ impl Readings {
             return Reading { now, sums, newest: None, changes, is_first };
         }
         self.count += 1;
+        self.first = seconds.start;
         let (end, second) = (seconds.end, now.as_secs());
         self.ledger.begin(second);
         let listed = hub.registry.len() as u64;

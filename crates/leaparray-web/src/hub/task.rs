@@ -47,7 +47,7 @@ where
             reading.step(&mut readings, now);
             readings
         });
-        // A reading that has panicked, in the code of a limiter for example, ends the task.
+        // A reading that has panicked, in the code of a clock for example, ends the task.
         let Ok(after) = step.await else { return };
         readings = after;
         if hub.viewers.len() > 0 {

@@ -17,7 +17,7 @@ const MAX_AGE: Duration = Duration::from_secs(10);
 /// The most messages in a queue: the history, and some more.
 const MAX_QUEUED: usize = 160;
 
-/// What a viewer asks for.
+/// The request of a viewer.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
     pub(crate) encoding: Encoding,
@@ -50,6 +50,8 @@ struct Queue {
     waker: Option<Waker>,
     /// Whether the viewer has taken a message since the last check.
     has_taken: bool,
+    /// Whether the history was queued.
+    has_history: bool,
     /// Whether the viewer has once taken all messages, the history included.
     has_caught_up: bool,
     /// The last check at which the viewer had taken a message, or there was none to take.
@@ -86,6 +88,11 @@ impl Viewer {
         queue.wake();
     }
 
+    /// Marks the history as queued.
+    pub(super) fn has_history(&self) {
+        self.queue().has_history = true;
+    }
+
     /// Ends the stream, and frees the messages that it has not sent. The first reason stays.
     pub(crate) fn end(&self, reason: ByeReason) {
         let mut queue = self.queue();
@@ -102,7 +109,7 @@ impl Viewer {
         if queue.has_taken || queue.frames.is_empty() {
             queue.has_taken = false;
             queue.progress = now;
-            queue.has_caught_up |= queue.frames.is_empty();
+            queue.has_caught_up |= queue.has_history && queue.frames.is_empty();
         }
         let oldest = queue.frames.front().map_or(now, |(made, _)| *made);
         // The history takes a while, over a slow connection.
@@ -121,7 +128,7 @@ impl Viewer {
             let bye = Frame::new(None, &Bye { reason }, 64);
             return Poll::Ready(Err(bye.encoded(self.wish.encoding)));
         }
-        queue.has_caught_up = true;
+        queue.has_caught_up |= queue.has_history;
         queue.waker = Some(context.waker().clone());
         Poll::Pending
     }

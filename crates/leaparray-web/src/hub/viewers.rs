@@ -114,7 +114,7 @@ impl Viewers {
         let _ = self.is_closed.subscribe().wait_for(|is_closed| *is_closed).await;
     }
 
-    /// Ends all streams, and lets nobody join any more.
+    /// Ends all streams, and refuses further viewers.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         // Under the lock: a viewer has joined before and ends here, or finds the page closed.
@@ -124,10 +124,10 @@ impl Viewers {
         self.changed.notify_one();
     }
 
-    /// Ends all streams after the task has failed. Their clients connect again, and start another one.
+    /// Ends all streams after the task has failed. The next viewer starts another one.
     pub(super) fn fail(&self) {
         let mut state = self.state();
-        state.end_all(ByeReason::Expired);
+        state.end_all(ByeReason::Failed);
         state.stop();
     }
 
@@ -243,6 +243,7 @@ impl State {
             let seconds = history.iter().filter(|(second, _)| is_new(*second));
             let frames = std::iter::once(&*resources).chain(seconds.map(|(_, frame)| frame));
             entry.viewer.push(now, frames);
+            entry.viewer.has_history();
             entry.has_begun = true;
         }
     }

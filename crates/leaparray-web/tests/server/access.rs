@@ -85,12 +85,32 @@ async fn foreign_host_is_refused() {
 
 #[tokio::test]
 async fn forwarded_request_is_refused() {
-    for name in ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"] {
+    for name in [
+        "forwarded",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-forwarded-port",
+        "x-forwarded-server",
+        "x-real-ip",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-original-forwarded-for",
+        "x-envoy-external-address",
+        "cf-connecting-ip",
+        "true-client-ip",
+        "fly-client-ip",
+    ] {
         let forwarded = request(LOCAL, "localhost", &[(name, "127.0.0.1")]);
         let (status, text) = answer(page().router(), forwarded).await;
         assert_eq!(status, 403, "{name}");
         assert!(text.contains("proxy"), "{text}");
     }
+    // As nginx sends it without a configuration.
+    let mut old = request(LOCAL, "localhost", &[]);
+    *old.version_mut() = axum::http::Version::HTTP_10;
+    assert_eq!(answer(page().router(), old).await.0, 403);
 }
 
 #[tokio::test]

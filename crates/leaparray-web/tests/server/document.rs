@@ -6,6 +6,8 @@ use axum::Router;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Response;
+use leaparray::Timestamp;
+use leaparray::flow::{Decision, Limiter, Quota};
 use leaparray_web::Page;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -130,4 +132,30 @@ async fn router_can_be_nested_in_that_of_a_service() {
     for path in ["/leaparray", "/leaparray/snapshot", "/leaparray/stream"] {
         assert_eq!(get(address, path, &[]).await.status(), 200, "{path}");
     }
+}
+
+/// A limiter whose code panics.
+struct Panics;
+
+impl Limiter for Panics {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        Timestamp::MIN
+    }
+
+    fn try_acquire_at(&self, _: Timestamp, _: u64) -> Decision {
+        Decision::Admitted(())
+    }
+
+    fn quota(&self) -> Option<Quota> {
+        panic!("a limiter of the user");
+    }
+}
+
+#[tokio::test]
+async fn limiter_that_panics_is_unknown_in_the_snapshot() {
+    let server = Server::with(|page| page.limiter("broken", Panics)).await;
+    let json = text(get(server.address, "/snapshot", &[]).await).await;
+    assert!(json.contains(r#""controllers":[{"resource":"broken","kind":"unknown"}]"#), "{json}");
 }

@@ -143,3 +143,9 @@ async fn closed_page_refuses_streams() {
     assert_eq!(refused.status(), 503);
     assert_eq!(text(refused).await, "The server ends.\n");
 }
+
+#[tokio::test]
+async fn life_of_a_stream_may_be_endless() {
+    let server = Server::with(|page| page.stream_life(Duration::MAX)).await;
+    server.lines("").await.hello().await;
+}

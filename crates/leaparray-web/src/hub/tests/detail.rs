@@ -74,3 +74,19 @@ fn details_of_a_node_that_is_not_listed_are_empty() {
     assert_eq!((detail.id, detail.node.as_ref()), (None, None));
     assert_eq!(detail.t, START);
 }
+
+#[test]
+fn details_have_all_seconds_of_a_reading() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(Some("orders"), None).unwrap();
+    tested.succeed("orders", 1);
+    tested.next_second();
+    take(&viewer);
+    for _ in 0..3 {
+        tested.succeed("orders", 1);
+        tested.clock.advance(SECOND);
+    }
+    tested.steps.step(tested.clock.now());
+    let node = details(take(&viewer)).remove(0).node.unwrap();
+    assert_eq!(node.seconds.iter().map(|it| it.t - START).collect::<Vec<_>>(), [1, 2, 3]);
+}

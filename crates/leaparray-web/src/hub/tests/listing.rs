@@ -84,3 +84,22 @@ fn relisted_node_counts_its_refused_requests_from_zero() {
     let second = take_seconds(&viewer).pop().unwrap();
     assert_eq!(second.refused.unwrap()[0].failing, 2);
 }
+
+#[test]
+fn ledger_of_relisted_nodes_is_that_of_the_new_ones() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    let names: Vec<_> = (0..1_000).map(|it| format!("resource {it}")).collect();
+    for name in &names {
+        tested.registry.resource(name).unwrap().block_many(10);
+    }
+    tested.next_second();
+    take(&viewer);
+    for name in &names {
+        tested.registry.remove(name);
+        tested.registry.resource(name).unwrap();
+    }
+    tested.next_second();
+    let ledger = take_seconds(&viewer).pop().unwrap().ledger.unwrap();
+    assert_eq!((ledger.recorded, ledger.delisted), (10_000, 10_000));
+}

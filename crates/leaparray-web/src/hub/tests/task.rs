@@ -1,28 +1,33 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use leaparray::flow::{Decision, Limiter, Quota};
-use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray::flow::{ConcurrencyLimiter, Decision, Limiter, Quota};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
 use tokio::time::sleep;
 
 use crate::controllers::Controllers;
+use crate::format::{ByeReason, ControllerState, Message};
 use crate::hub::{Encoding, Hub, Identity, Viewer, Wish};
 
-fn hub(controllers: Controllers) -> Arc<Hub<ManualClock>> {
-    let clock = ManualClock::new(Timestamp::from_secs(60));
+fn hub<C: Clock + Clone + Send + Sync + 'static>(
+    controllers: Controllers,
+    clock: C,
+) -> Arc<Hub<C>> {
     let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock));
     let identity = Identity::new(Timestamp::from_secs(60));
     let life = Duration::from_secs(300);
     Arc::new(Hub::new(registry, identity, controllers, Arc::default(), 4, life))
 }
 
-fn join(hub: &Arc<Hub<ManualClock>>) -> Arc<Viewer> {
+fn join<C: Clock + Clone + Send + Sync + 'static>(hub: &Arc<Hub<C>>) -> Arc<Viewer> {
     hub.join(Wish { encoding: Encoding::Lines, since: None, target: None }).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn task_ends_a_minute_after_the_last_viewer() {
-    let hub = hub(Controllers::default());
+    let hub = hub(Controllers::default(), ManualClock::new(Timestamp::from_secs(60)));
     let viewer = join(&hub);
     sleep(Duration::from_secs(100)).await;
     assert!(hub.viewers().is_running());
@@ -37,7 +42,7 @@ async fn task_ends_a_minute_after_the_last_viewer() {
 
 #[tokio::test(start_paused = true)]
 async fn task_ends_when_the_page_is_closed() {
-    let hub = hub(Controllers::default());
+    let hub = hub(Controllers::default(), ManualClock::new(Timestamp::from_secs(60)));
     let _viewer = join(&hub);
     sleep(Duration::from_millis(10)).await;
     hub.viewers().close();
@@ -64,15 +69,60 @@ impl Limiter for Panics {
     }
 }
 
+/// Takes all messages.
+fn take(viewer: &Viewer) -> Vec<Message> {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut messages = Vec::new();
+    while let Poll::Ready(bytes) = viewer.poll_next(&mut context) {
+        let is_last = bytes.is_err();
+        let bytes = bytes.unwrap_or_else(|bye| bye);
+        messages.extend(Message::parse(std::str::from_utf8(&bytes).unwrap()).unwrap());
+        if is_last {
+            break;
+        }
+    }
+    messages
+}
+
 #[tokio::test(start_paused = true)]
-async fn panic_in_a_limiter_ends_the_streams_and_the_next_one_starts_again() {
+async fn limiter_that_panics_is_unknown_and_the_others_are_shown() {
     let mut controllers = Controllers::default();
-    controllers.add_limiter("orders".into(), Panics);
-    let hub = hub(controllers);
+    controllers.add_limiter("broken".into(), Panics);
+    controllers.add_limiter("orders".into(), Arc::new(ConcurrencyLimiter::new(7)));
+    let hub = hub(controllers, ManualClock::new(Timestamp::from_secs(61)));
+    let viewer = join(&hub);
+    sleep(Duration::from_secs(1)).await;
+    let Some(Message::Second(second)) = take(&viewer).pop() else { panic!("a second") };
+    let [broken, orders] = &second.controllers.unwrap()[..] else { panic!("two of them") };
+    assert_eq!((broken.resource.as_str(), &broken.state), ("broken", &ControllerState::Unknown));
+    assert!(matches!(orders.state, ControllerState::Limit { limit: 7, .. }));
+}
+
+/// A clock that panics if it is told to.
+#[derive(Clone, Default)]
+struct Broken {
+    is_broken: Arc<AtomicBool>,
+}
+
+impl Clock for Broken {
+    fn now(&self) -> Timestamp {
+        assert!(!self.is_broken.load(Ordering::Relaxed), "a clock of the user");
+        Timestamp::from_secs(61)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_in_a_clock_ends_the_streams_as_failed_and_the_next_one_starts_again() {
+    let clock = Broken::default();
+    let hub = hub(Controllers::default(), clock.clone());
     for _ in 0..2 {
-        let _viewer = join(&hub);
-        sleep(Duration::from_secs(1)).await;
+        let viewer = join(&hub);
+        clock.is_broken.store(true, Ordering::Relaxed);
+        sleep(Duration::from_secs(2)).await;
         assert!(!hub.viewers().is_running());
         assert_eq!(hub.viewers().len(), 0);
+        let Some(Message::Bye(bye)) = take(&viewer).pop() else { panic!("a last message") };
+        assert_eq!(bye.reason, ByeReason::Failed);
+        clock.is_broken.store(false, Ordering::Relaxed);
     }
 }

@@ -119,3 +119,22 @@ fn closed_page_ends_all_streams_and_refuses_others() {
     assert!(tested.steps.join(None, None).is_none());
     tested.steps.step(tested.clock.now());
 }
+
+#[test]
+fn first_viewer_may_take_the_history_slowly() {
+    let mut tested = Tested::new();
+    for _ in 0..40 {
+        tested.succeed("orders", 1);
+        tested.clock.advance(super::SECOND);
+    }
+    let viewer = tested.steps.join(None, None).unwrap();
+    assert!(viewer.take().unwrap().is_ok() && viewer.take().is_none(), "hello, and no more yet");
+    tested.steps.step(tested.clock.now());
+    for _ in 0..14 {
+        for _ in 0..2 {
+            viewer.take().unwrap().unwrap();
+        }
+        tested.next_second();
+    }
+    assert_eq!(tested.steps.viewers(), 1, "it takes two messages a second");
+}
