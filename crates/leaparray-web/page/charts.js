@@ -150,7 +150,7 @@ function drawSideLabels(chart, labels) {
 function drawController(canvas, store, controller, cursor) {
   const chart = beginChart(canvas, store);
   const isLimit = controller.kind === 'limit';
-  const known = (t) => controller.at[t % HISTORY] === t;
+  const known = (t) => controller.at[t % HISTORY] === t && Number.isFinite(controller.values[t % HISTORY]);
   const top = 6, bottom = chart.height - 8;
   const most = isLimit ? Math.max(1, ...controller.limits.filter(Number.isFinite)) : 1;
   const unit = (bottom - top) / most;
@@ -177,6 +177,7 @@ function controllerNow(controller) {
   const now = controller.now;
   if (controller.kind === 'circuit') return now.state;
   if (controller.kind === 'drop') return formatShare(now.probability, 1);
+  if (controller.kind !== 'limit') return 'not known';
   if (isUnlimited(now)) return 'unlimited';
   return `${formatShort(now.limit - now.remaining)} of ${formatShort(now.limit)}`;
 }

@@ -284,11 +284,12 @@ class DetailView {
   }
 }
 
-const CONTROLLER_TITLES = { drop: 'Breaker', circuit: 'Circuit breaker', limit: 'Limit' };
+const CONTROLLER_TITLES = { drop: 'Breaker', circuit: 'Circuit breaker', limit: 'Limit', unknown: 'Limiter or breaker' };
 const CONTROLLER_NOTES = {
   drop: 'share of requests that it drops before they are sent',
   circuit: 'open: nothing is sent; half: probes only',
   limit: 'taken of the limit, which is the line',
+  unknown: 'its state cannot be read: it panics',
 };
 
 /** Adds a table with a title to the facts, and returns its body. */
@@ -357,7 +358,7 @@ function controllerFacts(controller, store) {
   const now = controller.now;
   const held = ['for', heldFor(controller, store).replace(/^for /, '')];
   const facts = { drop: () => [['drops', formatShare(now.probability, 1)], held], limit: () => limitFacts(now), circuit: () => circuitFacts(now, held) };
-  const rows = facts[controller.kind]?.() ?? [['kind', controller.kind]];
+  const rows = facts[controller.kind]?.() ?? [['state', 'not known']];
   return rows.map(([word, value]) => [[word], [value]]);
 }
 

@@ -231,7 +231,7 @@ class Controller {
 function controllerState(message, before) {
   if (message.kind === 'circuit') return message.state;
   if (message.kind === 'drop') return message.probability >= (before === 'drops' ? 0.005 : 0.01) ? 'drops' : 'passes';
-  return 'limits';
+  return message.kind === 'limit' ? 'limits' : 'not known';
 }
 
 /** Whether a limit is so large that it is none. */
@@ -243,6 +243,7 @@ function isUnlimited(message) {
 function controllerValue(message) {
   if (message.kind === 'drop') return message.probability;
   if (message.kind === 'circuit') return isOpen(message) ? 1 : isHalfOpen(message) ? 0.5 : 0;
+  // NaN if the server could not read the state.
   return message.limit - message.remaining;
 }
 
