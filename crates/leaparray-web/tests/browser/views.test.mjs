@@ -44,23 +44,27 @@ test('trouble comes first, in a group of its own', async () => {
 
 test('each column sorts, and a second click turns the order round', async () => {
   await holdOrder(page);
+  // The page draws the new order in its next frame.
+  const isInOrder = (order) => waitFor(async () => {
+    const shown = await names();
+    return shown.join() === order(shown).join();
+  });
   await page.getByRole('button', { name: 'Resource', exact: true }).click();
-  const sorted = await names();
-  assert.deepEqual(sorted, sorted.toSorted());
+  await isInOrder((shown) => shown.toSorted());
   await page.getByRole('button', { name: 'Resource', exact: true }).click();
-  const reversed = await names();
-  assert.deepEqual(reversed, reversed.toSorted().reverse());
-  assert.equal(reversed[0], 'GET /load/0039');
+  await isInOrder((shown) => shown.toSorted().reverse());
+  assert.equal((await names())[0], 'GET /load/0039');
   // Paused, so that the numbers by which it sorts are those that are shown. A key would press the button that has the focus.
   await page.getByRole('button', { name: 'Pause' }).click();
   assert.equal(await page.locator('body').getAttribute('data-state'), 'paused');
   for (const [column, cell] of [['Ok /s', 'ok'], ['Refused /s', 'refused'], ['In flight', 'flight']]) {
     await page.getByRole('button', { name: column, exact: true }).click();
-    await sleep(100);
-    const shown = await page.evaluate((name) => [...document.querySelectorAll('.row:not(.group):not([hidden])')]
-      .sort((a, b) => parseFloat(a.style.top) - parseFloat(b.style.top))
-      .map((row) => Number(row.querySelector(`.c-${name}`).textContent)), cell);
-    assert.deepEqual(shown, shown.toSorted((a, b) => b - a), column);
+    await waitFor(async () => {
+      const shown = await page.evaluate((name) => [...document.querySelectorAll('.row:not(.group):not([hidden])')]
+        .sort((a, b) => parseFloat(a.style.top) - parseFloat(b.style.top))
+        .map((row) => Number(row.querySelector(`.c-${name}`).textContent)), cell);
+      return shown.join() === shown.toSorted((a, b) => b - a).join();
+    });
     const header = page.getByRole('columnheader', { name: column });
     assert.equal(await header.getAttribute('aria-sort'), 'descending');
   }
