@@ -48,7 +48,7 @@ pub(super) mod sealed {
 ///
 /// The outcome is reported exactly once: by [`accept`](Self::accept), by [`reject`](Self::reject), by
 /// [`cancel`](Self::cancel), or when the permit is dropped: on an early return, in a panic, or with its future. A drop
-/// rejects or cancels, as the policy of the permit says, or else that of the controller: see
+/// rejects or cancels, as the policy of the permit says, or else the policy of the controller: see
 /// [`BreakerConfig::on_drop`](super::BreakerConfig::on_drop), [`CircuitConfig::on_drop`](super::CircuitConfig::on_drop) and
 /// [`AdaptiveLimiter::on_drop`](super::AdaptiveLimiter::on_drop). By default, it rejects. The outcome is counted at the time of the
 /// report. An adaptive breaker counts a cancellation at the time of the admission, and an adaptive limiter counts a call in the
@@ -58,7 +58,7 @@ pub(super) mod sealed {
 /// `&AdaptiveBreaker` or [`Arc<CircuitBreaker>`](std::sync::Arc).
 ///
 /// If the permit ends with an [entry](super::Limiter::enter) that is dropped, the outcome is a cancellation if the policy of the
-/// permit or of its controller says so, or if the entry is cancelled. Otherwise it is that of the entry: an exception.
+/// permit or of its controller says so, or if the entry is cancelled. Otherwise it is the outcome of the entry: an exception.
 ///
 /// ```
 /// use leaparray::MetricEvent::{Exception, Success};

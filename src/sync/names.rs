@@ -58,8 +58,8 @@ impl<V> Names<V> {
 const AHEAD: usize = 32;
 
 impl<V> Names<V> {
-    /// Visits each value, as [`for_each`](Self::for_each) does. Before, calls `prepare` with each of some dozens of values
-    /// and the stage 0, then with each of them and the next stage, and so on for all stages.
+    /// Visits each value, as [`for_each`](Self::for_each) does, in batches: calls `prepare` for stage 0 of each value of a batch, then
+    /// for stage 1 of each, and so on, and then `look` for each.
     pub(crate) fn for_each_prepared(
         &self,
         stages: usize,

@@ -20,7 +20,7 @@ type Names = (String, Option<String>, bool);
 /// A second of a node.
 type Row = (Names, SecondMetrics);
 
-/// What a visit has found.
+/// The results of a visit.
 #[derive(Default)]
 struct Found {
     seconds: Vec<Row>,

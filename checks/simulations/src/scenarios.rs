@@ -17,7 +17,7 @@ pub struct Scenario {
     pub file: String,
 }
 
-/// What the scores of `Headroom` have to reach in each phase.
+/// The scores that `Headroom` has to reach in each phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
     /// At least this goodput, at most 1.2 × the quantile 0.99, settled within 2 s, and a limit as for `Idle`.

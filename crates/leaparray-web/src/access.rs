@@ -58,7 +58,7 @@ pub(crate) enum Denied {
     Forwarded,
 }
 
-/// The headers that proxies add, beside those that begin with `x-forwarded-`.
+/// The headers that proxies add, except for the headers that begin with `x-forwarded-`.
 const FORWARDED: [&str; 11] = [
     "forwarded",
     "via",

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Controller {
-    /// The name, which is that of a resource if the controller belongs to one.
+    /// The name: the name of a resource if the controller belongs to one.
     pub resource: String,
     /// The state.
     #[serde(flatten)]

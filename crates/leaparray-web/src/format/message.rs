@@ -59,7 +59,7 @@ pub struct Hello {
     pub reasons: Vec<String>,
 }
 
-/// The second message of a stream: the nodes that are listed, and those that were listed during the last minute.
+/// The second message of a stream: the nodes that are listed, or were listed during the last minute.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "resources")]
 #[non_exhaustive]
@@ -119,7 +119,8 @@ pub struct Second {
     pub total: Counts,
     /// The nodes in which something was recorded in this second, and those with requests in flight.
     pub rows: Vec<Row>,
-    /// The refused requests by reason since the message before, of the nodes that have refused requests; `None` if it is not known.
+    /// The refused requests by reason since the reading before, of the nodes that have refused requests; `None` if it is not known. If
+    /// the reading covers several seconds, all are in the newest one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Vec<Refused>>,
     /// The states of the controllers at the end of the second; `None` if they are not known.

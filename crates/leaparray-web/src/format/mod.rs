@@ -6,7 +6,7 @@
 //! | message | when |
 //! |---|---|
 //! | [`Hello`] | first: the server, and the version of the format |
-//! | [`Resources`] | second: the nodes that are listed, and those that were listed during the last minute |
+//! | [`Resources`] | second: the nodes that are listed, or were listed during the last minute |
 //! | [`Second`] | for each complete second, first those of the last minute without a pause, and then one each second |
 //! | [`Detail`] | after each second, if the address has a `resource` |
 //! | [`Bye`] | last, if the server ends the stream |

@@ -146,7 +146,7 @@ pub enum ReadError {
     Malformed {
         /// The number of the line, from 1; 0 if a single message was read.
         line: u64,
-        /// What is wrong, with the column.
+        /// The defect, with the column.
         source: serde_json::Error,
     },
     /// The input ends within a line.

@@ -9,7 +9,7 @@ use super::nodes::{Changes, Label, Node, Nodes, direction};
 use super::seconds::Sums;
 use crate::format::Refused;
 
-/// What a pass over the registry has found so far.
+/// The results of a pass over the registry so far.
 pub(super) struct Collected<'a> {
     pub(super) sums: Vec<Sums>,
     pub(super) changes: Changes,

@@ -8,7 +8,7 @@ use leaparray::{ResourceId, TrafficType};
 use super::HISTORY;
 use crate::format::{Direction, Listed, NodeLedger};
 
-/// The nodes that are listed, and those that were listed in the history.
+/// The nodes that are listed, or were listed in the history.
 #[derive(Default)]
 pub(super) struct Nodes {
     all: Vec<Node>,
@@ -103,7 +103,7 @@ impl Nodes {
             let node = &mut self.all[position];
             // It counts its refused requests from 0.
             node.refused = [0; 6];
-            // What is known of its ledger is that of the one before, whose events are in the delisted totals.
+            // The known ledger belongs to the former node, whose events are in the delisted totals.
             node.ledger_read = None;
             if let Some(before) = node.identity.replace(identity) {
                 self.by_identity.remove(&before);

@@ -15,7 +15,7 @@ use super::viewers::Update;
 use crate::controllers::Watches;
 use crate::format::{Controller, Ledger, Refused, Resources, Second};
 
-/// What the task keeps from one reading to the next.
+/// The state that the task keeps from one reading to the next.
 pub(super) struct Readings {
     cursor: RegistryCursor,
     /// The first second that was not read; `None` before the first reading.
@@ -32,17 +32,17 @@ pub(super) struct Readings {
     rows: usize,
 }
 
-/// What a reading has found, before it is serialized.
+/// The results of a reading, before they are serialized.
 pub(super) struct Reading {
     now: Timestamp,
     sums: Vec<Sums>,
-    /// What is known of the newest second only.
+    /// Known of the newest second only.
     newest: Option<Newest>,
     changes: Changes,
     is_first: bool,
 }
 
-/// What is known of the newest second only.
+/// Known of the newest second only.
 struct Newest {
     refused: Option<Vec<Refused>>,
     controllers: Vec<Controller>,

@@ -84,7 +84,7 @@ fn set_quantiles(counts: &mut Counts, histogram: &LatencyHistogram) {
     [counts.p50, counts.p90, counts.p99, counts.p999] = quantiles.map(|it| it.map(nanos));
 }
 
-/// Adds a row to a sum. The highest number of requests in flight is that of a single node.
+/// Adds a row to a sum. The highest number of requests in flight is the highest of a single node.
 fn add(sum: &mut Counts, row: &Counts) {
     sum.pass = sum.pass.saturating_add(row.pass);
     sum.success = sum.success.saturating_add(row.success);

@@ -23,7 +23,7 @@ pub struct Steps<C> {
     readings: Readings,
 }
 
-/// What a reading has found.
+/// The results of a reading.
 pub struct Found(Reading);
 
 /// A viewer that takes its messages when it is told to.

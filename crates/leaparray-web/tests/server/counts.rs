@@ -1,4 +1,4 @@
-//! What the stream shows equals what was counted.
+//! The counts of the stream equal those that the requests have recorded.
 
 use std::collections::HashMap;
 use std::thread;
