@@ -17,10 +17,12 @@ use crate::node::{ResourceNode, number_of, oldest_second};
 use crate::sync::{Arc, Name};
 use crate::time::{Clock, Timestamp};
 
-/// A node or a second that [`Registry::visit_seconds_at`] has found.
+/// What [`Registry::visit_seconds_at`] has found.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Visited<'a, C> {
+    /// The numbers of the seconds since the Unix epoch that this call delivers, before all nodes.
+    Seconds(Range<u64>),
     /// A listed node: a resource, or one of its contexts. Its seconds follow.
     Node(VisitedNode<'a, C>),
     /// A second of the listed node that was visited last.
@@ -67,7 +69,8 @@ impl<C: Clock + Clone> Registry<C> {
     /// Calls `visit` with each listed node, and with the seconds that
     /// [`poll_seconds_into_at`](Self::poll_seconds_into_at) would deliver, in one pass over the resources.
     ///
-    /// A listed node is followed by its seconds, the oldest first. The nodes are in no particular order. A second of a resource that was listed again
+    /// The first call has the numbers of all these seconds, of which there may be none. A listed node is followed by its
+    /// seconds, the oldest first. The nodes are in no particular order. A second of a resource that was listed again
     /// includes the records of the one before. The lifetimes of the visited nodes and the delisted totals in the result are
     /// those of an [`inventory`](Self::inventory).
     ///
@@ -119,6 +122,7 @@ impl<C: Clock + Clone> Registry<C> {
         _released = delisted.reclaim_released();
         let oldest = oldest_second(self.config().long(), now);
         let seconds = cursor.position.advance(oldest, number_of(now));
+        visit(Visited::Seconds(seconds.clone()));
         let mut apart: Vec<_> = delisted.undelivered().of(&seconds).cloned().collect();
         let mut totals = delisted.reclaimed(TrafficType::Inbound).clone();
         totals += delisted.reclaimed(TrafficType::Outbound);

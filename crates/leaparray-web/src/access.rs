@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Version, header};
+use axum::http::{HeaderValue, Uri, Version, header};
 
 /// Which requests a [`Page`](crate::Page) answers.
 ///
@@ -75,7 +75,7 @@ const FORWARDED: [&str; 11] = [
 
 impl Gate {
     pub(crate) fn check(&self, request: &Parts) -> Result<(), Denied> {
-        if is_cross_site(&request.headers) {
+        if is_foreign(request) {
             return Err(Denied::CrossSite);
         }
         match self {
@@ -91,7 +91,9 @@ impl Denied {
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Unauthorized => "The authorization hook of this page has refused the request.\n",
-            Self::CrossSite => "The request was made by a page of another site.\n",
+            Self::CrossSite => {
+                "The request was made by a page of another site. Open the address itself.\n"
+            }
             Self::UnknownPeer => {
                 "The address of the client is not known, so this page cannot tell whether it is on this machine.\n\
                  Serve the router by `into_make_service_with_connect_info::<SocketAddr>()`, or choose who may read \
@@ -106,18 +108,37 @@ impl Denied {
                  To answer such requests, call `Page::access(Access::Anyone)`, or `Page::authorize`.\n"
             }
             Self::Forwarded => {
-                "The request was forwarded by a proxy, so its client may be on another machine.\n\
+                "The request has a header of a proxy, or is one of HTTP/1.0, so its client may be on another machine.\n\
                  To answer such requests, call `Page::access(Access::Anyone)`, or `Page::authorize`.\n"
             }
         }
     }
 }
 
-/// Returns whether a script or an element of another site has made the request. Such a request could not read the
-/// answer, but would take the place of a viewer.
-fn is_cross_site(headers: &HeaderMap) -> bool {
-    let is = |name, value| headers.get(name).is_some_and(|found| found == value);
-    is("sec-fetch-site", "cross-site") && !is("sec-fetch-mode", "navigate")
+/// Returns whether a page of another origin has made the request. Such a page cannot read the answer, but the request
+/// would take the place of a viewer. A link to the page itself may be anywhere.
+fn is_foreign(request: &Parts) -> bool {
+    let header = |name: &str| request.headers.get(name).map(HeaderValue::as_bytes);
+    // Browsers send the header to loopback addresses and over TLS only. `none`: the user has entered the address.
+    let is_foreign_site =
+        header("sec-fetch-site").is_some_and(|site| site != b"same-origin" && site != b"none");
+    let is_link = matches!(request.uri.path(), "/" | "")
+        && header("sec-fetch-mode") == Some(b"navigate")
+        && header("sec-fetch-dest") == Some(b"document");
+    let is_other_origin = request.headers.get_all(header::ORIGIN).iter().any(|origin| {
+        let origin = origin.to_str().ok().and_then(|it| it.parse::<Uri>().ok());
+        let origin = origin.as_ref().and_then(Uri::authority);
+        origin.is_none_or(|origin| host(request).as_ref() != Some(origin))
+    });
+    is_foreign_site && !is_link || is_other_origin
+}
+
+/// Returns the host and the port that the request names.
+fn host(request: &Parts) -> Option<Authority> {
+    if let Some(authority) = request.uri.authority() {
+        return Some(authority.clone());
+    }
+    request.headers.get(header::HOST)?.to_str().ok()?.parse().ok()
 }
 
 fn check_loopback(request: &Parts) -> Result<(), Denied> {

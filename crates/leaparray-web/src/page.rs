@@ -16,6 +16,7 @@ use axum::routing::get;
 use leaparray::flow::{AdaptiveBreaker, CircuitBreaker, Limiter, RandomSource};
 use leaparray::{Clock, MonotonicClock, Registry};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::access::{Access, Gate};
@@ -63,6 +64,8 @@ pub struct Page<C = MonotonicClock> {
 #[derive(Clone)]
 struct Metrics {
     content_type: HeaderValue,
+    /// The turn of a request: many requests take no more than one thread.
+    turn: Arc<Semaphore>,
     text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -153,7 +156,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     }
 
     /// Answers `/metrics` by the text that `text` returns, such as an encoded registry of Prometheus, on a thread that may
-    /// block.
+    /// block. One request at a time is answered, and others wait.
     ///
     /// # Panics
     ///
@@ -166,7 +169,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
     ) -> Self {
         let content_type =
             HeaderValue::from_str(content_type).expect("a content type is one line of text");
-        self.metrics = Some(Metrics { content_type, text: Arc::new(text) });
+        let turn = Arc::new(Semaphore::new(1));
+        self.metrics = Some(Metrics { content_type, turn, text: Arc::new(text) });
         self
     }
 
@@ -260,13 +264,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         let signal = closer.clone();
         let signal = async move { signal.closed().await };
         let served = axum::serve(listener, app).with_graceful_shutdown(signal);
-        let held_up = async {
-            closer.closed().await;
-            tokio::time::sleep(GRACE).await;
-        };
         tokio::select! {
             result = served.into_future() => result,
-            () = held_up => Ok(()),
+            () = closer.closed_for(GRACE) => Ok(()),
         }
     }
 }
@@ -292,8 +292,15 @@ async fn document() -> impl IntoResponse {
 }
 
 async fn exposition(metrics: Metrics) -> Response {
-    let Metrics { content_type, text } = metrics;
-    match spawn_blocking(move || text()).await {
+    let Metrics { content_type, turn, text } = metrics;
+    let Ok(turn) = turn.acquire_owned().await else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let text = spawn_blocking(move || {
+        let _turn = turn;
+        text()
+    });
+    match text.await {
         Ok(text) => ([(header::CONTENT_TYPE, content_type)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

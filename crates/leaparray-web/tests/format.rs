@@ -4,8 +4,8 @@ use leaparray_web::format::{
     ByeReason, ControllerState, Counts, Direction, Message, ReadError, Reader, VERSION,
 };
 
-const HELLO: &str = r#"{"type":"hello","version":1,"instance":"9f3c","name":"orders-api","host":"web-3","pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"reasons":["limit reached"]}"#;
-const RESOURCES: &str = r#"{"type":"resources","resources":[[1,"GET /orders",null,"in"],[2,"GET /orders","web","in"],[3,"db",null,"out"]]}"#;
+const HELLO: &str = r#"{"type":"hello","version":1,"instance":"9f3c","name":"orders-api","host":"web-3","pid":4127,"started":1764035000.25,"now":1764040000.02,"history":60,"has_seconds":true,"reasons":["limit reached"]}"#;
+const RESOURCES: &str = r#"{"type":"resources","resources":[[1,"GET /orders",null,"in",null],[2,"GET /orders","web","in",null],[3,"db",null,"out",1764039990]]}"#;
 const SECOND: &str = r#"{"type":"second","t":1764039999,"new":[],"gone":[7],"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"rows":[[1,2,1,0,0,3,null,2,1,5,5,null,null,null,null,5]],"refused":[[1,3,0,0,0,0,0]],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","probe_in":0.7,"cause":"share of exceptions"},{"resource":"GET /slow","kind":"limit","limit":40,"remaining":12},{"resource":"GET /x","kind":"drop","probability":0.97}],"ledger":{"in_window":5,"expired":1,"late":0,"delisted":0,"recorded":6,"age":0}}"#;
 const DETAIL: &str = r#"{"type":"detail","id":1,"t":1764039999,"scale":2,"seconds":[[1764039999,[[-14,2],[-3,1]]]],"second":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"minute":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"refusals":[3,0,0,0,0,0],"lifetime":[2,1,0,0,3],"ledger":{"in_window":6,"expired":0,"late":0,"recorded":6},"window":{"short":[1.0,2],"long":[60.0,120],"histogram_error":0.0217}}"#;
 const UNLISTED: &str = r#"{"type":"detail","id":null,"t":1764039999}"#;
@@ -32,7 +32,7 @@ fn second_of_the_history_has_no_more_than_its_rows() {
 #[test]
 fn reader_ignores_what_a_later_version_adds() {
     let later = [
-        r#"{"type":"resources","resources":[[1,"a",null,"out",{"owner":"shop"},7]],"count":1}"#,
+        r#"{"type":"resources","resources":[[1,"a",null,"out",null,{"owner":"shop"},7]],"count":1}"#,
         r#"{"type":"news","text":"unknown"}"#,
         "",
         r#"{"type":"bye","reason":"bored","until":7}"#,

@@ -26,7 +26,7 @@ pub enum ControllerState {
         /// The seconds until an open breaker admits a probe.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         probe_in: Option<f64>,
-        /// The cause of the last change of the state; `None` if there was none since the first viewer.
+        /// The cause of the last change of the state; `None` if there was none since the first viewer, and in `/snapshot`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
     },

@@ -12,7 +12,7 @@ use super::row::Counts;
 pub struct Detail {
     /// The id of the node: see [`Listed`](super::Listed); `None` if no such node is listed.
     pub id: Option<u64>,
-    /// The number of the newest complete second.
+    /// The number of the newest second that was read.
     pub t: u64,
     /// The details.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,7 @@ positional! {
     }
 }
 
-/// Where every count of a node is: `recorded` is the sum of the three others. See [`Ledger`](super::Ledger).
+/// Where every count of a node is. At rest, `recorded` is the sum of the three others. See [`Ledger`](super::Ledger).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NodeLedger {
@@ -101,7 +101,7 @@ pub struct NodeLedger {
     pub expired: u64,
     /// The events that were recorded with a time whose bucket was replaced already.
     pub late: u64,
-    /// All events.
+    /// All events, counted by the lifetime totals, which are read after the others.
     pub recorded: u64,
 }
 

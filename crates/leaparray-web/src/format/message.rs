@@ -55,6 +55,8 @@ pub struct Hello {
     pub now: f64,
     /// The number of seconds before now of which the server has messages.
     pub history: u32,
+    /// Whether there will be seconds. A registry whose long window is too short, a second for example, has no complete one.
+    pub has_seconds: bool,
     /// The names of the reasons of refusals, in the order of the counts in [`Refused`].
     pub reasons: Vec<String>,
 }
@@ -74,7 +76,7 @@ positional! {
     /// ```
     /// use leaparray_web::format::{Direction, Listed};
     ///
-    /// let listed: Listed = serde_json::from_str(r#"[7,"GET /orders","web","in","added later"]"#)?;
+    /// let listed: Listed = serde_json::from_str(r#"[7,"GET /orders","web","in",null,"added later"]"#)?;
     /// assert_eq!((listed.id, listed.context.as_deref()), (7, Some("web")));
     /// assert_eq!(listed.direction, Direction::In);
     /// # Ok::<_, serde_json::Error>(())
@@ -89,6 +91,8 @@ positional! {
         pub context: Option<String>,
         /// The direction.
         pub direction: Direction,
+        /// The number of the first second in which the node was no longer listed; `None` if it is listed.
+        pub gone: Option<u64>,
     }
 }
 
@@ -113,14 +117,15 @@ pub struct Second {
     pub t: u64,
     /// The nodes that were listed since the message before. May repeat known ones.
     pub new: Vec<Listed>,
-    /// The ids of the nodes that are listed no longer.
+    /// The ids of the nodes that were evicted or removed since the message before.
     pub gone: Vec<u64>,
     /// All nodes together. The quantiles are those of all requests.
     pub total: Counts,
     /// The nodes in which something was recorded in this second, and those with requests in flight.
     pub rows: Vec<Row>,
-    /// The refused requests by reason since the reading before, of the nodes that have refused requests; `None` if it is not known. If
-    /// the reading covers several seconds, all are in the newest one.
+    /// The refused requests by reason since the reading before, of the listed nodes that have refused requests; `None` if it is
+    /// not known. If the reading covers several seconds, all are in the newest one. The reasons of a node that was evicted or
+    /// removed since the reading before are not known: its row has the number of its refused requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Vec<Refused>>,
     /// The states of the controllers at the end of the second; `None` if they are not known.

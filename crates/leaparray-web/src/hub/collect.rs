@@ -26,6 +26,8 @@ pub(super) struct Reading {
     /// Its number.
     pub(super) number: u64,
     pub(super) now: Timestamp,
+    /// Whether it is the first one of a task, which lists the nodes also without a second.
+    pub(super) is_first: bool,
     /// The number of resources.
     pub(super) listed: u64,
     /// About the number of rows of a second.
@@ -42,22 +44,20 @@ struct Current {
 }
 
 impl<'a> Collected<'a> {
-    pub(super) fn new(
-        seconds: Range<u64>,
-        nodes: &'a mut Nodes,
-        ledger: &'a mut LedgerSum,
-        reading: Reading,
-    ) -> Self {
-        // As many as in the second before: most nodes have a row in each second, or in none.
-        let mut sums: Vec<_> = seconds.map(|t| Sums::new(t, reading.rows)).collect();
-        if let Some(newest) = sums.last_mut() {
-            newest.total.in_flight = Some(0);
-        }
-        let (changes, refused) = (Changes::default(), Vec::new());
+    pub(super) fn new(nodes: &'a mut Nodes, ledger: &'a mut LedgerSum, reading: Reading) -> Self {
+        let (sums, changes, refused) = (Vec::new(), Changes::default(), Vec::new());
         Self { sums, changes, refused, nodes, ledger, reading, current: None }
     }
 
     pub(super) fn visit<C: Clock + Clone>(&mut self, visited: Visited<'_, C>) {
+        if let Visited::Seconds(seconds) = visited {
+            self.begin(seconds);
+            return;
+        }
+        // Without a second, the next reading finds the nodes, and what they have refused.
+        if self.sums.is_empty() && !self.reading.is_first {
+            return;
+        }
         match visited {
             Visited::Node(node) => {
                 self.finish_node();
@@ -69,6 +69,14 @@ impl<'a> Collected<'a> {
                 self.add_delisted(second);
             }
             _ => {}
+        }
+    }
+
+    fn begin(&mut self, seconds: Range<u64>) {
+        // As many rows as in the second before: most nodes have a row in each second, or in none.
+        self.sums = seconds.map(|t| Sums::new(t, self.reading.rows)).collect();
+        if let Some(newest) = self.sums.last_mut() {
+            newest.total.in_flight = Some(0);
         }
     }
 

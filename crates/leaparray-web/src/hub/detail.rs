@@ -1,5 +1,7 @@
 //! The details of the nodes that viewers have opened.
 
+use std::ops::Range;
+
 use leaparray::MetricEvent::{Block, Cancelled, Exception, Pass, Success};
 use leaparray::{
     Clock, LatencyHistogram, NodeSnapshot, Resource, SecondMetrics, SecondsCursor, Timestamp,
@@ -9,13 +11,13 @@ use leaparray::{
 use super::Hub;
 use super::collect::by_reason;
 use super::frame::Frame;
-use super::ledger::ledger_of;
+use super::ledger::{Places, events};
 use super::readings::Readings;
 use super::seconds::nanos;
 use super::viewer::Target;
 use super::viewers::{Details, Wanted};
 use crate::format::{
-    Bin, Counts, Detail, Geometry, Lifetime, NodeDetail, SecondBins, WindowGeometry,
+    Bin, Counts, Detail, Geometry, Lifetime, NodeDetail, NodeLedger, SecondBins, WindowGeometry,
 };
 
 /// The finest scale that is sent. A picture has no more rows, and 1.19 is the factor from one bin to the next.
@@ -32,14 +34,14 @@ impl Readings {
     where
         C: Clock + Clone + Send + Sync + 'static,
     {
-        let t = self.newest().unwrap_or_default();
+        let t = self.next().saturating_sub(1);
         let details = wanted.into_iter().map(|Wanted { target, all, newest }| {
             let found = find(hub, &target);
             let found = found.and_then(|it| Some((self.nodes.id_of(it.id())?, it)));
             let frame = |since: u64| {
                 let detail = match &found {
                     Some((id, resource)) => {
-                        let node = node_detail(resource, now, since);
+                        let node = node_detail(resource, now, since..self.next());
                         Detail { id: Some(*id), t, node: Some(node) }
                     }
                     None => Detail { id: None, t, node: None },
@@ -68,12 +70,17 @@ where
     }
 }
 
-/// Returns the details of a node at `now`, with the response times of the complete seconds from `since` on.
-fn node_detail<C: Clock + Clone>(resource: &Resource<C>, now: Timestamp, since: u64) -> NodeDetail {
+/// Returns the details of a node at `now`, with the response times of these seconds.
+fn node_detail<C: Clock + Clone>(
+    resource: &Resource<C>,
+    now: Timestamp,
+    seconds: Range<u64>,
+) -> NodeDetail {
     let snapshot = resource.snapshot_at(now);
+    let Places { in_window, expired, late } = Places::of(&resource.ledger_at(now));
     let lifetime = resource.lifetime();
     let config = resource.config();
-    let (scale, seconds) = bins(resource, now, since);
+    let (scale, seconds) = bins(resource, now, seconds);
     NodeDetail {
         scale,
         seconds,
@@ -87,7 +94,7 @@ fn node_detail<C: Clock + Clone>(resource: &Resource<C>, now: Timestamp, since: 
             cancelled: lifetime.sum(Cancelled),
             block: lifetime.sum(Block),
         },
-        ledger: ledger_of(&resource.ledger_at(now)),
+        ledger: NodeLedger { in_window, expired, late, recorded: events(&lifetime) },
         window: Geometry {
             short: geometry(config.short()),
             long: geometry(config.long()),
@@ -101,19 +108,21 @@ fn geometry(window: &WindowConfig) -> WindowGeometry {
     WindowGeometry { interval, buckets: window.sample_count() }
 }
 
-/// Returns the scale and the response times of the complete seconds from `since` on.
+/// Returns the scale and the response times of these seconds, as far as they are in the long window.
 fn bins<C: Clock + Clone>(
     resource: &Resource<C>,
     now: Timestamp,
-    since: u64,
+    seconds: Range<u64>,
 ) -> (Option<i8>, Vec<SecondBins>) {
     let cursor = SecondsCursor::new();
     // Leaves the earlier seconds out, without reading them.
-    drop(resource.poll_seconds_at(Timestamp::from_secs(since), &cursor));
-    let seconds = resource.poll_seconds_at(now, &cursor);
+    drop(resource.poll_seconds_at(Timestamp::from_secs(seconds.start), &cursor));
+    let complete = resource.poll_seconds_at(now, &cursor);
+    // The hub has not read a second that ended just now: threads may still record in it.
+    let complete = complete.filter(|it| seconds.contains(&it.second.as_secs()));
     let histogram = |it: SecondMetrics| Some((it.second.as_secs(), it.histogram?));
     let histograms: Vec<_> =
-        seconds.filter_map(histogram).filter(|(_, it)| !it.is_empty()).collect();
+        complete.filter_map(histogram).filter(|(_, it)| !it.is_empty()).collect();
     let Some(config) = resource.config().histogram() else { return (None, Vec::new()) };
     let scales = histograms.iter().map(|(_, it)| it.scale());
     let scale = scales.fold(config.scale().cast_signed().min(MAX_SCALE), i8::min);

@@ -1,10 +1,12 @@
 //! The identity of a page.
 
-use leaparray::Timestamp;
+use std::time::Duration;
+
+use leaparray::{Timestamp, WindowConfig};
 
 use super::seconds;
 use crate::format::{Hello, REASONS, VERSION};
-use crate::hub::HISTORY;
+use crate::hub::{DELAY, HISTORY};
 
 /// The identity of a page.
 #[derive(Clone, Debug)]
@@ -29,7 +31,7 @@ impl Identity {
         }
     }
 
-    pub(super) fn hello(&self, now: Timestamp) -> Hello {
+    pub(super) fn hello(&self, now: Timestamp, long: &WindowConfig) -> Hello {
         Hello {
             version: VERSION,
             instance: self.instance.clone(),
@@ -39,6 +41,7 @@ impl Identity {
             started: seconds(self.started),
             now: seconds(now),
             history: HISTORY,
+            has_seconds: has_complete_seconds(long),
             reasons: REASONS.map(Into::into).into(),
         }
     }
@@ -52,4 +55,11 @@ impl Identity {
     pub(crate) fn second_of(&self, id: &str) -> Option<u64> {
         id.strip_prefix(self.instance.as_str())?.strip_prefix('.')?.parse().ok()
     }
+}
+
+/// Returns whether a second is still whole in a long window at the time of its reading.
+fn has_complete_seconds(long: &WindowConfig) -> bool {
+    let second = Timestamp::from_secs(1_000);
+    let read_at = second.saturating_add(Duration::from_secs(1) + DELAY);
+    long.bucket_end(read_at).saturating_sub(long.interval()) <= second
 }

@@ -3,10 +3,10 @@
 use leaparray::{Clock, Ledger as Parts, MetricEvent, MetricTotals, ResourceNode, Timestamp};
 
 use super::nodes::Node;
-use crate::format::{Ledger, NodeLedger};
+use crate::format::Ledger;
 
 /// The number of ledgers that are read in a second.
-const PER_SECOND: u64 = 256;
+const PER_SECOND: u64 = 128;
 
 /// The events that are counted: each request has one or two of them.
 const EVENTS: [MetricEvent; 5] = [
@@ -17,10 +17,18 @@ const EVENTS: [MetricEvent; 5] = [
     MetricEvent::Block,
 ];
 
+/// Where the events of a node are, or of all nodes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Places {
+    pub(super) in_window: u64,
+    pub(super) expired: u64,
+    pub(super) late: u64,
+}
+
 /// The sum of the last readings of all listed nodes.
 #[derive(Default)]
 pub(super) struct LedgerSum {
-    sum: NodeLedger,
+    sum: Places,
     /// The second of the oldest reading.
     oldest: u64,
 }
@@ -30,10 +38,21 @@ pub(super) fn events(totals: &MetricTotals) -> u64 {
     EVENTS.iter().fold(0, |sum: u64, event| sum.saturating_add(totals.sum(*event)))
 }
 
-/// Returns the ledger of a node at `now`.
-pub(super) fn ledger_of(ledger: &Parts<MetricTotals>) -> NodeLedger {
-    let [in_window, expired, late] = [&ledger.in_window, &ledger.expired, &ledger.late].map(events);
-    NodeLedger { in_window, expired, late, recorded: in_window + expired + late }
+impl Places {
+    pub(super) fn of(ledger: &Parts<MetricTotals>) -> Self {
+        let [in_window, expired, late] =
+            [&ledger.in_window, &ledger.expired, &ledger.late].map(events);
+        Self { in_window, expired, late }
+    }
+
+    /// Returns the result of `combine` for each place.
+    fn zip(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            in_window: combine(self.in_window, other.in_window),
+            expired: combine(self.expired, other.expired),
+            late: combine(self.late, other.late),
+        }
+    }
 }
 
 impl LedgerSum {
@@ -54,12 +73,9 @@ impl LedgerSum {
         let turns = count.div_ceil(PER_SECOND).max(1);
         if node.ledger_read.is_none() || node.id % turns == second % turns {
             self.release(node);
-            node.ledger = ledger_of(&from.ledger_at(now));
+            node.ledger = Places::of(&from.ledger_at(now));
             node.ledger_read = Some(second);
-            let of_node = &node.ledger;
-            self.sum.in_window += of_node.in_window;
-            self.sum.expired += of_node.expired;
-            self.sum.late += of_node.late;
+            self.sum = self.sum.zip(node.ledger, u64::saturating_add);
         }
         self.oldest = self.oldest.min(node.ledger_read.unwrap_or(second));
     }
@@ -68,21 +84,21 @@ impl LedgerSum {
     pub(super) fn release(&mut self, node: &mut Node) {
         let of_node = std::mem::take(&mut node.ledger);
         node.ledger_read = None;
-        self.sum.in_window -= of_node.in_window;
-        self.sum.expired -= of_node.expired;
-        self.sum.late -= of_node.late;
+        // Saturating, as the sum: counts near the maximum must not end the task.
+        self.sum = self.sum.zip(of_node, u64::saturating_sub);
     }
 
     /// Returns the sums, with the events of resources that are listed no longer.
     pub(super) fn total(&self, delisted: u64, second: u64) -> Ledger {
-        let NodeLedger { in_window, expired, late, .. } = self.sum;
+        let Places { in_window, expired, late } = self.sum;
+        let parts = [in_window, expired, late, delisted];
         Ledger {
             in_window,
             expired,
             late,
             delisted,
-            recorded: in_window + expired + late + delisted,
-            age: second - self.oldest,
+            recorded: parts.into_iter().fold(0, u64::saturating_add),
+            age: second.saturating_sub(self.oldest),
         }
     }
 }

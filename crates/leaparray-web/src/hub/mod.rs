@@ -35,6 +35,9 @@ use viewers::Joined;
 /// The number of seconds that the hub keeps.
 pub(crate) const HISTORY: u32 = 60;
 
+/// How long after the end of a second it is read: a thread may have read the clock just before, and record only now.
+pub(crate) const DELAY: Duration = Duration::from_millis(50);
+
 /// Returns a time in seconds since the Unix epoch.
 pub(crate) fn seconds(time: Timestamp) -> f64 {
     // Microseconds: a current time of that precision fits an `f64`.
@@ -114,7 +117,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
     /// Adds a viewer, and starts the task if there is none.
     pub(crate) fn join(self: &Arc<Self>, wish: Wish) -> Result<Arc<Viewer>, NotJoined> {
         let now = self.registry.clock().now();
-        let hello = Frame::new(None, &self.identity.hello(now), 512);
+        let hello = self.hello(now);
         match self.viewers.join(wish, now, &hello, self.max_viewers)? {
             Joined::Later(viewer) => Ok(viewer),
             Joined::First(viewer) => {
@@ -124,13 +127,25 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         }
     }
 
+    fn hello(&self, now: Timestamp) -> Frame {
+        Frame::new(None, &self.identity.hello(now, self.registry.config().long()), 512)
+    }
+
     /// Reads the registry at `now`, and sends the seconds that are complete, and the details that viewers want.
     fn step(&self, readings: &mut Readings, now: Timestamp) {
         let reading = readings.read(self, now);
         let update = readings.serialize(&self.identity, reading);
         let has_seconds = !update.seconds.is_empty();
         self.viewers.publish(update);
+        self.welcome(readings, now);
         self.send_details(readings, now, has_seconds);
+    }
+
+    /// Sends the listed nodes and the history to the viewers that have joined since they were sent last.
+    fn welcome(&self, readings: &Readings, now: Timestamp) {
+        if self.viewers.has_new() {
+            self.viewers.welcome(now, readings.resources());
+        }
     }
 
     /// Sends details to the viewers that have none, and to all others if a second has become complete.

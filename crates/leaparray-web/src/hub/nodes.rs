@@ -6,7 +6,8 @@ use foldhash::fast::RandomState;
 use leaparray::{ResourceId, TrafficType};
 
 use super::HISTORY;
-use crate::format::{Direction, Listed, NodeLedger};
+use super::ledger::Places;
+use crate::format::{Direction, Listed};
 
 /// The nodes that are listed, or were listed in the history.
 #[derive(Default)]
@@ -34,12 +35,12 @@ pub(super) struct Node {
     /// The refused requests at the last reading, by reason.
     pub(super) refused: [u64; 6],
     /// The ledger at its last reading.
-    pub(super) ledger: NodeLedger,
+    pub(super) ledger: Places,
     /// The second of the last reading of the ledger; `None` before the first one.
     pub(super) ledger_read: Option<u64>,
     /// The number of the last reading that has found the node listed.
     seen: u64,
-    /// The second in which the node was no longer listed.
+    /// The first second in which the node was no longer listed.
     gone: Option<u64>,
 }
 
@@ -196,7 +197,7 @@ impl Node {
             direction: label.direction,
             identity: None,
             refused: [0; 6],
-            ledger: NodeLedger::default(),
+            ledger: Places::default(),
             ledger_read: None,
             seen: 0,
             gone: None,
@@ -210,7 +211,7 @@ impl Node {
     }
 
     fn has_left_history(&self, second: u64) -> bool {
-        self.gone.is_some_and(|gone| gone.saturating_add(HISTORY.into()) < second)
+        self.gone.is_some_and(|gone| gone.saturating_add(HISTORY.into()) <= second)
     }
 
     fn listed(&self) -> Listed {
@@ -219,6 +220,7 @@ impl Node {
             name: self.name.as_ref().into(),
             context: self.context.as_deref().map(Into::into),
             direction: self.direction,
+            gone: self.gone,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The readings of the registry, from one second to the next.
 
-use std::ops::Range;
+use std::time::Duration;
 
-use leaparray::{Clock, Registry, RegistryCursor, Timestamp};
+use leaparray::{Clock, RegistryCursor, Timestamp, WindowConfig};
 
 use super::Hub;
 use super::collect::{self, Collected};
@@ -18,6 +18,8 @@ use crate::format::{Controller, Ledger, Refused, Resources, Second};
 /// The state that the task keeps from one reading to the next.
 pub(super) struct Readings {
     cursor: RegistryCursor,
+    /// How long after its end a second is read.
+    delay: Duration,
     /// The first second that was not read; `None` before the first reading.
     next: Option<u64>,
     /// The first second of the newest reading that has found one.
@@ -50,9 +52,13 @@ struct Newest {
 }
 
 impl Readings {
-    pub(super) fn new<C: Clock + Clone + Send + Sync + 'static>(hub: &Hub<C>) -> Self {
+    pub(super) fn new<C>(hub: &Hub<C>, delay: Duration) -> Self
+    where
+        C: Clock + Clone + Send + Sync + 'static,
+    {
         Self {
             cursor: RegistryCursor::new(),
+            delay,
             next: None,
             first: 0,
             count: 0,
@@ -64,68 +70,67 @@ impl Readings {
         }
     }
 
-    /// Returns the number of the newest complete second that was read.
-    pub(super) fn newest(&self) -> Option<u64> {
-        self.next?.checked_sub(1)
+    /// Returns the number of the first second that was not read.
+    pub(super) fn next(&self) -> u64 {
+        self.next.unwrap_or_default()
     }
 
-    /// Reads the seconds that are complete at `now` and were not read before. The first reading returns the seconds that the
-    /// registry still has.
+    /// Reads the seconds that have ended before `now` for as long as the delay, and were not read before. The first reading
+    /// returns the seconds that the registry still has.
     pub(super) fn read<C>(&mut self, hub: &Hub<C>, now: Timestamp) -> Reading
     where
         C: Clock + Clone + Send + Sync + 'static,
     {
+        let settled = now.saturating_sub(self.delay);
         let is_first = self.next.is_none();
-        let seconds = self.advance(&hub.registry, now);
-        if seconds.is_empty() && !is_first {
-            let (sums, changes) = (Vec::new(), Changes::default());
-            return Reading { now, sums, newest: None, changes, is_first };
+        if self.next.is_some_and(|next| settled.as_secs() <= next.saturating_sub(1)) {
+            return Reading::empty(now);
         }
-        self.count += 1;
-        self.first = seconds.start;
-        let (end, second) = (seconds.end, now.as_secs());
-        self.ledger.begin(second);
+        self.ledger.begin(now.as_secs());
         let listed = hub.registry.len() as u64;
-        let reading = collect::Reading { number: self.count, now, listed, rows: self.rows };
-        let mut found = Collected::new(seconds, &mut self.nodes, &mut self.ledger, reading);
-        let visit = hub.registry.visit_seconds_at(now, &self.cursor, |it| found.visit(it));
+        let reading =
+            collect::Reading { number: self.count + 1, now, listed, is_first, rows: self.rows };
+        let mut found = Collected::new(&mut self.nodes, &mut self.ledger, reading);
+        let visit = hub.registry.visit_seconds_at(settled, &self.cursor, |it| found.visit(it));
         found.finish_node();
         let Collected { mut sums, mut changes, refused, .. } = found;
-        if is_first {
-            let started = hub.identity.started.as_secs();
-            forget_unknown(&mut sums, started.max(visit.seconds.start));
+        if visit.seconds.is_empty() && !is_first {
+            // The clock was set back since `now`.
+            return Reading::empty(now);
         }
+        // Threads that record at `now` may have replaced buckets that were in the window at the earlier time.
+        let oldest = oldest_second(hub.registry.config().long(), now);
+        let started = hub.identity.started.as_secs();
+        sums.retain(|it| it.t >= oldest);
+        forget_unknown(&mut sums, started);
+        let end = visit.seconds.end;
+        self.count += 1;
+        self.next = Some(end);
+        self.first = sums.first().map_or(end, |it| it.t);
         self.nodes.retire(self.count, end, &mut changes, |node| self.ledger.release(node));
         hub.set_last_id(self.nodes.last_id());
         let newest = Newest {
             refused: (!is_first).then_some(refused),
             controllers: self.watches.read(),
-            ledger: self.ledger.total(events(&visit.delisted), second),
+            ledger: self.ledger.total(events(&visit.delisted), now.as_secs()),
         };
         Reading { now, sums, newest: Some(newest), changes, is_first }
-    }
-
-    /// Returns the seconds of this reading.
-    fn advance<C: Clock + Clone>(&mut self, registry: &Registry<C>, now: Timestamp) -> Range<u64> {
-        let oldest = oldest_second(registry, now);
-        let end = now.as_secs().max(self.next.unwrap_or_default());
-        let first = self.next.replace(end).unwrap_or_default();
-        first.max(oldest).min(end)..end
     }
 
     /// Serializes a reading.
     pub(super) fn serialize(&mut self, identity: &Identity, reading: Reading) -> Update {
         let Reading { now, sums, newest, mut changes, is_first } = reading;
-        let resources = (is_first || !changes.is_empty()).then(|| self.resources());
+        let has_changes = is_first || !changes.is_empty();
         if is_first {
             // They are in the message with all nodes.
             changes = Changes::default();
         }
         let seconds = self.serialize_seconds(identity, sums, newest, changes);
-        Update { now, seconds, resources }
+        Update { now, seconds, has_changes }
     }
 
-    fn resources(&self) -> Frame {
+    /// Serializes the listed nodes.
+    pub(super) fn resources(&self) -> Frame {
         Frame::new(None, &Resources { resources: self.nodes.all() }, 1024)
     }
 
@@ -165,12 +170,18 @@ impl Readings {
     }
 }
 
-/// Returns the number of the oldest second that is whole in the long window of the registry at `now`.
-fn oldest_second<C: Clock + Clone>(registry: &Registry<C>, now: Timestamp) -> u64 {
-    let config = registry.config();
-    let long = config.long();
-    let after_newest = long.bucket_end(now);
-    after_newest.saturating_sub(long.interval()).as_nanos().div_ceil(1_000_000_000)
+impl Reading {
+    /// No second was complete, and nothing was read.
+    fn empty(now: Timestamp) -> Self {
+        let (sums, changes) = (Vec::new(), Changes::default());
+        Self { now, sums, newest: None, changes, is_first: false }
+    }
+}
+
+/// Returns the number of the oldest second that is whole in the long window at `now`.
+fn oldest_second(long: &WindowConfig, now: Timestamp) -> u64 {
+    let start = long.bucket_end(now).saturating_sub(long.interval());
+    start.as_nanos().div_ceil(1_000_000_000)
 }
 
 /// Removes the seconds before `started` in which nothing was recorded: the registry may not have existed.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use leaparray::{Clock, Registry, Timestamp};
 
 use super::Hub;
-use super::frame::{Encoding, Frame};
+use super::frame::Encoding;
 use super::identity::Identity;
 use super::readings::{Reading, Readings};
 use super::viewer::{Target, Viewer, Wish};
@@ -38,7 +38,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
         let (controllers, viewers) = (Controllers::default(), Arc::default());
         let life = Duration::from_secs(300);
         let hub = Hub::new(registry, identity, controllers, viewers, 64, life);
-        let readings = Readings::new(&hub);
+        let readings = Readings::new(&hub, Duration::ZERO);
         Self { hub, readings }
     }
 
@@ -51,7 +51,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
     pub fn send(&mut self, Found(reading): Found) -> usize {
         let update = self.readings.serialize(&self.hub.identity, reading);
         let length = update.seconds.iter().map(|(_, frame)| frame.len()).sum();
+        let now = update.now;
         self.hub.viewers.publish(update);
+        self.hub.welcome(&self.readings, now);
         length
     }
 
@@ -60,10 +62,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
         self.hub.step(&mut self.readings, now);
     }
 
-    /// Sends details to the viewers that have none.
+    /// Sends the history and details to the viewers that have none.
     #[cfg(test)]
-    pub(crate) fn send_details(&self) {
-        self.hub.send_details(&self.readings, self.hub.registry.clock().now(), false);
+    pub(crate) fn welcome(&self) {
+        let now = self.hub.registry.clock().now();
+        self.hub.welcome(&self.readings, now);
+        self.hub.send_details(&self.readings, now, false);
     }
 
     /// Returns the number of viewers.
@@ -81,7 +85,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
     pub fn join(&self, resource: Option<&str>, since: Option<u64>) -> Option<SteppedViewer> {
         let target = resource.map(|it| Target { resource: it.into(), context: None });
         let now = self.hub.registry.clock().now();
-        let hello = Frame::new(None, &self.hub.identity.hello(now), 512);
+        let hello = self.hub.hello(now);
         let wish = Wish { encoding: Encoding::Lines, since, target };
         let joined = self.hub.viewers.join(wish, now, &hello, self.hub.max_viewers).ok()?;
         let (Joined::First(viewer) | Joined::Later(viewer)) = joined;

@@ -8,10 +8,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::readings::Readings;
-use super::{Hub, Viewers};
-
-/// How long after the end of a second it is read: a thread may have read the clock just before, and record only now.
-const DELAY: Duration = Duration::from_millis(50);
+use super::{DELAY, Hub, Viewers};
 
 /// How long the registry is read after the last viewer has left.
 const LINGER: Duration = Duration::from_secs(60);
@@ -37,7 +34,7 @@ where
     C: Clock + Clone + Send + Sync + 'static,
 {
     let mut running = Running { viewers: Arc::clone(&hub.viewers), has_stopped: false };
-    let mut readings = Readings::new(&hub);
+    let mut readings = Readings::new(&hub, DELAY);
     let mut last_viewer = Instant::now();
     loop {
         let now = hub.registry.clock().now();
@@ -69,11 +66,12 @@ where
 
 /// Returns the time until the next second can be read.
 fn until_next_second(now: Timestamp) -> Duration {
-    let next = Timestamp::from_secs(now.as_secs() + 1).saturating_add(DELAY);
+    let newest = now.saturating_sub(DELAY).as_secs();
+    let next = Timestamp::from_secs(newest + 1).saturating_add(DELAY);
     next.saturating_since(now)
 }
 
-/// Waits, and sends details to viewers that join before. Returns early if the page is closed.
+/// Waits, and sends the history and the details to viewers that join before. Returns early if the page is closed.
 async fn wait<C>(hub: &Arc<Hub<C>>, mut readings: Readings, time: Duration) -> Option<Readings>
 where
     C: Clock + Clone + Send + Sync + 'static,
@@ -91,6 +89,7 @@ where
         let reading = Arc::clone(hub);
         let step = spawn_blocking(move || {
             let now = reading.registry.clock().now();
+            reading.welcome(&readings, now);
             reading.send_details(&readings, now, false);
             readings
         });

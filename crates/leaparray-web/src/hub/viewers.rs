@@ -25,7 +25,7 @@ struct State {
     viewers: Vec<Entry>,
     /// Whether a task reads the registry.
     is_running: bool,
-    /// The message with the listed nodes; `None` until the task has read the registry.
+    /// The message with the listed nodes; `None` if they have changed since it was serialized.
     resources: Option<Frame>,
     history: VecDeque<(u64, Frame)>,
 }
@@ -59,8 +59,8 @@ pub(super) struct Update {
     pub(super) now: Timestamp,
     /// The seconds that have become complete.
     pub(super) seconds: Vec<(u64, Frame)>,
-    /// The listed nodes, if they have changed.
-    pub(super) resources: Option<Frame>,
+    /// Whether the listed nodes have changed.
+    pub(super) has_changes: bool,
 }
 
 /// The details of a node.
@@ -146,7 +146,6 @@ impl Viewers {
         if state.viewers.len() >= max {
             return Err(NotJoined::Full);
         }
-        let has_target = wish.target.is_some();
         let viewer = Arc::new(Viewer::new(wish, now));
         viewer.push(now, [hello]);
         let entry = Entry { viewer: Arc::clone(&viewer), has_begun: false, has_detail: false };
@@ -154,9 +153,7 @@ impl Viewers {
         state.begin(now);
         let is_first = !std::mem::replace(&mut state.is_running, true);
         drop(state);
-        if has_target {
-            self.changed.notify_one();
-        }
+        self.changed.notify_one();
         Ok(if is_first { Joined::First(viewer) } else { Joined::Later(viewer) })
     }
 
@@ -170,7 +167,7 @@ impl Viewers {
         drop(removed);
     }
 
-    /// Waits until a viewer has joined that waits for details, or the page was closed.
+    /// Waits until a viewer has joined, or the page was closed.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -187,19 +184,33 @@ impl Viewers {
 
     /// Sends the messages of a reading to all viewers. Removes the viewers that are slow.
     pub(super) fn publish(&self, update: Update) {
-        let Update { now, seconds, resources } = update;
+        let Update { now, seconds, has_changes } = update;
         let mut state = self.state();
-        if resources.is_some() {
-            state.resources = resources;
+        if has_changes {
+            state.resources = None;
         }
         for entry in state.viewers.iter().filter(|it| it.has_begun) {
             entry.viewer.push(now, seconds.iter().map(|(_, frame)| frame));
         }
         state.history.extend(seconds);
-        let excess = state.history.len().saturating_sub(HISTORY as usize);
+        let newest = state.history.back().map_or(0, |(second, _)| *second);
+        let oldest = (newest + 1).saturating_sub(HISTORY.into());
+        let excess = state.history.iter().take_while(|(second, _)| *second < oldest).count();
         state.history.drain(..excess);
         state.begin(now);
         state.drop_slow(now);
+    }
+
+    /// Returns whether a viewer waits for the listed nodes and the history.
+    pub(super) fn has_new(&self) -> bool {
+        self.state().viewers.iter().any(|it| !it.has_begun)
+    }
+
+    /// Sends the listed nodes and the history to the viewers that wait for them.
+    pub(super) fn welcome(&self, now: Timestamp, resources: Frame) {
+        let mut state = self.state();
+        state.resources = Some(resources);
+        state.begin(now);
     }
 
     /// Returns the details that viewers want.
@@ -234,7 +245,7 @@ impl Viewers {
 }
 
 impl State {
-    /// Sends the listed nodes and the history to the viewers that have joined since the last reading, if there was one.
+    /// Sends the listed nodes and the history to the viewers that wait for them, if the message with the nodes is up to date.
     fn begin(&mut self, now: Timestamp) {
         let Self { viewers, resources: Some(resources), history, .. } = self else { return };
         for entry in viewers.iter_mut().filter(|it| !it.has_begun) {

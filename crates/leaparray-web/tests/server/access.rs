@@ -31,6 +31,10 @@ fn request(peer: Option<&str>, host: &str, headers: &[(&str, &str)]) -> Request<
 async fn answer(router: Router, request: Request<Body>) -> (StatusCode, String) {
     let response = router.oneshot(request).await.unwrap();
     let status = response.status();
+    if response.headers()["content-type"] == "application/x-ndjson" {
+        // It does not end.
+        return (status, String::new());
+    }
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (status, String::from_utf8(body.to_vec()).unwrap())
 }
@@ -110,7 +114,9 @@ async fn forwarded_request_is_refused() {
     // As nginx sends it without a configuration.
     let mut old = request(LOCAL, "localhost", &[]);
     *old.version_mut() = axum::http::Version::HTTP_10;
-    assert_eq!(answer(page().router(), old).await.0, 403);
+    let (status, text) = answer(page().router(), old).await;
+    assert_eq!(status, 403);
+    assert!(text.contains("HTTP/1.0"), "{text}");
 }
 
 #[tokio::test]
@@ -139,14 +145,59 @@ async fn hook_decides_instead_of_the_address() {
     assert!(text.contains("authorization hook"), "{text}");
 }
 
+/// Sends a request by a browser for a path, with what it says of its cause.
+async fn browse(router: Router, path: &str, headers: &[(&str, &str)]) -> StatusCode {
+    let mut request = request(LOCAL, "localhost:7171", headers);
+    *request.uri_mut() = path.parse().unwrap();
+    answer(router, request).await.0
+}
+
 #[tokio::test]
-async fn script_of_another_site_takes_no_place() {
-    let headers = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "cors")];
-    let script = request(LOCAL, "localhost", &headers);
-    assert_eq!(answer(page().router(), script).await.0, 403);
-    let headers = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
-    let link = request(LOCAL, "localhost", &headers);
-    assert_eq!(answer(page().router(), link).await.0, 200);
+async fn page_of_another_site_takes_no_place() {
+    for site in ["cross-site", "same-site", "unknown"] {
+        let script = [("sec-fetch-site", site), ("sec-fetch-mode", "cors")];
+        let frame = [
+            ("sec-fetch-site", site),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "iframe"),
+        ];
+        let link = [
+            ("sec-fetch-site", site),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        for (path, of_link) in [("/", 200), ("/stream", 403), ("/snapshot", 403)] {
+            assert_eq!(browse(page().router(), path, &script).await, 403, "{site} {path}");
+            assert_eq!(browse(page().router(), path, &frame).await, 403, "{site} {path}");
+            assert_eq!(browse(page().router(), path, &link).await, of_link, "{site} {path}");
+        }
+    }
+    for site in ["same-origin", "none"] {
+        assert_eq!(browse(page().router(), "/snapshot", &[("sec-fetch-site", site)]).await, 200);
+    }
+    let nested = Router::new().nest("/leaparray", page().router());
+    let link = [
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "document"),
+    ];
+    assert_eq!(browse(nested, "/leaparray", &link).await, 200);
+}
+
+/// Browsers send the header also where they send no `Sec-Fetch-Site`: over plain HTTP.
+#[tokio::test]
+async fn script_of_another_origin_takes_no_place() {
+    let anyone = || page().access(Access::Anyone).router();
+    for origin in
+        ["http://other.example", "http://localhost:3000", "http://localhost", "null", "", "file://"]
+    {
+        let status = browse(anyone(), "/stream", &[("origin", origin)]).await;
+        assert_eq!(status, 403, "{origin}");
+    }
+    for origin in ["http://localhost:7171", "https://LOCALHOST:7171"] {
+        let status = browse(anyone(), "/stream", &[("origin", origin)]).await;
+        assert_eq!(status, 200, "{origin}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! The page, the snapshot and the metrics, and the headers of all responses.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use base64::Engine as _;
@@ -107,6 +109,29 @@ async fn metrics_are_those_of_the_hook() {
     assert_eq!(text(response).await, "leaparray_resources 3\n");
     let without = Server::start().await;
     assert_eq!(get(without.address, "/metrics", &[]).await.status(), 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_take_one_thread_however_many_ask() {
+    let (running, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let seen = Arc::clone(&most);
+    let text_of = move || {
+        seen.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        // Lets the others run.
+        for _ in 0..10_000 {
+            std::thread::yield_now();
+        }
+        running.fetch_sub(1, Ordering::SeqCst);
+        String::new()
+    };
+    let server = Server::with(|page| page.metrics("text/plain", text_of)).await;
+    let address = server.address;
+    let requests: Vec<_> =
+        (0..20).map(|_| tokio::spawn(async move { get(address, "/metrics", &[]).await })).collect();
+    for request in requests {
+        assert_eq!(request.await.unwrap().status(), 200);
+    }
+    assert_eq!(most.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

@@ -1,13 +1,16 @@
 //! Bounds on viewers, on their time, and on the time of a shutdown.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use leaparray_web::Page;
+use leaparray::{ManualClock, Registry};
 use leaparray_web::format::{ByeReason, Message};
+use leaparray_web::{Closer, Page};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::client::{SOON, Stream, get, send, text};
@@ -33,27 +36,27 @@ async fn viewers_are_bounded_and_a_place_is_free_after_a_viewer_has_left() {
 }
 
 /// Opens a stream with a small buffer, and takes nothing of it.
-async fn stalled(server: &Server) -> hyper::Response<hyper::body::Incoming> {
+async fn stalled(address: SocketAddr, path: &str) -> hyper::Response<hyper::body::Incoming> {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
-    let connection = socket.connect(server.address).await.unwrap();
-    send(connection, "GET", server.address, "/stream", &[]).await
+    let connection = socket.connect(address).await.unwrap();
+    send(connection, "GET", address, path, &[]).await
 }
 
-fn load(server: &Server, resources: usize) {
+fn load(registry: &Registry<ManualClock>, resources: usize) {
     for index in 0..resources {
-        server.resource(&format!("a resource with a long name {index}")).block();
+        registry.resource(&format!("a resource with a long name {index}")).unwrap().block();
     }
 }
 
 #[tokio::test]
 async fn place_of_a_viewer_whose_socket_takes_nothing_is_free() {
     let server = Server::with(|page| page.max_viewers(1)).await;
-    let _stalled = stalled(&server).await;
+    let _stalled = stalled(server.address, "/stream").await;
     assert_eq!(server.closer.viewers(), 1);
     let is_dropped = async {
         while server.closer.viewers() > 0 {
-            load(&server, 2_000);
+            load(&server.registry, 2_000);
             server.end_second();
             sleep(Duration::from_millis(60)).await;
         }
@@ -74,24 +77,57 @@ async fn stream_ends_after_its_life() {
     assert_eq!(server.closer.viewers(), 0);
 }
 
-/// A service with the page nested in its router, and a graceful shutdown.
+/// A service with the page nested in its router, and a graceful shutdown with a time limit, if there is one.
+struct Service {
+    registry: Arc<Registry<ManualClock>>,
+    clock: ManualClock,
+    closer: Closer,
+    address: SocketAddr,
+    signal: oneshot::Sender<()>,
+    served: JoinHandle<std::io::Result<()>>,
+}
+
+impl Service {
+    async fn start(limit: Option<Duration>) -> Self {
+        let (registry, clock) = registry();
+        let page = Page::new(Arc::clone(&registry)).stream_life(Duration::from_secs(300));
+        let closer = page.closer();
+        let app: Router = Router::new().nest("/leaparray", page.router());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (signal, signalled) = oneshot::channel::<()>();
+        let closing = closer.clone();
+        let shutdown = async move {
+            let _ = signalled.await;
+            closing.close();
+        };
+        let service = app.into_make_service_with_connect_info::<SocketAddr>();
+        let running = axum::serve(listener, service).with_graceful_shutdown(shutdown);
+        let limited = closer.clone();
+        let task = async move {
+            let Some(limit) = limit else { return running.await };
+            tokio::select! {
+                result = running.into_future() => result,
+                () = limited.closed_for(limit) => Ok(()),
+            }
+        };
+        let served = tokio::spawn(task);
+        Self { registry, clock, closer, address, signal, served }
+    }
+
+    /// Sends the signal, and returns the time until the server has ended.
+    async fn stop(self) -> Duration {
+        self.signal.send(()).unwrap();
+        let start = Instant::now();
+        timeout(SOON, self.served).await.expect("the server ends").unwrap().unwrap();
+        start.elapsed()
+    }
+}
+
 #[tokio::test]
 async fn graceful_shutdown_is_not_held_up_by_open_streams() {
-    let (registry, _clock) = registry();
-    let page = Page::new(registry);
-    let closer = page.closer();
-    let app: Router = Router::new().nest("/leaparray", page.router());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (signal, signalled) = oneshot::channel::<()>();
-    let shutdown = async move {
-        let _ = signalled.await;
-        closer.close();
-    };
-    let service = app.into_make_service_with_connect_info::<SocketAddr>();
-    let served = axum::serve(listener, service).with_graceful_shutdown(shutdown);
-    let served = tokio::spawn(served.into_future());
-
+    let service = Service::start(None).await;
+    let address = service.address;
     let mut streams = Vec::new();
     for accept in ["text/event-stream", "*/*", "application/x-ndjson"] {
         let headers = [("accept", accept)];
@@ -99,10 +135,8 @@ async fn graceful_shutdown_is_not_held_up_by_open_streams() {
         stream.hello().await;
         streams.push(stream);
     }
-    signal.send(()).unwrap();
-    let start = Instant::now();
-    timeout(SOON, served).await.expect("the server ends").unwrap().unwrap();
-    assert!(start.elapsed() <= Duration::from_secs(1), "{:?}", start.elapsed());
+    let time = service.stop().await;
+    assert!(time <= Duration::from_secs(1), "{time:?}");
     for stream in &mut streams {
         let mut last = None;
         while let Some(message) = stream.message().await {
@@ -115,9 +149,9 @@ async fn graceful_shutdown_is_not_held_up_by_open_streams() {
 #[tokio::test]
 async fn listener_of_its_own_ends_although_a_socket_takes_nothing() {
     let server = Server::start().await;
-    let _stalled = stalled(&server).await;
+    let _stalled = stalled(server.address, "/stream").await;
     for _ in 0..40 {
-        load(&server, 2_000);
+        load(&server.registry, 2_000);
         server.end_second();
         sleep(Duration::from_millis(55)).await;
         if server.closer.viewers() == 0 {
@@ -128,6 +162,23 @@ async fn listener_of_its_own_ends_although_a_socket_takes_nothing() {
     let start = Instant::now();
     timeout(SOON, server.task).await.expect("the server ends").unwrap().unwrap();
     assert!(start.elapsed() <= Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn shutdown_with_a_time_limit_ends_although_a_socket_takes_nothing() {
+    let service = Service::start(Some(Duration::from_millis(300))).await;
+    let _stalled = stalled(service.address, "/leaparray/stream").await;
+    for _ in 0..40 {
+        load(&service.registry, 2_000);
+        service.clock.advance(Duration::from_secs(1));
+        sleep(Duration::from_millis(55)).await;
+        if service.closer.viewers() == 0 {
+            break;
+        }
+    }
+    let time = service.stop().await;
+    let limit = Duration::from_millis(300);
+    assert!(limit <= time && time <= Duration::from_secs(1), "it was held up until {time:?}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 use leaparray::{Clock, NodeConfig};
 
-use super::{SECOND, START, Tested, take};
+use super::{SECOND, START, Tested, take, take_seconds};
 use crate::format::{Detail, Message};
 
 fn details(messages: Vec<Message>) -> Vec<Detail> {
@@ -48,7 +48,7 @@ fn viewer_that_joins_later_gets_the_history_before_the_next_second() {
     tested.succeed("orders", 100);
     tested.next_second();
     let viewer = tested.steps.join(Some("orders"), None).unwrap();
-    tested.steps.send_details();
+    tested.steps.welcome();
     let details = details(take(&viewer));
     assert_eq!(details[0].node.as_ref().unwrap().seconds.len(), 1);
     drop(first);
@@ -89,4 +89,20 @@ fn details_have_all_seconds_of_a_reading() {
     tested.steps.step(tested.clock.now());
     let node = details(take(&viewer)).remove(0).node.unwrap();
     assert_eq!(node.seconds.iter().map(|it| it.t - START).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+#[test]
+fn details_have_no_second_that_the_hub_has_not_read() {
+    let mut tested = Tested::new();
+    let first = tested.steps.join(None, None).unwrap();
+    tested.succeed("orders", 1);
+    tested.next_second();
+    tested.succeed("orders", 1);
+    tested.clock.advance(SECOND);
+    let viewer = tested.steps.join(Some("orders"), None).unwrap();
+    tested.steps.welcome();
+    let detail = details(take(&viewer)).remove(0);
+    let seconds: Vec<_> = detail.node.unwrap().seconds.iter().map(|it| it.t).collect();
+    assert_eq!((detail.t, seconds), (START, vec![START]));
+    assert_eq!(take_seconds(&first).len(), 1);
 }

@@ -1,8 +1,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::{Tested, take, take_seconds};
+use super::{START, Tested, take, take_seconds};
 use crate::format::{Direction, Message};
+use crate::hub::frame::SERIALIZED;
 
 #[test]
 fn new_node_is_listed_with_its_first_second() {
@@ -48,7 +49,7 @@ fn id_is_not_used_again_once_the_node_has_left_the_history() {
     tested.next_second();
     tested.registry.remove("orders");
     let mut last = take_seconds(&viewer);
-    for _ in 0..61 {
+    for _ in 0..60 {
         tested.next_second();
         last.extend(take_seconds(&viewer));
     }
@@ -56,6 +57,7 @@ fn id_is_not_used_again_once_the_node_has_left_the_history() {
     assert_eq!(gone, 1, "it is gone once");
     let known = |tested: &Tested| {
         let later = tested.steps.join(None, None).unwrap();
+        tested.steps.welcome();
         let messages = take(&later);
         let Message::Resources(resources) = &messages[1] else { panic!("{messages:?}") };
         resources.resources.iter().map(|it| it.id).collect::<Vec<_>>()
@@ -102,4 +104,50 @@ fn ledger_of_relisted_nodes_is_that_of_the_new_ones() {
     tested.next_second();
     let ledger = take_seconds(&viewer).pop().unwrap().ledger.unwrap();
     assert_eq!((ledger.recorded, ledger.delisted), (10_000, 10_000));
+}
+
+/// The listed nodes that a viewer gets now: their names, and since when they are gone.
+fn listed(tested: &Tested) -> Vec<(String, Option<u64>)> {
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.steps.welcome();
+    let mut messages = take(&viewer).into_iter();
+    let resources = messages.find_map(|it| match it {
+        Message::Resources(resources) => Some(resources.resources),
+        _ => None,
+    });
+    resources.unwrap().into_iter().map(|it| (it.name, it.gone)).collect()
+}
+
+#[test]
+fn viewer_that_joins_later_learns_since_when_a_node_is_gone() {
+    let mut tested = Tested::new();
+    let handle = tested.registry.resource("payments").unwrap();
+    tested.registry.remove("payments");
+    handle.block();
+    tested.succeed("orders", 1);
+    let _first = tested.steps.join(None, None).unwrap();
+    tested.next_second();
+    let gone = START + 1;
+    assert_eq!(listed(&tested), [("orders".into(), None), ("payments".into(), Some(gone))]);
+    for _ in 0..59 {
+        tested.next_second();
+        assert!(listed(&tested).contains(&("payments".into(), Some(gone))));
+    }
+    tested.next_second();
+    assert_eq!(listed(&tested), [("orders".into(), None)], "its last second has left the history");
+}
+
+#[test]
+fn listed_nodes_are_serialized_for_viewers_that_join_only() {
+    let mut tested = Tested::new();
+    let _first = tested.steps.join(None, None).unwrap();
+    tested.next_second();
+    let before = SERIALIZED.get();
+    for number in 0..10 {
+        tested.succeed(&format!("orders of {number}"), 1);
+        tested.next_second();
+    }
+    assert_eq!(SERIALIZED.get() - before, 10, "the seconds");
+    assert_eq!(listed(&tested).len(), 10);
+    assert_eq!(SERIALIZED.get() - before, 12, "and once a hello and the nodes");
 }

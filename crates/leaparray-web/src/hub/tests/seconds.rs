@@ -203,11 +203,11 @@ fn ledger_of_many_nodes_is_read_in_turn_and_exact_at_rest() {
     let ledgers = take_seconds(&viewer);
     let newest = ledgers.last().unwrap().ledger.unwrap();
     assert!(newest.recorded < 3_000 && newest.age == 2, "{newest:?}");
-    for _ in 0..4 {
+    for _ in 0..8 {
         tested.next_second();
     }
     let newest = take_seconds(&viewer).pop().unwrap().ledger.unwrap();
-    assert_eq!((newest.recorded, newest.in_window, newest.age), (3_000, 3_000, 3));
+    assert_eq!((newest.recorded, newest.in_window, newest.age), (3_000, 3_000, 7));
 }
 
 #[test]
@@ -226,4 +226,58 @@ fn hello_and_resources_come_first() {
     let names: Vec<_> =
         resources.resources.iter().map(|it| (it.name.as_str(), it.context.as_deref())).collect();
     assert_eq!(names, [("orders", None), ("orders", Some("web"))]);
+}
+
+/// The clock was set back after the task has read it.
+#[test]
+fn reading_at_a_time_ahead_of_the_clock_loses_no_second() {
+    use leaparray::flow::Reason::Failing;
+
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    tested.next_second();
+    take_seconds(&viewer);
+    tested.registry.resource("orders").unwrap().refuse(Failing);
+    tested.steps.step(tested.clock.now().saturating_add(SECOND));
+    tested.next_second();
+    let seconds = take_seconds(&viewer);
+    let [second] = &seconds[..] else { panic!("{seconds:?}") };
+    assert_eq!((second.t, second.total.block), (START + 1, 1));
+    assert_eq!((second.new.len(), second.refused.as_ref().unwrap()[0].failing), (1, 1));
+}
+
+#[test]
+fn counts_stop_at_the_highest_number() {
+    let mut tested = Tested::new();
+    let viewer = tested.steps.join(None, None).unwrap();
+    // A counter stops at 2^62.
+    let names = ["one", "two", "three", "four", "five"];
+    for name in names {
+        tested.registry.resource(name).unwrap().block_many(u64::MAX);
+    }
+    tested.next_second();
+    for name in names {
+        tested.registry.remove(name);
+    }
+    tested.next_second();
+    let seconds = take_seconds(&viewer);
+    let [first, second] = &seconds[..] else { panic!("{seconds:?}") };
+    let ledger = first.ledger.unwrap();
+    assert_eq!((first.total.block, ledger.recorded), (u64::MAX, u64::MAX));
+    assert_eq!((second.ledger.unwrap().in_window, second.ledger.unwrap().delisted), (0, u64::MAX));
+}
+
+#[test]
+fn history_has_the_seconds_of_the_last_minute_although_some_were_missed() {
+    let long = leaparray::WindowConfig::new(10, 10 * SECOND).unwrap();
+    let mut tested = Tested::with_node(NodeConfig::new(long, long).unwrap());
+    let _first = tested.steps.join(None, None).unwrap();
+    for _ in 0..10 {
+        tested.next_second();
+    }
+    tested.clock.advance(55 * SECOND);
+    tested.steps.step(tested.clock.now());
+    let later = tested.steps.join(None, None).unwrap();
+    let seconds: Vec<_> = take_seconds(&later).iter().map(|it| it.t - START).collect();
+    assert_eq!(seconds, [5, 6, 7, 8, 9, 56, 57, 58, 59, 60, 61, 62, 63, 64]);
 }

@@ -4,21 +4,29 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leaparray::flow::{ConcurrencyLimiter, Decision, Limiter, Quota};
-use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
-use tokio::time::sleep;
+use leaparray::{
+    Clock, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, WindowConfig,
+};
+use tokio::time::{Instant, sleep};
 
 use crate::controllers::Controllers;
-use crate::format::{ByeReason, ControllerState, Message};
+use crate::format::{ByeReason, ControllerState, Message, Second};
 use crate::hub::{Encoding, Hub, Identity, Viewer, Wish};
 
 fn hub<C: Clock + Clone + Send + Sync + 'static>(
     controllers: Controllers,
     clock: C,
 ) -> Arc<Hub<C>> {
-    let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock));
+    hub_of(controllers, Registry::with_clock(RegistryConfig::default(), clock))
+}
+
+fn hub_of<C: Clock + Clone + Send + Sync + 'static>(
+    controllers: Controllers,
+    registry: Registry<C>,
+) -> Arc<Hub<C>> {
     let identity = Identity::new(Timestamp::from_secs(60));
     let life = Duration::from_secs(300);
-    Arc::new(Hub::new(registry, identity, controllers, Arc::default(), 4, life))
+    Arc::new(Hub::new(Arc::new(registry), identity, controllers, Arc::default(), 4, life))
 }
 
 fn join<C: Clock + Clone + Send + Sync + 'static>(hub: &Arc<Hub<C>>) -> Arc<Viewer> {
@@ -89,7 +97,7 @@ async fn limiter_that_panics_is_unknown_and_the_others_are_shown() {
     let mut controllers = Controllers::default();
     controllers.add_limiter("broken".into(), Panics);
     controllers.add_limiter("orders".into(), Arc::new(ConcurrencyLimiter::new(7)));
-    let hub = hub(controllers, ManualClock::new(Timestamp::from_secs(61)));
+    let hub = hub(controllers, ManualClock::new(Timestamp::from_millis(61_100)));
     let viewer = join(&hub);
     sleep(Duration::from_secs(1)).await;
     let Some(Message::Second(second)) = take(&viewer).pop() else { panic!("a second") };
@@ -124,5 +132,67 @@ async fn panic_in_a_clock_ends_the_streams_as_failed_and_the_next_one_starts_aga
         let Some(Message::Bye(bye)) = take(&viewer).pop() else { panic!("a last message") };
         assert_eq!(bye.reason, ByeReason::Failed);
         clock.is_broken.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The time of the paused runtime.
+#[derive(Clone)]
+struct Paused(Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_secs(60).saturating_add(self.0.elapsed())
+    }
+}
+
+fn seconds(viewer: &Viewer) -> Vec<Second> {
+    let second = |message| match message {
+        Message::Second(second) => Some(second),
+        _ => None,
+    };
+    take(viewer).into_iter().filter_map(second).collect()
+}
+
+/// A thread that has read the clock at the end of a second, and records just after it.
+#[tokio::test(start_paused = true)]
+async fn first_reading_waits_for_threads_that_record_late() {
+    let clock = Paused(Instant::now());
+    let hub = hub(Controllers::default(), clock.clone());
+    let orders = hub.registry().resource("orders").unwrap();
+    sleep(Duration::from_millis(1_001)).await;
+    let viewer = join(&hub);
+    sleep(Duration::from_millis(20)).await;
+    orders.block_at(Timestamp::from_millis(60_999));
+    sleep(Duration::from_millis(50)).await;
+    let seconds = seconds(&viewer);
+    assert_eq!(seconds.last().map(|it| (it.t, it.total.block)), Some((60, 1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_window_is_known_to_have_no_complete_seconds() {
+    for (buckets, millis, has_seconds) in
+        [(2, 1_000, false), (101, 1_010, false), (3, 1_500, true), (10, 10_000, true)]
+    {
+        let clock = Paused(Instant::now());
+        let long = WindowConfig::new(buckets, Duration::from_millis(millis)).unwrap();
+        let config = RegistryConfig::default().node(NodeConfig::new(long, long).unwrap());
+        let hub = hub_of(Controllers::default(), Registry::with_clock(config, clock.clone()));
+        let orders = hub.registry().resource("orders").unwrap();
+        let viewer = join(&hub);
+        let mut blocked = 0;
+        for _ in 0..50 {
+            orders.block();
+            sleep(Duration::from_millis(100)).await;
+        }
+        let messages = take(&viewer);
+        let Message::Hello(hello) = &messages[0] else { panic!("{messages:?}") };
+        assert_eq!(hello.has_seconds, has_seconds, "{millis} ms");
+        for message in messages {
+            if let Message::Second(second) = message {
+                assert_eq!(second.total.block, 10, "{millis} ms: second {}", second.t);
+                blocked += second.total.block;
+            }
+        }
+        assert_eq!(blocked > 0, has_seconds, "{millis} ms: {blocked}");
     }
 }
