@@ -235,6 +235,7 @@ fn reading_at_a_time_ahead_of_the_clock_loses_no_second() {
 
     let mut tested = Tested::new();
     let viewer = tested.steps.join(None, None).unwrap();
+    tested.registry.resource("payments").unwrap();
     tested.next_second();
     take_seconds(&viewer);
     tested.registry.resource("orders").unwrap().refuse(Failing);
@@ -244,6 +245,7 @@ fn reading_at_a_time_ahead_of_the_clock_loses_no_second() {
     let [second] = &seconds[..] else { panic!("{seconds:?}") };
     assert_eq!((second.t, second.total.block), (START + 1, 1));
     assert_eq!((second.new.len(), second.refused.as_ref().unwrap()[0].failing), (1, 1));
+    assert!(second.gone.is_empty());
 }
 
 #[test]
@@ -260,8 +262,11 @@ fn counts_stop_at_the_highest_number() {
         tested.registry.remove(name);
     }
     tested.next_second();
+    tested.registry.resource("six").unwrap().block_many(u64::MAX);
+    tested.next_second();
     let seconds = take_seconds(&viewer);
-    let [first, second] = &seconds[..] else { panic!("{seconds:?}") };
+    let [first, second, third] = &seconds[..] else { panic!("{seconds:?}") };
+    assert_eq!(third.ledger.unwrap().recorded, u64::MAX);
     let ledger = first.ledger.unwrap();
     assert_eq!((first.total.block, ledger.recorded), (u64::MAX, u64::MAX));
     assert_eq!((second.ledger.unwrap().in_window, second.ledger.unwrap().delisted), (0, u64::MAX));
