@@ -46,8 +46,13 @@ fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
 
 fn visit(registry: &Tested, cursor: &RegistryCursor) -> Found {
     let (mut found, mut ids, mut current) = (Found::default(), HashSet::new(), None);
+    let mut range = None;
     let visit =
         registry.visit_seconds_at(registry.clock().now(), cursor, |visited| match visited {
+            Visited::Seconds(seconds) => {
+                assert!(ids.is_empty() && range.is_none(), "the numbers come first, and once");
+                range = Some(seconds);
+            }
             Visited::Node(node) => {
                 assert!(ids.insert(node.id), "{} is visited once", node.name);
                 found.in_flight += node.node.concurrency();
@@ -60,8 +65,9 @@ fn visit(registry: &Tested, cursor: &RegistryCursor) -> Found {
                     .push((current.clone().expect("its node comes first"), metrics.clone()));
             }
             Visited::Delisted(second) => found.seconds.push(row(second)),
-            _ => unreachable!("the three are all"),
+            _ => unreachable!("these are all"),
         });
+    assert_eq!(range, Some(visit.seconds));
     found.passes += visit.delisted.sum(Pass);
     found.seconds = sorted(found.seconds);
     found
@@ -175,7 +181,7 @@ fn times_after_many_evictions(count: usize) -> [Duration; 2] {
     let visit = || {
         let mut found = 0;
         registry.visit_seconds_at(now, &visited, |it| {
-            found += usize::from(!matches!(it, Visited::Node(_)));
+            found += usize::from(matches!(it, Visited::Second(_) | Visited::Delisted(_)));
         });
         found
     };

@@ -25,7 +25,9 @@ fn main() {
     let is_measured = std::env::args().any(|it| it == "--bench");
     let (resources, seconds) = if is_measured { (RESOURCES, SECONDS) } else { (100, 3) };
     cost(resources, seconds);
-    recording(if is_measured { 200 } else { 2 });
+    let (pairs, block) =
+        if is_measured { (30, Duration::from_secs(1)) } else { (1, Duration::ZERO) };
+    recording(resources, pairs, block);
 }
 
 fn registry<C: Clock + Clone>(resources: usize, clock: C) -> (Arc<Registry<C>>, Vec<Resource<C>>) {
@@ -94,9 +96,10 @@ fn load(all: &[Resource<ManualClock>], now: Timestamp, random: &mut Rng) {
     }
 }
 
-/// The time of a request beside a hub with viewers, as a ratio to the time beside one without, interleaved.
-fn recording(pairs: usize) {
-    let (registry, all) = registry(1_000, leaparray::MonotonicClock::new());
+/// The time of a request beside a hub with viewers, as a ratio to the time beside one without, in pairs of blocks of a
+/// second: the hub reads in each block of the first kind.
+fn recording(resources: usize, pairs: usize, block: Duration) {
+    let (registry, all) = registry(resources, leaparray::MonotonicClock::new());
     let is_over = Arc::new(AtomicBool::new(false));
     let is_reading = Arc::new(AtomicBool::new(false));
     let hub = {
@@ -104,46 +107,59 @@ fn recording(pairs: usize) {
             (Arc::clone(&registry), Arc::clone(&is_over), Arc::clone(&is_reading));
         thread::spawn(move || read_each_second(&registry, &is_over, &is_reading))
     };
-    let (mut with, mut without) = (Vec::new(), Vec::new());
+    let mut ratios = Vec::new();
     for pair in 0..pairs {
+        let mut times = [0.0; 2];
         for is_with in [pair % 2 == 0, pair % 2 != 0] {
             is_reading.store(is_with, Ordering::Relaxed);
-            let time = requests(&all);
-            if is_with { with.push(time) } else { without.push(time) }
+            times[usize::from(is_with)] = time_of_a_request(&all, block);
         }
+        ratios.push(times[1] / times[0]);
     }
     is_over.store(true, Ordering::Relaxed);
-    hub.join().expect("the hub does not panic");
-    let [with, without] = [with, without].map(|mut it| median(&mut it));
-    let ratio = with.as_secs_f64() / without.as_secs_f64();
+    let readings = hub.join().expect("the hub does not panic");
+    ratios.sort_unstable_by(f64::total_cmp);
+    let quartile = |it: usize| ratios[(ratios.len() - 1) * it / 4];
     println!(
-        "\na request beside {VIEWERS} viewers takes {ratio:.3} times as long as one beside none"
+        "\na request beside {VIEWERS} viewers takes {:.3} times as long as one beside none ({:.3} to {:.3} in half of \
+         {pairs} pairs of blocks, with {readings} readings of {resources} resources)",
+        quartile(2),
+        quartile(1),
+        quartile(3)
     );
 }
 
-/// Reads once a second while `is_reading`.
-fn read_each_second(registry: &Arc<Registry>, is_over: &AtomicBool, is_reading: &AtomicBool) {
+/// Reads once a second while `is_reading`. Returns the number of readings.
+fn read_each_second(
+    registry: &Arc<Registry>,
+    is_over: &AtomicBool,
+    is_reading: &AtomicBool,
+) -> u32 {
     let mut steps = Steps::new(Arc::clone(registry));
     let viewers: Vec<_> = (0..VIEWERS).filter_map(|_| steps.join(None, None)).collect();
-    let mut last = registry.clock().now();
+    let (mut last, mut readings) = (registry.clock().now(), 0);
     while !is_over.load(Ordering::Relaxed) {
         let now = registry.clock().now();
         if is_reading.load(Ordering::Relaxed) && now.as_secs() > last.as_secs() {
             steps.step(now);
             take_all(&viewers);
-            last = now;
+            (last, readings) = (now, readings + 1);
         }
         thread::sleep(Duration::from_millis(5));
     }
+    readings
 }
 
-/// Returns the time of 200,000 requests.
-fn requests(all: &[Resource]) -> Duration {
-    let start = Instant::now();
-    for resource in all.iter().cycle().take(200_000) {
-        resource.enter().success();
+/// Returns the nanoseconds that a request takes, over a block of that length.
+fn time_of_a_request(all: &[Resource], block: Duration) -> f64 {
+    let (start, mut requests) = (Instant::now(), 0.0);
+    while start.elapsed() < block {
+        for resource in all {
+            resource.enter().success();
+            requests += 1.0;
+        }
     }
-    start.elapsed()
+    start.elapsed().as_secs_f64() * 1e9 / requests
 }
 
 fn take_all(viewers: &[SteppedViewer]) {
