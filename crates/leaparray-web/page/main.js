@@ -192,6 +192,8 @@ class App {
     this.showSort();
     byId('back').href = viewHash({ ...view, resource: null, context: null });
     table.follow(view);
+    // The row may not be known yet, or get another place with the next order.
+    table.following = isOpen;
     requestRender(true);
     if (isOpen) table.revealSelected();
   }
@@ -262,7 +264,7 @@ class App {
 
   setFilter(filter) {
     this.go({ filter }, false);
-    this.table.scrollTo(0);
+    this.table.showTop();
   }
 
   focusFilter() {

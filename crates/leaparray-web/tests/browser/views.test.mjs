@@ -130,6 +130,71 @@ test('each view has a permalink, which survives a reload and a new tab', async (
   await tab.context().close();
 });
 
+/** Where the list is scrolled to, and whether the row of a resource is wholly in sight. */
+function listed(name) {
+  return page.evaluate((text) => {
+    const scroller = document.getElementById('scroll');
+    const list = scroller.getBoundingClientRect();
+    const row = [...document.querySelectorAll('.row.selected:not([hidden])')].find((one) => one.querySelector('.name').textContent === text);
+    const box = row?.getBoundingClientRect();
+    return { top: scroller.scrollTop, inSight: box !== undefined && box.top >= list.top && box.bottom <= list.bottom };
+  }, name);
+}
+
+test('a permalink brings its row into sight, also after another order, and leaves the list where the user scrolls it', async () => {
+  await page.setViewportSize({ width: 1280, height: 500 });
+  // A blank page between: only the address behind # would change.
+  await page.goto('about:blank');
+  await page.goto(`${server.url}${detailHash('GET /load/0030')}&sort=name`);
+  await isLive(page);
+  await waitFor(async () => (await listed('GET /load/0030')).inSight);
+  assert.ok((await listed('GET /load/0030')).top > 300);
+  // The other way round its row is the tenth, above what is in sight.
+  await page.keyboard.press('Escape');
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  await page.goto(`${server.url}${detailHash('GET /load/0002')}&sort=-name`);
+  await waitFor(async () => (await listed('GET /load/0002')).inSight);
+  await page.evaluate(() => app.sortBy('name'));
+  await waitFor(async () => (await listed('GET /load/0002')).inSight && (await listed('GET /load/0002')).top < 100);
+  // The order has settled, and the user reads other rows: the next orders leave them where they are.
+  await waitFor(() => page.evaluate('now() > app.table.settledAt'));
+  await page.mouse.move(100, 300);
+  await page.mouse.wheel(0, 500);
+  await waitFor(async () => (await listed('GET /load/0002')).top > 400);
+  await page.mouse.move(700, 10);
+  await sleep(6500);
+  assert.ok((await listed('GET /load/0002')).top > 400);
+  // Another one that is chosen is followed again.
+  await page.goto(`${server.url}${detailHash('GET /load/0001')}&sort=name`);
+  await waitFor(async () => (await listed('GET /load/0001')).inSight);
+});
+
+test('a row that is chosen with a key comes into sight, and stays there beside its details', async () => {
+  await page.setViewportSize({ width: 1280, height: 500 });
+  await page.getByRole('button', { name: 'Resource', exact: true }).click();
+  // Beside the details the rows are where the button was.
+  await page.mouse.move(700, 10);
+  await page.locator('#list').focus();
+  await page.keyboard.press('g');
+  for (let i = 0; i < 30; i++) await page.keyboard.press('j');
+  assert.ok((await listed('GET /load/0030')).inSight);
+  await page.keyboard.press('Enter');
+  await page.locator('.figures tbody tr').nth(2).waitFor();
+  assert.ok((await listed('GET /load/0030')).inSight);
+  // Rows above become tall: the selected one would be pushed out of sight.
+  await page.evaluate(() => {
+    const judge = judgeAll;
+    judgeAll = (store) => {
+      const levels = judge(store);
+      for (const node of store.byKey.values()) if (node.name < 'GET /load/0030') node.verdict = { level: 1, score: 1, parts: ['strained'] };
+      return levels;
+    };
+  });
+  await waitFor(() => page.evaluate('app.table.entries.filter((entry) => entry.tall).length >= 30'));
+  await sleep(200);
+  assert.ok((await listed('GET /load/0030')).inSight);
+});
+
 test('the elements of a row stay those of its resource while it is in sight', async () => {
   await holdOrder(page);
   const moved = await page.evaluate(() => {
