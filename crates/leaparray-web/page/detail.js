@@ -198,14 +198,18 @@ class DetailView {
     [...rows].forEach((row, i) => setClass(row, ['recorded', 'sum'][rows.length - 1 - i] ?? ''));
   }
 
-  /** The count of the lifetime. It is read apart from the ledger: while requests are recorded, those between are not in both. */
+  /**
+   * The count of the lifetime. It is read apart from the ledger: while requests are recorded, those between are not in both.
+   * They may be in the second that is not over yet, so a difference is wrong only if the next message has one, too.
+   */
   recordedCell(sum, recorded) {
     const { history } = this.node;
     const moving = [PASS, SUCCESS, EXCEPTION, CANCELLED, BLOCK].reduce((whole, column) => whole + history.sum(this.store.newest, 2, column), 0);
     const difference = Math.abs(recorded - sum);
+    const isWrong = this.detail.isUnexplained(difference > moving);
     if (difference === 0) return [`${formatCount(recorded)} ✓`];
-    if (difference <= moving) return [`${formatCount(recorded)} ±`, '', `${formatCount(difference)} were recorded between the two readings`];
-    return [`${formatCount(recorded)} ≠`, 'wrong'];
+    if (isWrong) return [`${formatCount(recorded)} ≠`, 'wrong', `It differs from the sum by ${formatCount(difference)}, and no requests explain that`];
+    return [`${formatCount(recorded)} ±`, '', `It differs from the sum by ${formatCount(difference)}: requests were recorded between the two readings`];
   }
 
   /** Draws all charts; alone, after the pointer has moved. */

@@ -260,6 +260,10 @@ class Detail {
   constructor(id) {
     this.id = id;
     this.message = null;
+    /** The number of successive messages whose ledger has a difference that the requests of these seconds do not explain. */
+    this.unexplained = 0;
+    /** The last message that is in this number. */
+    this.judged = null;
     this.scale = 0;
     this.at = new Float64Array(HISTORY);
     this.cells = new Array(HISTORY).fill(null);
@@ -285,5 +289,12 @@ class Detail {
   /** Whether the histogram of a second is here, or was empty by the row of that second. */
   knows(t, history) {
     return this.at[t % HISTORY] === t || history.count(t, RT_COUNT) === 0;
+  }
+
+  /** Notes whether the newest message has a difference that is not explained; returns whether the one before has one, too. */
+  isUnexplained(hasDifference) {
+    if (this.judged !== this.message) this.unexplained = hasDifference ? this.unexplained + 1 : 0;
+    this.judged = this.message;
+    return hasDifference && this.unexplained > 1;
   }
 }

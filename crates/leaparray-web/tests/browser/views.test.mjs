@@ -288,9 +288,55 @@ test('the ledger says how old it is', async () => {
   assert.equal(await page.locator('#tile-ledger .note').innerText(), 'up to 4 s old');
 });
 
+test('what is recorded between the two readings of a ledger is told apart from what is lost', async () => {
+  await page.goto(`${server.url}${detailHash('GET /load/0001')}`);
+  await isLive(page);
+  await page.locator('.facts .recorded').waitFor();
+  await page.keyboard.press('Space');
+  /** Shows the ledger of another message, and returns what stands beside the count of the lifetime. */
+  const cell = (more) => page.evaluate((difference) => {
+    const { detail } = app.store;
+    const { ledger } = detail.message;
+    const parts = ledger.in_window + ledger.expired + ledger.late;
+    detail.message = { ...detail.message, ledger: { ...ledger, delisted: 0, recorded: parts + difference } };
+    app.detail.update();
+    const { textContent, title, className } = document.querySelector('.facts .recorded td');
+    return [textContent.at(-1), title === '', className];
+  }, more);
+  assert.deepEqual(await cell(0), ['✓', true, '']);
+  // The load is under 100 requests in two seconds.
+  for (const few of [3, -3, 3]) assert.deepEqual(await cell(few), ['±', false, '']);
+  assert.deepEqual(await cell(1000), ['±', false, '']);
+  assert.deepEqual(await cell(0), ['✓', true, '']);
+  for (const lost of [1000, -1000]) {
+    assert.deepEqual(await cell(lost), ['±', false, '']);
+    assert.deepEqual(await cell(lost), ['≠', false, 'wrong']);
+    assert.deepEqual(await cell(0), ['✓', true, '']);
+  }
+});
+
 test('a limit that is none is called unlimited', async () => {
-  const facts = await page.evaluate(() => limitFacts({ kind: 'limit', limit: 18446744073709552000, remaining: 18446744073709552000 }));
-  assert.deepEqual(facts, [['limit', 'unlimited']]);
+  await page.goto(`${server.url}${detailHash('GET /load/0001')}`);
+  await isLive(page);
+  await page.keyboard.press('Space');
+  await page.evaluate(() => {
+    window.drawn = [];
+    const draw = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function fillTextNoted(text, ...place) {
+      window.drawn.push(text);
+      draw.call(this, text, ...place);
+    };
+    // As the server writes the largest number of 64 bits.
+    const message = JSON.parse('{"resource":"GET /load/0001","kind":"limit","limit":18446744073709551615,"remaining":18446744073709551611}');
+    app.store.acceptControllers(app.store.newest, [message]);
+    app.render();
+    app.detail.draw();
+  });
+  const facts = page.locator('.facts section:nth-child(2) tbody tr');
+  assert.deepEqual(await facts.allInnerTexts(), ['limit\tunlimited']);
+  const drawn = await page.evaluate('window.drawn');
+  assert.ok(drawn.includes('unlimited'));
+  assert.deepEqual(drawn.filter((text) => /\d{4}|NaN|Infinity|[MT]$/.test(text)), []);
 });
 
 test('new resources come into the table while the pointer rests in it', async () => {
