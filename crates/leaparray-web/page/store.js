@@ -137,12 +137,15 @@ class Store {
 
   /** Drops rows that were removed and whose last second has left the history. */
   forget() {
+    const forgotten = new Set();
     for (const [key, node] of this.byKey) {
       if (node.gone === 0 || this.newest - node.gone < HISTORY) continue;
       this.byKey.delete(key);
-      for (const [id, of] of this.byId) if (of === node) this.byId.delete(id);
-      this.version++;
+      forgotten.add(node);
     }
+    if (forgotten.size === 0) return;
+    for (const [id, node] of this.byId) if (forgotten.has(node)) this.byId.delete(id);
+    this.version++;
   }
 
   knows(t) {
