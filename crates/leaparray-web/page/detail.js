@@ -327,7 +327,8 @@ function windowFigures(title, row, asMost) {
   const flight = row[asMost ? W_MAX_IN_FLIGHT : W_IN_FLIGHT];
   const [flightText, flightClass] = countCell(flight ?? NaN);
   return [
-    [title, '', asMost ? '' : 'The newest whole second of the clock, as in the table and the charts.'],
+    [title, '', asMost ? 'The window of the server up to now. The charts, and the refusals by reason, are of the last 60 whole seconds of the clock.'
+      : 'The newest whole second of the clock, as in the table and the charts.'],
     ...[W_SUCCESS, W_EXCEPTION, W_CANCELLED, W_BLOCK].map((column) => countCell(row[column])),
     [asMost && flight !== null ? `≤ ${flightText}` : flightText, flightClass],
     timeCell(requests > 0 ? time(RT_SUM) / requests : null, requests, 1),

@@ -34,9 +34,9 @@ const heading = () => page.locator('.verdict h2').innerText();
 test('trouble comes first, in a group of its own', async () => {
   // Of the load's resources, one fails and one has refusals all the time.
   await waitFor(async () => (await names()).slice(0, 2).join() === 'GET /load/0000,GET /load/0004');
-  assert.deepEqual((await rowsInSight(page)).slice(0, 3).map(({ level }) => level), [2, 1, 0]);
-  const groups = await page.locator('.row.group b').allInnerTexts();
-  assert.deepEqual(groups, ['2 in trouble', '38 quiet']);
+  // In the first seconds of a server a resource has too few requests for its level.
+  await waitFor(async () => (await rowsInSight(page)).slice(0, 3).map(({ level }) => level).join() === '2,1,0');
+  await waitFor(async () => (await page.locator('.row.group b').allInnerTexts()).join() === '2 in trouble,38 quiet');
   const reasons = await page.locator('.row:not(.group) .reason').allInnerTexts();
   assert.match(reasons.join('\n'), /^\d+ % failed: \d+ of \d+ in 10 s$/m);
   assert.match(reasons.join('\n'), /refused, limit reached: [\d,]+ of [\d,]+ in 10 s/);
