@@ -258,7 +258,8 @@ function drawQuantiles(canvas, store, history, range, cursor) {
   const labels = [];
   for (const quantile of QUANTILES) {
     const last = drawQuantile(chart, store, history, quantile, y);
-    if (last !== null) labels.push({ y: last, text: quantile.name, color: quantile.line, line: true });
+    // Of labels at one height, that of the higher percentile comes first.
+    if (last !== null) labels.unshift({ y: last, text: quantile.name, color: quantile.line, line: true });
   }
   drawSideLabels(chart, labels);
   drawCursor(chart, cursor, top, bottom - top);

@@ -198,14 +198,18 @@ class DetailView {
     [...rows].forEach((row, i) => setClass(row, ['recorded', 'sum'][rows.length - 1 - i] ?? ''));
   }
 
-  /** The count of the lifetime. It is read apart from the ledger: while requests are recorded, those between are not in both. */
+  /**
+   * The count of the lifetime. It is read apart from the ledger: while requests are recorded, those between are not in both.
+   * They may be in the second that is not over yet, so a difference is wrong only if the next message has one, too.
+   */
   recordedCell(sum, recorded) {
     const { history } = this.node;
     const moving = [PASS, SUCCESS, EXCEPTION, CANCELLED, BLOCK].reduce((whole, column) => whole + history.sum(this.store.newest, 2, column), 0);
     const difference = Math.abs(recorded - sum);
+    const isWrong = this.detail.isUnexplained(difference > moving);
     if (difference === 0) return [`${formatCount(recorded)} ✓`];
-    if (difference <= moving) return [`${formatCount(recorded)} ±`, '', `${formatCount(difference)} were recorded between the two readings`];
-    return [`${formatCount(recorded)} ≠`, 'wrong'];
+    if (isWrong) return [`${formatCount(recorded)} ≠`, 'wrong', `It differs from the sum by ${formatCount(difference)}, and no requests explain that`];
+    return [`${formatCount(recorded)} ±`, '', `It differs from the sum by ${formatCount(difference)}: requests were recorded between the two readings`];
   }
 
   /** Draws all charts; alone, after the pointer has moved. */
@@ -323,7 +327,8 @@ function windowFigures(title, row, asMost) {
   const flight = row[asMost ? W_MAX_IN_FLIGHT : W_IN_FLIGHT];
   const [flightText, flightClass] = countCell(flight ?? NaN);
   return [
-    [title, '', asMost ? '' : 'The newest whole second of the clock, as in the table and the charts.'],
+    [title, '', asMost ? 'The window of the server up to now. The charts, and the refusals by reason, are of the last 60 whole seconds of the clock.'
+      : 'The newest whole second of the clock, as in the table and the charts.'],
     ...[W_SUCCESS, W_EXCEPTION, W_CANCELLED, W_BLOCK].map((column) => countCell(row[column])),
     [asMost && flight !== null ? `≤ ${flightText}` : flightText, flightClass],
     timeCell(requests > 0 ? time(RT_SUM) / requests : null, requests, 1),

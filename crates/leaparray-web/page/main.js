@@ -67,7 +67,6 @@ class App {
 
   accept(message) {
     if (message.type === 'hello' && !this.understands(message)) return;
-    if (this.isOther) return;
     if (message.type === 'hello') this.greet(message);
     this.store.accept(message);
     if (message.type === 'second') this.isNew = true;
@@ -99,9 +98,13 @@ class App {
 
   /** A hidden or paused page has no stream: a browser allows six for all tabs together. */
   followVisibility() {
-    if (document.hidden || this.paused || this.isOther) this.connection.close();
-    else this.connection.open();
+    if (this.mayConnect()) this.connection.open();
+    else this.connection.close();
     this.showState();
+  }
+
+  mayConnect() {
+    return !document.hidden && !this.paused && !this.isOther;
   }
 
   togglePause() {
@@ -176,7 +179,7 @@ class App {
   /** Another resource's details need another stream. */
   reconnect() {
     this.store.detail = null;
-    if (!this.paused && !document.hidden) this.connection.open();
+    if (this.mayConnect()) this.connection.open();
   }
 
   /** Shows what the view says: list or details, sort, filter. */
@@ -192,6 +195,8 @@ class App {
     this.showSort();
     byId('back').href = viewHash({ ...view, resource: null, context: null });
     table.follow(view);
+    // The row may not be known yet, or get another place with the next order.
+    table.following = isOpen;
     requestRender(true);
     if (isOpen) table.revealSelected();
   }
@@ -262,7 +267,7 @@ class App {
 
   setFilter(filter) {
     this.go({ filter }, false);
-    this.table.scrollTo(0);
+    this.table.showTop();
   }
 
   focusFilter() {

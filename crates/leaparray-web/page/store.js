@@ -137,12 +137,15 @@ class Store {
 
   /** Drops rows that were removed and whose last second has left the history. */
   forget() {
+    const forgotten = new Set();
     for (const [key, node] of this.byKey) {
       if (node.gone === 0 || this.newest - node.gone < HISTORY) continue;
       this.byKey.delete(key);
-      for (const [id, of] of this.byId) if (of === node) this.byId.delete(id);
-      this.version++;
+      forgotten.add(node);
     }
+    if (forgotten.size === 0) return;
+    for (const [id, node] of this.byId) if (forgotten.has(node)) this.byId.delete(id);
+    this.version++;
   }
 
   knows(t) {
@@ -260,6 +263,10 @@ class Detail {
   constructor(id) {
     this.id = id;
     this.message = null;
+    /** The number of successive messages whose ledger has a difference that the requests of these seconds do not explain. */
+    this.unexplained = 0;
+    /** The last message that is in this number. */
+    this.judged = null;
     this.scale = 0;
     this.at = new Float64Array(HISTORY);
     this.cells = new Array(HISTORY).fill(null);
@@ -285,5 +292,12 @@ class Detail {
   /** Whether the histogram of a second is here, or was empty by the row of that second. */
   knows(t, history) {
     return this.at[t % HISTORY] === t || history.count(t, RT_COUNT) === 0;
+  }
+
+  /** Notes whether the newest message has a difference that is not explained; returns whether the one before has one, too. */
+  isUnexplained(hasDifference) {
+    if (this.judged !== this.message) this.unexplained = hasDifference ? this.unexplained + 1 : 0;
+    this.judged = this.message;
+    return hasDifference && this.unexplained > 1;
   }
 }

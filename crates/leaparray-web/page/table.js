@@ -144,6 +144,8 @@ class Table {
     this.entries = [];
     this.tops = [0];
     this.selected = null;
+    /** Whether the selected row is kept in sight: beside its details, until the user scrolls. */
+    this.following = false;
     this.orderedAt = 0;
     this.settledAt = Infinity;
     this.version = -1;
@@ -245,6 +247,14 @@ class Table {
     if (this.count !== this.entries.length) this.grid.setAttribute('aria-rowcount', this.entries.length + 1);
     this.count = this.entries.length;
     this.showWhetherEmpty();
+    // The browser does the same at the next layout: its scroll event is then not taken for one of the user.
+    this.scrollTop = Math.min(this.scrollTop, Math.max(0, this.height - sizes.get(this.scroller).height));
+    this.followSelected();
+  }
+
+  /** Keeps the selected row in sight. Once the order has settled, nothing moves under the pointer. */
+  followSelected() {
+    if (this.following && !(this.pointerInside && now() >= this.settledAt)) this.revealSelected();
   }
 
   showWhetherEmpty() {
@@ -266,7 +276,9 @@ class Table {
   }
 
   onScroll() {
-    const top = this.scrollTop = this.scroller.scrollTop;
+    const top = this.scroller.scrollTop;
+    if (Math.abs(top - this.scrollTop) > 1) this.following = false;
+    this.scrollTop = top;
     const { height } = sizes.get(this.scroller);
     const end = this.tops.at(-1);
     // What is drawn reaches beyond the visible part: most scrolling needs no work.
@@ -400,14 +412,22 @@ class Table {
     // The head of the first group comes into sight with the first row.
     const top = index === 1 ? 0 : this.tops[index], bottom = this.tops[index + 1];
     const { height } = sizes.get(this.scroller);
+    // On a phone the list is hidden beside the details, and keeps its place.
+    if (height === 0 || (this.view.resource !== null && this.layout(this.view) === 'phone')) return;
     if (top < this.scrollTop) this.scrollTo(top);
     else if (bottom > this.scrollTop + height) this.scrollTo(bottom - height);
   }
 
-  /** Scrolls the selected row into sight, after the rows have got other heights. */
+  /** Scrolls the selected row into sight, if it is listed. */
   revealSelected() {
     const index = this.entries.findIndex((entry) => entry.node?.key === this.selected);
     if (index >= 0) this.reveal(index);
+  }
+
+  /** Shows the first rows, as after another filter. */
+  showTop() {
+    this.following = false;
+    this.scrollTo(0);
   }
 
   scrollTo(top) {

@@ -154,7 +154,14 @@ test('messages of another version stop the page, which offers to be loaded again
   const { context, page, streams } = await answerStreams(server.url, [{ ...HELLO, version: 2 }, { type: 'second', t: 100, total: {}, rows: [{}] }]);
   await page.locator('body[data-state="other"]').waitFor();
   assert.match(await page.locator('#banner').innerText(), /messages of version 2, and this page reads version 1/);
-  await sleep(2000);
+  await sleep(1500);
+  assert.equal(streams.count, 1);
+  // Nothing that the user does opens a stream whose messages the page does not understand.
+  await page.evaluate(() => { location.hash = 'resource=x'; });
+  await page.locator('#detail').waitFor();
+  await setHidden(page, true);
+  await setHidden(page, false);
+  await sleep(500);
   assert.equal(streams.count, 1);
   assert.ok(await page.locator('#banner').isVisible());
   assert.deepEqual(page.complaints, []);
@@ -264,6 +271,29 @@ test('seconds that are not known are a gap, not zeros', async () => {
     return painted / (data.length / 4);
   }, gap + 1);
   assert.ok(share > 0.15 && share < 0.7, `${share} of the gap is painted`);
+  // So do the small charts of the tiles and the rows. Their hatching is a quarter of the pixels.
+  await page.keyboard.press('Escape');
+  await page.locator('#tiles').waitFor();
+  await waitFor(() => page.evaluate('app.table.drawn.end > 1 && app.table.times.width > 0'));
+  const shares = await page.evaluate((ago) => {
+    const { tiles, table } = app;
+    const hatched = (surface, top, height) => {
+      const step = surface.width / 60;
+      const left = Math.round((59 - ago) * step), width = Math.round((60 - ago) * step) - left;
+      let gaps = 0;
+      for (let y = top; y < top + height; y++) {
+        for (let x = left; x < left + width; x++) gaps += Number(surface.pixels[y * surface.width + x] === palette.pixel.gap);
+      }
+      return gaps / (width * height);
+    };
+    const row = table.entries.findIndex((entry) => entry.node !== undefined);
+    const top = (surface) => Math.round((table.tops[row] - table.tops[table.drawn.first] + 8) * surface.scale);
+    return [
+      ...['ok', 'failed', 'refused', 'flight', 'times'].map((name) => hatched(tiles[name].surface, 0, tiles[name].surface.height)),
+      ...[table.bars, table.times].map((surface) => hatched(surface, top(surface), 12)),
+    ];
+  }, gap + 1);
+  assert.ok(shares.every((part) => part > 0.15 && part < 0.4), `${shares}`);
   await context.close();
   await server.stop();
 });

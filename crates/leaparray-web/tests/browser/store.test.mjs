@@ -83,6 +83,62 @@ test('the list says since when a resource is gone', () => {
   assert.equal(store.named('b', null).gone, 0);
 });
 
+test('a list that says since when is right after the seconds of the history, too', () => {
+  const { store } = newStore();
+  store.accept(HELLO);
+  // As for a viewer that joins: first the list of now, then the seconds before, with what was new and gone in each.
+  store.accept(resources([1, 'a', null, 'in', 190], [2, 'b', null, 'in', null], [3, 'c', null, 'in', 150]));
+  store.accept(second(149, [row(3, 7)]));
+  store.accept(second(150, [], { gone: [3] }));
+  store.accept(second(160, [row(1, 5)], { new: [[1, 'a', null, 'in'], [2, 'b', null, 'in']] }));
+  store.accept(second(170, [], { gone: [2] }));
+  store.accept(second(180, [row(2, 6)], { new: [[2, 'b', null, 'in']] }));
+  store.accept(second(190, [], { gone: [1] }));
+  assert.deepEqual(['a', 'b', 'c'].map((name) => store.named(name, null).gone), [190, 0, 150]);
+  assert.deepEqual([...successes(store, 'c', 149, 149)], [7]);
+  store.accept(second(209, []));
+  assert.notEqual(store.named('c', null), null);
+  store.accept(second(210, []));
+  assert.equal(store.named('c', null), null);
+  // A list at any later time changes nothing for the others.
+  store.accept(resources([1, 'a', null, 'in', 190], [2, 'b', null, 'in', null]));
+  assert.deepEqual(['a', 'b'].map((name) => store.named(name, null).gone), [190, 0]);
+  assert.deepEqual([...successes(store, 'b', 180, 180)], [6]);
+});
+
+test('after the first list, the seconds alone bring names and take them away', () => {
+  const { store } = newStore();
+  store.accept(HELLO);
+  store.accept(resources([1, 'stays', null, 'in', null]));
+  let removed = null;
+  // Each second a name comes, and that of ten seconds before goes; every 150 s the same name, then with another id.
+  for (let t = 200; t < 700; t++) {
+    const id = t, name = `n${t % 150}`;
+    const gone = t >= 210 ? [id - 10] : [];
+    store.accept(second(t, [row(1, 1), row(id, 3)], { new: [[id, name, null, 'in']], gone }));
+    const node = store.named(name, null);
+    assert.deepEqual([node.id, node.gone, node.history.count(t, 2)], [id, 0, 3]);
+    if (t === 600) removed = name;
+  }
+  assert.deepEqual([...successes(store, 'stays', 640, 699)], Array(60).fill(1));
+  assert.equal(store.named(removed, null), null);
+  // 10 that are listed, 60 that are gone and still in the history, and one that stays.
+  assert.equal(store.byKey.size, 71);
+  assert.equal(store.byId.size, 71);
+});
+
+test('a difference of the ledger is wrong only if the next message has one, too', () => {
+  const { Detail } = newStore();
+  const detail = new Detail(1);
+  const differs = (...all) => all.map((has) => {
+    detail.store({ id: 1, scale: 2, seconds: [] });
+    // Drawn twice with one message.
+    detail.isUnexplained(has);
+    return detail.isUnexplained(has);
+  });
+  assert.deepEqual(differs(false, true, false, true, true, true, false), [false, false, false, false, true, true, false]);
+});
+
 test('both directions of a name have a row', () => {
   const { store, judgeAll, orderRows } = newStore();
   store.accept(HELLO);
