@@ -64,11 +64,11 @@ test('an update costs at most 16 ms of the main thread', async (t) => {
   const costs = [...seconds.entries()].sort(([a], [b]) => a - b).slice(1, -1).map(([, all]) => all).filter((all) => all > 1);
   const quiet = isQuiet(tasks);
   t.diagnostic(`an update with ${RESOURCES} resources, of ${costs.length}: median ${median(costs).toFixed(1)} ms, p95 ${quantile(costs, 0.95).toFixed(1)} ms, ` +
-    `worst ${Math.max(...costs).toFixed(1)} ms of processor time; the machine is ${quiet ? 'quiet' : 'busy, so p95 is not checked'}`);
+    `worst ${Math.max(...costs).toFixed(1)} ms of processor time; the machine is ${quiet ? 'quiet' : 'busy, so p95 may be twice the limit'}`);
   assert.ok(costs.length >= UPDATES - 2, `${costs.length} updates`);
-  // On a busy machine the caches are cold and two programs share a core: then only the median is held against the limit.
+  // On a busy machine the caches are cold and two programs share a core: then p95 may be twice the limit.
   assert.ok(median(costs) <= UPDATE, shown(costs));
-  if (quiet) assert.ok(quantile(costs, 0.95) <= UPDATE, shown(costs));
+  assert.ok(quantile(costs, 0.95) <= (quiet ? UPDATE : 2 * UPDATE), shown(costs));
 });
 
 test('scrolling drops no frame for longer than 50 ms', async (t) => {
