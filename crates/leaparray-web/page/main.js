@@ -150,6 +150,11 @@ class App {
   showBanner(state, ago, never) {
     const banner = byId('banner');
     if (state === 'other') return;
+    if (this.store.hello?.has_seconds === false && this.store.newest === 0) {
+      banner.hidden = false;
+      setText(banner, '◆ The long window of the server’s registry is too short to contain a whole second when it is read, so there is nothing to show. A window of two seconds is long enough.');
+      return;
+    }
     banner.hidden = state !== 'lost';
     if (state !== 'lost') return;
     const { connection } = this;

@@ -171,6 +171,16 @@ test('messages of another version stop the page, which offers to be loaded again
   await server.stop();
 });
 
+test('a registry whose window is too short for a second is explained', async () => {
+  const server = await startServer('silent', { window: 1000 });
+  const page = await openPage(browser, server.url);
+  await page.locator('#banner').waitFor();
+  assert.match(await page.locator('#banner').innerText(), /too short to contain a whole second/);
+  assert.deepEqual(page.complaints, []);
+  await page.close();
+  await server.stop();
+});
+
 test('rows do not move under the pointer when a stream expires', async () => {
   const server = await startServer('load', { resources: 40, life: 2 });
   const page = await openPage(browser, server.url);

@@ -11,6 +11,7 @@ use axum::Router;
 use leaparray::flow::Reason;
 use leaparray::{
     Clock, HistogramConfig, MetricEvent, NodeConfig, Outcome, Registry, RegistryConfig, Resource,
+    WindowConfig,
 };
 use leaparray_web::{Closer, Page};
 use serde_json::{Value, json};
@@ -47,7 +48,11 @@ pub(crate) fn run(scenario: &str) {
 }
 
 async fn serve(scenario: &str) {
-    let node = NodeConfig::default().with_histogram(HistogramConfig::default());
+    let short = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
+    // `Page` shows the seconds of the long window.
+    let long = Duration::from_millis(number("WINDOW", "60000"));
+    let long = WindowConfig::new(usize::try_from(long.as_millis() / 500).unwrap(), long).unwrap();
+    let node = NodeConfig::new(short, long).unwrap().with_histogram(HistogramConfig::default());
     let config = RegistryConfig::default().node(node).max_resources(20_000);
     let registry = Arc::new(Registry::with_config(config));
     let page = Page::new(Arc::clone(&registry)).name(text("NAME", "orders-api"));
