@@ -138,6 +138,7 @@ impl Stress {
         let (mut seconds, mut names) = (Vec::new(), None);
         let now = self.registry.clock().now();
         self.registry.visit_seconds_at(now, &self.cursor, |visited| match visited {
+            Visited::Seconds(_) => {}
             Visited::Node(node) => {
                 names = Some((node.name.to_string(), node.context.map(ToString::to_string)));
             }
@@ -146,7 +147,7 @@ impl Stress {
                 seconds.push((names, metrics.clone()));
             }
             Visited::Delisted(second) => seconds.push(of_second(second)),
-            _ => unreachable!("the three are all"),
+            _ => unreachable!("these are all"),
         });
         seconds
     }
