@@ -154,6 +154,22 @@ fn newly_refused(node: &mut Node, counts: [u64; 6]) -> Option<Refused> {
     })
 }
 
+/// Adds the requests that were refused earlier.
+pub(super) fn add_refused(refused: &mut Vec<Refused>, earlier: Vec<Refused>) {
+    for before in earlier {
+        let Some(it) = refused.iter_mut().find(|it| it.id == before.id) else {
+            refused.push(before);
+            continue;
+        };
+        it.limit_reached = it.limit_reached.saturating_add(before.limit_reached);
+        it.wait_too_long = it.wait_too_long.saturating_add(before.wait_too_long);
+        it.more_than_limit = it.more_than_limit.saturating_add(before.more_than_limit);
+        it.failing = it.failing.saturating_add(before.failing);
+        it.other = it.other.saturating_add(before.other);
+        it.queue_full = it.queue_full.saturating_add(before.queue_full);
+    }
+}
+
 /// Returns the counts in the order of the format.
 pub(super) const fn by_reason(refusals: &Refusals) -> [u64; 6] {
     [

@@ -29,6 +29,7 @@ pub(super) struct Readings {
     pub(super) nodes: Nodes,
     ledger: LedgerSum,
     watches: Watches,
+    unsent: Unsent,
     /// The length of the last message with a second, and the number of its rows.
     length: usize,
     rows: usize,
@@ -42,6 +43,13 @@ pub(super) struct Reading {
     newest: Option<Newest>,
     changes: Changes,
     is_first: bool,
+}
+
+/// What readings have found that had no second to send it with.
+#[derive(Default)]
+struct Unsent {
+    changes: Changes,
+    refused: Vec<Refused>,
 }
 
 /// Known of the newest second only.
@@ -65,6 +73,7 @@ impl Readings {
             nodes: Nodes::after(hub.last_id()),
             ledger: LedgerSum::default(),
             watches: hub.controllers.watch(),
+            unsent: Unsent::default(),
             length: 256,
             rows: 0,
         }
@@ -93,7 +102,7 @@ impl Readings {
         let mut found = Collected::new(&mut self.nodes, &mut self.ledger, reading);
         let visit = hub.registry.visit_seconds_at(settled, &self.cursor, |it| found.visit(it));
         found.finish_node();
-        let Collected { mut sums, mut changes, refused, .. } = found;
+        let Collected { mut sums, mut changes, mut refused, .. } = found;
         if visit.seconds.is_empty() && !is_first {
             // The clock was set back since `now`.
             return Reading::empty(now);
@@ -109,6 +118,15 @@ impl Readings {
         self.first = sums.first().map_or(end, |it| it.t);
         self.nodes.retire(self.count, end, &mut changes, |node| self.ledger.release(node));
         hub.set_last_id(self.nodes.last_id());
+        if !is_first {
+            let Unsent { changes: earlier, refused: of_earlier } = std::mem::take(&mut self.unsent);
+            changes.follow(earlier);
+            collect::add_refused(&mut refused, of_earlier);
+            if sums.is_empty() {
+                self.unsent = Unsent { changes, refused };
+                return Reading::empty(now);
+            }
+        }
         let newest = Newest {
             refused: (!is_first).then_some(refused),
             controllers: self.watches.read(),

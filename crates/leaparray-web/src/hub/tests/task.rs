@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use leaparray::flow::Reason::Failing;
 use leaparray::flow::{ConcurrencyLimiter, Decision, Limiter, Quota};
 use leaparray::{
     Clock, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp, WindowConfig,
@@ -166,6 +167,25 @@ async fn first_reading_waits_for_threads_that_record_late() {
     sleep(Duration::from_millis(50)).await;
     let seconds = seconds(&viewer);
     assert_eq!(seconds.last().map(|it| (it.t, it.total.block)), Some((60, 1)));
+}
+
+/// The reading that finds the node has only the second before the start of the page, in which nothing was recorded.
+#[tokio::test(start_paused = true)]
+async fn node_of_a_reading_without_a_known_second_is_listed_with_the_next_one() {
+    let clock = Paused(Instant::now());
+    let hub = hub(Controllers::default(), clock.clone());
+    let viewer = join(&hub);
+    sleep(Duration::from_millis(20)).await;
+    let orders = hub.registry().resource("orders").unwrap();
+    orders.refuse(Failing);
+    sleep(Duration::from_secs(1)).await;
+    orders.refuse_many_at(clock.now().saturating_sub(Duration::from_millis(30)), 1, Failing);
+    sleep(Duration::from_millis(50)).await;
+    let seconds = seconds(&viewer);
+    let [second] = &seconds[..] else { panic!("{seconds:?}") };
+    assert_eq!((second.t, second.new.len(), second.rows.len()), (60, 1, 1));
+    let refused = second.refused.as_ref().unwrap();
+    assert_eq!((second.total.block, refused.len(), refused[0].failing), (2, 1, 2));
 }
 
 #[tokio::test(start_paused = true)]
