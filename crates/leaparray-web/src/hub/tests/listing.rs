@@ -162,8 +162,9 @@ fn node_that_is_listed_again_before_a_second_told_that_it_is_gone_is_not_gone() 
         direction: Direction::In,
         gone: None,
     };
-    let earlier = Changes { new: vec![listed(3)], gone: vec![1, 2], ..Changes::default() };
-    let mut changes = Changes { new: vec![listed(2)], gone: vec![3], ..Changes::default() };
+    let (mut earlier, mut changes) = (Changes::default(), Changes::default());
+    (earlier.new, earlier.gone) = (vec![listed(3)], vec![1, 2]);
+    (changes.new, changes.gone) = (vec![listed(2)], vec![3]);
     changes.follow(earlier);
     assert_eq!(changes.new, [listed(3), listed(2)]);
     assert_eq!(changes.gone, [1, 3]);
