@@ -182,6 +182,24 @@ fn ask_whose_answer_is_lost_is_sent_again_with_its_number_and_its_moves() {
 }
 
 #[test]
+fn permits_of_another_epoch_may_be_used_and_are_not_told() {
+    let (mut node, epoch) = leased(0);
+    assert!(node.take(Duration::from_millis(20_100), 2));
+    let sent = Duration::from_secs(21);
+    let ask = node.next_ask(sent).unwrap();
+    assert_eq!(ask.moves.len(), 1);
+    assert!(node.take(sent, 3));
+    let restarted = Epoch { run: RunId([8; 20]), ..epoch };
+    let (now, retry_in) = (108 * SECOND, 7 * SECOND);
+    let answer = Answer { epoch: restarted, now, granted: 0, bucket: 110, free: 0, retry_in };
+    node.on_answer(sent, sent, &answer);
+    assert!(node.take(sent, 5), "the server waits until their lease has ended");
+    assert!(!node.take(sent, 1));
+    let ask = node.next_ask(Duration::from_secs(28)).unwrap();
+    assert_eq!((ask.epoch, ask.moves.len()), (Some(restarted), 0));
+}
+
+#[test]
 fn configuration_says_what_is_wrong() {
     let second = Duration::from_secs(1);
     let error = |limit, buckets, interval| LeaseConfig::new(limit, buckets, interval).unwrap_err();
