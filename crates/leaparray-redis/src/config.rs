@@ -127,7 +127,7 @@ impl LeaseConfig {
         self
     }
 
-    /// Sets the bound on the difference between the rate of a node's clock and that of the server's, in parts per million.
+    /// Sets the bound on the difference between the rates of a node's clock and the server's, in parts per million.
     ///
     /// # Errors
     ///

@@ -37,7 +37,7 @@ pub struct Ledger {
     demand: Demand,
 }
 
-/// What must outlive the charges.
+/// The part of the state that must outlive the charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Mark {
     epoch: Epoch,

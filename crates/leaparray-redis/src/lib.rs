@@ -2,8 +2,7 @@
 //! locally while they hold some.
 //!
 //! **In any n consecutive buckets of the server's time, the processes together use at most the limit**, also if processes
-//! crash, messages are lost, delayed or doubled, and the server restarts with nothing or with an older state. Not covered yet: a
-//! failover to another server and back, after which the first one has its [`RunId`] again and an older state.
+//! crash, messages are lost, delayed or doubled, and the server restarts with nothing or with an older state.
 //!
 //! This crate has the protocol so far, without a connection and without a clock: every call takes its time.
 //!

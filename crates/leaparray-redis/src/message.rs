@@ -5,7 +5,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u128);
 
-/// The identity of one run of the server, which changes when it starts: the `run_id` of Redis, 40 hexadecimal digits.
+/// The identity of one run of the server as the primary. It has to change when the server starts, and also when it is promoted:
+/// a server that was demoted and is promoted again may have an older state. In Redis, it is a digest of `run_id` and `master_replid`;
+/// `run_id` alone does not change with a promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub [u8; 20]);
 
@@ -18,7 +20,7 @@ pub struct Epoch {
     pub since: u64,
 }
 
-/// What a node asks of the server.
+/// A message from a node to the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
     /// The node.
@@ -45,14 +47,14 @@ pub struct Move {
     pub count: u64,
 }
 
-/// What the server answers.
+/// The server's answer to an [`Ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Answer {
     /// The epoch of the lease.
     pub epoch: Epoch,
     /// The server's time in microseconds since the Unix epoch.
     pub now: u64,
-    /// The number of leased permits, at most those that were wanted.
+    /// The number of leased permits, at most [`Ask::want`].
     pub granted: u64,
     /// The last bucket in which they may be used. They are charged in it until the node tells more.
     pub bucket: u64,

@@ -231,7 +231,7 @@ impl Node {
         }
     }
 
-    /// Gives back permits that are not needed, those that end first.
+    /// Gives back permits that are not needed, beginning with the lease that ends first.
     fn give_back_surplus(&mut self, mut surplus: u64) {
         while surplus > 0
             && let Some((bucket, lot)) = self.pop_first(surplus)

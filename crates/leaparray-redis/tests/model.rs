@@ -16,7 +16,7 @@ const BUCKETS: u64 = 2;
 const VALIDITY: u32 = 1;
 const BUCKET: Duration = Duration::from_millis(1);
 
-/// What may go wrong, and how often.
+/// The faults that may happen, and how often.
 #[derive(Clone, Copy, Debug)]
 struct Faults {
     limit: u64,
