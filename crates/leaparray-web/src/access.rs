@@ -34,7 +34,7 @@ pub enum Access {
     /// loopback address names that site as the host.
     #[default]
     Loopback,
-    /// All requests.
+    /// All requests, except for those that a page of another origin makes.
     Anyone,
 }
 

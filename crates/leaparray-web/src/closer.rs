@@ -72,7 +72,7 @@ impl Closer {
         self.viewers.closed().await;
     }
 
-    /// Resolves `time` after [`close`](Self::close) was called, or after the call of this method, if that is later. Select
+    /// Resolves `time` after [`close`](Self::close) was called, or after the result was first polled, if that is later. Select
     /// between this and a server, so that a client that takes no bytes does not hold up its end.
     pub async fn closed_for(&self, time: Duration) {
         self.closed().await;

@@ -182,7 +182,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         self
     }
 
-    /// Answers the requests for which `is_allowed` returns `true`, from any address. Replaces the check of
+    /// Answers the requests for which `is_allowed` returns `true`, from any address, except for those that a page of another
+    /// origin makes. Replaces the check of
     /// [`access`](Self::access).
     #[must_use]
     pub fn authorize(

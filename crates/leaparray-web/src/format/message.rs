@@ -117,7 +117,7 @@ pub struct Second {
     pub t: u64,
     /// The nodes that were listed since the message before. May repeat known ones.
     pub new: Vec<Listed>,
-    /// The ids of the nodes that were evicted or removed since the message before.
+    /// The ids of the nodes that were evicted or removed since the message before. They may have rows in this second.
     pub gone: Vec<u64>,
     /// All nodes together. The quantiles are those of all requests.
     pub total: Counts,
@@ -128,10 +128,10 @@ pub struct Second {
     /// removed since the reading before are not known: its row has the number of its refused requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Vec<Refused>>,
-    /// The states of the controllers at the end of the second; `None` if they are not known.
+    /// The states of the controllers when the second was read; `None` if they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<Controller>>,
-    /// Where every count is, at the end of the second; `None` if it is not known.
+    /// Where every count is, as far as it was known when the second was read: see [`Ledger::age`]; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Ledger>,
 }

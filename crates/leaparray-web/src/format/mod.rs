@@ -6,7 +6,7 @@
 //! | message | when |
 //! |---|---|
 //! | [`Hello`] | first: the server, and the version of the format |
-//! | [`Resources`] | second: the nodes that are listed, or were listed during the last minute |
+//! | [`Resources`] | second: the nodes that are listed, or were listed during the last minute; again if they have changed and no second tells it |
 //! | [`Second`] | for each complete second, first those of the last minute without a pause, and then one each second |
 //! | [`Detail`] | after each second, if the address has a `resource` |
 //! | [`Bye`] | last, if the server ends the stream |
@@ -38,8 +38,9 @@
 //! - A node without a row had no event and nothing in flight in that second.
 //! - What is not known is null, or its field is absent: the requests in flight in the seconds from before the first viewer, or the
 //!   quantiles of a node without a histogram.
-//! - The sum of the rows of all seconds is what was counted, unless a thread recorded in a second more than 50 ms after its
-//!   end. The [`Ledger`] has these counts as well.
+//! - The sum of the rows of all seconds is what was counted, but for the seconds that are not known, and for a thread that
+//!   has recorded in a second more than 50 ms after its end. Of a resource whose own long window is less than two seconds, counts may be
+//!   missing. The [`Ledger`] has all counts.
 //! - An id is not used again for another node in an [instance](Hello::instance). After a minute without viewers, a node may have another
 //!   id, so a reader that connects again takes the ids from [`Resources`].
 //! - A row is an array. A later version appends elements and adds fields and types, all of which a reader of this version ignores.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use leaparray::{Clock, Refusals, ResourceSecond, SecondMetrics, Timestamp, Visited, VisitedNode};
 
+use super::HISTORY;
 use super::ledger::LedgerSum;
 use super::nodes::{Changes, Label, Node, Nodes, direction};
 use super::seconds::Sums;
@@ -73,8 +74,11 @@ impl<'a> Collected<'a> {
     }
 
     fn begin(&mut self, seconds: Range<u64>) {
+        let Range { start, end } = seconds;
+        // Earlier ones, of a window of more than a minute, would leave the history at once.
+        let kept = start.max(end.saturating_sub(HISTORY.into()))..end;
         // As many rows as in the second before: most nodes have a row in each second, or in none.
-        self.sums = seconds.map(|t| Sums::new(t, self.reading.rows)).collect();
+        self.sums = kept.map(|t| Sums::new(t, self.reading.rows)).collect();
         if let Some(newest) = self.sums.last_mut() {
             newest.total.in_flight = Some(0);
         }
@@ -152,22 +156,6 @@ fn newly_refused(node: &mut Node, counts: [u64; 6]) -> Option<Refused> {
         other: newly(4),
         queue_full: newly(5),
     })
-}
-
-/// Adds the requests that were refused earlier.
-pub(super) fn add_refused(refused: &mut Vec<Refused>, earlier: Vec<Refused>) {
-    for before in earlier {
-        let Some(it) = refused.iter_mut().find(|it| it.id == before.id) else {
-            refused.push(before);
-            continue;
-        };
-        it.limit_reached = it.limit_reached.saturating_add(before.limit_reached);
-        it.wait_too_long = it.wait_too_long.saturating_add(before.wait_too_long);
-        it.more_than_limit = it.more_than_limit.saturating_add(before.more_than_limit);
-        it.failing = it.failing.saturating_add(before.failing);
-        it.other = it.other.saturating_add(before.other);
-        it.queue_full = it.queue_full.saturating_add(before.queue_full);
-    }
 }
 
 /// Returns the counts in the order of the format.

@@ -141,7 +141,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         self.send_details(readings, now, has_seconds);
     }
 
-    /// Sends the listed nodes and the history to the viewers that have joined since they were sent last.
+    /// Sends the listed nodes to the viewers that wait for them, and the history to those that have just joined.
     fn welcome(&self, readings: &Readings, now: Timestamp) {
         if self.viewers.has_new() {
             self.viewers.welcome(now, readings.resources());

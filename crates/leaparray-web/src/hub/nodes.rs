@@ -72,16 +72,6 @@ impl Changes {
     pub(super) const fn is_empty(&self) -> bool {
         self.new.is_empty() && self.gone.is_empty() && !self.forgotten
     }
-
-    /// Adds earlier changes before these.
-    pub(super) fn follow(&mut self, earlier: Self) {
-        // A node that was gone and is listed again is not gone.
-        let is_listed = |id: &u64| self.new.iter().any(|it| it.id == *id);
-        let gone = earlier.gone.into_iter().filter(|id| !is_listed(id));
-        self.gone.splice(..0, gone.collect::<Vec<_>>());
-        self.new.splice(..0, earlier.new);
-        self.forgotten |= earlier.forgotten;
-    }
 }
 
 impl Nodes {
@@ -155,8 +145,8 @@ impl Nodes {
         self.by_identity.get(&identity).map(|&it| self.all[it].id)
     }
 
-    /// Marks the nodes that this reading has not found as gone, and calls `release` with each of them. Forgets those that have
-    /// left the history.
+    /// Marks each node that this reading has not found as gone, and calls `release` with it. Forgets the nodes that have left the
+    /// history.
     pub(super) fn retire(
         &mut self,
         reading: u64,

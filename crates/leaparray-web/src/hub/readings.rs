@@ -29,7 +29,8 @@ pub(super) struct Readings {
     pub(super) nodes: Nodes,
     ledger: LedgerSum,
     watches: Watches,
-    unsent: Unsent,
+    /// Whether all refused requests since the newest second that was sent will be in the next one.
+    knows_refused: bool,
     /// The length of the last message with a second, and the number of its rows.
     length: usize,
     rows: usize,
@@ -43,13 +44,6 @@ pub(super) struct Reading {
     newest: Option<Newest>,
     changes: Changes,
     is_first: bool,
-}
-
-/// What readings have found that had no second to send it with.
-#[derive(Default)]
-struct Unsent {
-    changes: Changes,
-    refused: Vec<Refused>,
 }
 
 /// Known of the newest second only.
@@ -73,7 +67,7 @@ impl Readings {
             nodes: Nodes::after(hub.last_id()),
             ledger: LedgerSum::default(),
             watches: hub.controllers.watch(),
-            unsent: Unsent::default(),
+            knows_refused: false,
             length: 256,
             rows: 0,
         }
@@ -92,7 +86,11 @@ impl Readings {
     {
         let settled = now.saturating_sub(self.delay);
         let is_first = self.next.is_none();
-        if self.next.is_some_and(|next| settled.as_secs() <= next.saturating_sub(1)) {
+        let long = *hub.registry.config().long();
+        let started = hub.identity.started.as_secs();
+        // A reading that can send no second would find changes, and could not tell them. The first one lists the nodes.
+        let first = self.next().max(oldest_second(&long, now)).max(started);
+        if !is_first && settled.as_secs() <= first {
             return Reading::empty(now);
         }
         self.ledger.begin(now.as_secs());
@@ -102,14 +100,13 @@ impl Readings {
         let mut found = Collected::new(&mut self.nodes, &mut self.ledger, reading);
         let visit = hub.registry.visit_seconds_at(settled, &self.cursor, |it| found.visit(it));
         found.finish_node();
-        let Collected { mut sums, mut changes, mut refused, .. } = found;
+        let Collected { mut sums, mut changes, refused, .. } = found;
         if visit.seconds.is_empty() && !is_first {
             // The clock was set back since `now`.
             return Reading::empty(now);
         }
-        // Threads that record at `now` may have replaced buckets that were in the window at the earlier time.
-        let oldest = oldest_second(hub.registry.config().long(), now);
-        let started = hub.identity.started.as_secs();
+        // Until the end of the visit, threads may have replaced buckets that were in the window at the settled time.
+        let oldest = oldest_second(&long, hub.registry.clock().now().max(now));
         sums.retain(|it| it.t >= oldest);
         forget_unknown(&mut sums, started);
         let end = visit.seconds.end;
@@ -118,17 +115,10 @@ impl Readings {
         self.first = sums.first().map_or(end, |it| it.t);
         self.nodes.retire(self.count, end, &mut changes, |node| self.ledger.release(node));
         hub.set_last_id(self.nodes.last_id());
-        if !is_first {
-            let Unsent { changes: earlier, refused: of_earlier } = std::mem::take(&mut self.unsent);
-            changes.follow(earlier);
-            collect::add_refused(&mut refused, of_earlier);
-            if sums.is_empty() {
-                self.unsent = Unsent { changes, refused };
-                return Reading::empty(now);
-            }
-        }
+        let knows_refused =
+            std::mem::replace(&mut self.knows_refused, is_first || !sums.is_empty());
         let newest = Newest {
-            refused: (!is_first).then_some(refused),
+            refused: knows_refused.then_some(refused),
             controllers: self.watches.read(),
             ledger: self.ledger.total(events(&visit.delisted), now.as_secs()),
         };
@@ -139,12 +129,15 @@ impl Readings {
     pub(super) fn serialize(&mut self, identity: &Identity, reading: Reading) -> Update {
         let Reading { now, sums, newest, mut changes, is_first } = reading;
         let has_changes = is_first || !changes.is_empty();
+        // Without a second, the viewers get the message with all nodes again.
+        let lists_again = !is_first && has_changes && sums.is_empty();
         if is_first {
             // They are in the message with all nodes.
             changes = Changes::default();
         }
+        let end = self.next();
         let seconds = self.serialize_seconds(identity, sums, newest, changes);
-        Update { now, seconds, has_changes }
+        Update { now, seconds, end, has_changes, lists_again }
     }
 
     /// Serializes the listed nodes.

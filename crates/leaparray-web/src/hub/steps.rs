@@ -34,11 +34,16 @@ pub struct SteppedViewer {
 
 impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
     pub fn new(registry: Arc<Registry<C>>) -> Self {
+        Self::with_delay(registry, Duration::ZERO)
+    }
+
+    /// Reads a second `delay` after its end.
+    pub(crate) fn with_delay(registry: Arc<Registry<C>>, delay: Duration) -> Self {
         let identity = Identity::new(registry.clock().now());
         let (controllers, viewers) = (Controllers::default(), Arc::default());
         let life = Duration::from_secs(300);
         let hub = Hub::new(registry, identity, controllers, viewers, 64, life);
-        let readings = Readings::new(&hub, Duration::ZERO);
+        let readings = Readings::new(&hub, delay);
         Self { hub, readings }
     }
 

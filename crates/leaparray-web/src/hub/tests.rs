@@ -1,6 +1,7 @@
 //! The hub, with a clock that is set by hand.
 
 mod detail;
+mod late;
 mod listing;
 mod seconds;
 mod task;

@@ -34,6 +34,8 @@ struct Entry {
     viewer: Arc<Viewer>,
     /// Whether the viewer has the listed nodes and the history.
     has_begun: bool,
+    /// Whether the viewer has to get the listed nodes again.
+    needs_list: bool,
     /// Whether the viewer has the details of the whole history.
     has_detail: bool,
 }
@@ -59,8 +61,12 @@ pub(super) struct Update {
     pub(super) now: Timestamp,
     /// The seconds that have become complete.
     pub(super) seconds: Vec<(u64, Frame)>,
+    /// The first second that was not read.
+    pub(super) end: u64,
     /// Whether the listed nodes have changed.
     pub(super) has_changes: bool,
+    /// Whether no second tells the changes.
+    pub(super) lists_again: bool,
 }
 
 /// The details of a node.
@@ -148,7 +154,12 @@ impl Viewers {
         }
         let viewer = Arc::new(Viewer::new(wish, now));
         viewer.push(now, [hello]);
-        let entry = Entry { viewer: Arc::clone(&viewer), has_begun: false, has_detail: false };
+        let entry = Entry {
+            viewer: Arc::clone(&viewer),
+            has_begun: false,
+            needs_list: false,
+            has_detail: false,
+        };
         state.viewers.push(entry);
         state.begin(now);
         let is_first = !std::mem::replace(&mut state.is_running, true);
@@ -184,31 +195,35 @@ impl Viewers {
 
     /// Sends the messages of a reading to all viewers. Removes the viewers that are slow.
     pub(super) fn publish(&self, update: Update) {
-        let Update { now, seconds, has_changes } = update;
+        let Update { now, seconds, end, has_changes, lists_again } = update;
         let mut state = self.state();
         if has_changes {
             state.resources = None;
         }
-        for entry in state.viewers.iter().filter(|it| it.has_begun) {
+        for entry in state.viewers.iter_mut().filter(|it| it.has_begun) {
+            entry.needs_list |= lists_again;
             entry.viewer.push(now, seconds.iter().map(|(_, frame)| frame));
         }
         state.history.extend(seconds);
-        let newest = state.history.back().map_or(0, |(second, _)| *second);
-        let oldest = (newest + 1).saturating_sub(HISTORY.into());
+        let oldest = end.saturating_sub(HISTORY.into());
         let excess = state.history.iter().take_while(|(second, _)| *second < oldest).count();
         state.history.drain(..excess);
         state.begin(now);
         state.drop_slow(now);
     }
 
-    /// Returns whether a viewer waits for the listed nodes and the history.
+    /// Returns whether a viewer waits for the listed nodes, and for the history if it has just joined.
     pub(super) fn has_new(&self) -> bool {
-        self.state().viewers.iter().any(|it| !it.has_begun)
+        self.state().viewers.iter().any(|it| !it.has_begun || it.needs_list)
     }
 
-    /// Sends the listed nodes and the history to the viewers that wait for them.
+    /// Sends the listed nodes to the viewers that wait for them, and the history to those that have just joined.
     pub(super) fn welcome(&self, now: Timestamp, resources: Frame) {
         let mut state = self.state();
+        for entry in state.viewers.iter_mut().filter(|it| it.needs_list) {
+            entry.needs_list = false;
+            entry.viewer.push(now, [&resources]);
+        }
         state.resources = Some(resources);
         state.begin(now);
     }

@@ -1,4 +1,4 @@
-//! The counts of the stream equal those that the requests have recorded.
+//! The counts of the stream equal the counts of the recorded requests.
 
 use std::collections::HashMap;
 use std::thread;

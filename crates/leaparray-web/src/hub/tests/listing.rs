@@ -2,9 +2,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::{START, Tested, take, take_seconds};
-use crate::format::{Direction, Listed, Message};
+use crate::format::{Direction, Message};
 use crate::hub::frame::SERIALIZED;
-use crate::hub::nodes::Changes;
 
 #[test]
 fn new_node_is_listed_with_its_first_second() {
@@ -151,21 +150,4 @@ fn listed_nodes_are_serialized_for_viewers_that_join_only() {
     assert_eq!(SERIALIZED.get() - before, 10, "the seconds");
     assert_eq!(listed(&tested).len(), 10);
     assert_eq!(SERIALIZED.get() - before, 12, "and once a hello and the nodes");
-}
-
-#[test]
-fn node_that_is_listed_again_before_a_second_told_that_it_is_gone_is_not_gone() {
-    let listed = |id| Listed {
-        id,
-        name: format!("resource {id}"),
-        context: None,
-        direction: Direction::In,
-        gone: None,
-    };
-    let (mut earlier, mut changes) = (Changes::default(), Changes::default());
-    (earlier.new, earlier.gone) = (vec![listed(3)], vec![1, 2]);
-    (changes.new, changes.gone) = (vec![listed(2)], vec![3]);
-    changes.follow(earlier);
-    assert_eq!(changes.new, [listed(3), listed(2)]);
-    assert_eq!(changes.gone, [1, 3]);
 }

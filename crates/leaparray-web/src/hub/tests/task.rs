@@ -216,3 +216,22 @@ async fn long_window_is_known_to_have_no_complete_seconds() {
         assert_eq!(blocked > 0, has_seconds, "{millis} ms: {blocked}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn viewer_that_joins_between_readings_gets_the_history_at_once() {
+    let clock = Paused(Instant::now());
+    let hub = hub(Controllers::default(), clock.clone());
+    let _first = join(&hub);
+    sleep(Duration::from_millis(500)).await;
+    // A change after which the message with the nodes has to be serialized again.
+    hub.registry().resource("orders").unwrap().block();
+    sleep(Duration::from_millis(600)).await;
+    let viewer = join(&hub);
+    sleep(Duration::from_millis(10)).await;
+    let messages = take(&viewer);
+    let [Message::Hello(_), Message::Resources(resources), Message::Second(second)] = &messages[..]
+    else {
+        panic!("{messages:?}")
+    };
+    assert_eq!((resources.resources.len(), second.t, second.total.block), (1, 60, 1));
+}
