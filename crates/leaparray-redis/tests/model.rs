@@ -1,135 +1,137 @@
-//! Explores all interleavings of two nodes and a server: messages that are lost, delayed, doubled and overtaken, nodes that
-//! crash, a server that loses its state or goes back to an older one. In none of them, the uses of any two consecutive
-//! buckets are more than the limit.
+//! An exhaustive model of the protocol: two nodes and a window of two buckets, over all orders of asks, answers, uses, faults and steps
+//! of time. In no window are more permits used than the limit, and without a rule, some run overshoots.
 //!
-//! ```sh
-//! cargo test --release -p leaparray-redis --test model -- --nocapture
-//! ```
+//! The nodes' [`Holdings`] and the server's [`Ledger`] are those of the crate. A step of time is a bucket, for all clocks. Each
+//! scenario has a budget for each kind of fault, so that its states can be visited within seconds.
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leaparray_redis::{Answer, Ask, LeaseConfig, Ledger, Node, NodeId, RunId};
-use stateright::{Checker, Model, Property};
+use leaparray_redis::lease::{Answer, Ask, Holdings, LeaseConfig, Ledger};
+use stateright::{Checker, HasDiscoveries, Model, Property};
 
+const BUCKET: u64 = 1_000;
 const BUCKETS: u64 = 2;
-const VALIDITY: u32 = 1;
-const BUCKET: Duration = Duration::from_millis(1);
+/// The bucket in which the server has opened, and the model starts: n + v + 1.
+const OPEN: u64 = 4;
 
-/// The faults that may happen, and how often.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Faults {
-    limit: u64,
-    /// Messages that arrive once more.
-    doubled: u8,
-    /// Nodes that start again.
-    crashes: u8,
-    /// Losses of the state of the server.
+    /// The asks of both nodes: without a bound, the numbers of asks would make infinitely many states.
+    asks: u8,
+    repeats: u8,
     losses: u8,
-    /// Returns to an older state of the server.
+    crashes: u8,
+    blank_restarts: u8,
+    evictions: u8,
     promotions: u8,
-    /// The number of asks that each of the nodes sends.
-    asks: [u8; 2],
-    /// The number of permits that a node without any asks for.
-    wants: u64,
-    /// The number of buckets that are explored.
-    buckets: u64,
+    clock_steps_back: u8,
+}
+
+#[derive(Clone, Debug)]
+struct Fleet {
+    limit: u64,
+    /// The steps of time.
+    steps: u64,
+    faults: Faults,
+    /// Whether the identity of a server is that of its process alone, which stays when it is demoted and promoted again.
+    identity_of_process: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Message {
+    Ask(usize, Ask),
+    Answer(usize, u64, Answer),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
-    /// The bucket of the server's time. All is done in its middle.
-    bucket: u64,
-    server: Ledger,
-    run: u8,
-    /// An older state of the server.
+    /// The time of the nodes, in buckets, and how far the server's clock is behind.
+    time: u64,
+    behind: u64,
+    identity: u64,
+    ledger: Ledger,
     replica: Option<Ledger>,
-    nodes: [Node; 2],
-    /// The number of nodes that have started.
-    started: u8,
-    /// Whether a node waits for an answer.
-    awaits: [bool; 2],
-    sent: [u8; 2],
-    asks: Vec<(usize, Duration, Ask)>,
-    answers: Vec<(usize, Duration, Answer)>,
-    /// The number of permits used in each bucket.
+    /// With the name of the incarnation.
+    nodes: [(u64, Holdings); 2],
+    messages: Vec<Message>,
+    /// By the bucket of the limit's time.
     used: BTreeMap<u64, u64>,
-    /// How often each fault has happened.
-    doubled: u8,
-    crashes: u8,
-    losses: u8,
-    promotions: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    /// The next bucket begins.
-    Advance,
-    /// A request takes a permit that a node holds.
-    Take(usize),
-    /// A node sends an ask, for a request or to give permits back.
-    Send(usize),
-    /// A node waits no longer for an answer.
-    GiveUp(usize),
-    /// An ask arrives, and another copy of it may.
-    Ask { index: usize, again: bool },
-    /// An answer arrives.
-    Answer(usize),
-    /// A node starts again.
-    Crash(usize),
-    /// The server starts again without its state.
-    Lose,
-    /// The replica has the state of the server.
-    Copy,
-    /// The server starts again with the state of the replica.
-    Promote,
-}
-
-struct Fleet {
-    config: LeaseConfig,
     faults: Faults,
 }
 
-fn time(bucket: u64) -> Duration {
-    BUCKET * u32::try_from(bucket).unwrap() + BUCKET / 2
-}
-
-fn run(number: u8) -> RunId {
-    RunId([number; 20])
-}
-
-impl Default for Faults {
-    fn default() -> Self {
-        Self {
-            limit: 2,
-            doubled: 0,
-            crashes: 0,
-            losses: 0,
-            promotions: 0,
-            asks: [0; 2],
-            wants: 1,
-            buckets: 1,
-        }
-    }
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Action {
+    Tick,
+    Use(usize),
+    Want(usize),
+    Report(usize),
+    Return(usize),
+    /// Gives up the ask in flight. Messages are lost by never being delivered.
+    GiveUp(usize),
+    Deliver(usize),
+    DeliverAndRepeat(usize),
+    Crash(usize),
+    BlankRestart,
+    Evict,
+    Replicate,
+    Promote,
+    StepBack,
 }
 
 impl Fleet {
-    fn new(faults: Faults) -> Self {
-        let window = BUCKET * u32::try_from(BUCKETS).unwrap();
-        let config =
-            LeaseConfig::new(faults.limit, u32::try_from(BUCKETS).unwrap(), window).unwrap();
-        let config = config.with_validity(VALIDITY).unwrap().with_clock_error(0).unwrap();
-        // A node keeps no permits in reserve: it gives back at each ask what it has not used.
-        Self { config: config.with_ask_interval(Duration::ZERO), faults }
+    fn new(limit: u64, steps: u64, faults: Faults) -> Self {
+        Self { limit, steps, faults, identity_of_process: false }
     }
 
-    fn node(&self, number: u8) -> Node {
-        Node::new(self.config, NodeId(number.into()))
+    fn config(&self) -> LeaseConfig {
+        LeaseConfig::new(self.limit, 2, Duration::from_millis(2))
+            .and_then(|it| it.with_validity(1))
+            .and_then(|it| it.with_drift_ppm(0))
+            .expect("valid")
     }
 
-    fn first_bucket(&self) -> u64 {
-        // After the quarantine of the first start.
-        u64::try_from(self.config.quarantine().as_millis()).unwrap() + 1
+    fn node(&self, name: u64) -> (u64, Holdings) {
+        (name, Holdings::new(self.config(), name))
+    }
+
+    fn blank(&self) -> Ledger {
+        Ledger::new(self.config())
+    }
+}
+
+impl State {
+    fn clock(&self) -> u64 {
+        (self.time - self.behind) * BUCKET
+    }
+
+    fn ask(&mut self, node: usize, want: u64, keep: u64) -> Option<()> {
+        let now = self.time * BUCKET;
+        let ask = self.nodes[node].1.ask(now, want, 1, keep)?;
+        self.messages.push(Message::Ask(node, ask));
+        self.faults.asks = self.faults.asks.saturating_sub(1);
+        Some(())
+    }
+
+    fn deliver(&mut self, message: Message) {
+        match message {
+            Message::Ask(node, ask) => {
+                let answer = self.ledger.lease(self.clock(), self.identity, &ask);
+                self.messages.push(Message::Answer(node, ask.node, answer));
+            }
+            Message::Answer(node, name, answer) => {
+                let (at, holdings) = &mut self.nodes[node];
+                if *at == name {
+                    holdings.on_answer(self.time * BUCKET, &answer);
+                }
+            }
+        }
+    }
+
+    fn most_used(&self) -> u64 {
+        let window = |first: u64| self.used.range(first..first + BUCKETS).map(|it| it.1).sum();
+        self.used.keys().map(|&first| window(first)).max().unwrap_or_default()
     }
 }
 
@@ -137,205 +139,216 @@ impl Model for Fleet {
     type State = State;
     type Action = Action;
 
+    /// Returns a state in which the server has opened, and both nodes know its epoch.
     fn init_states(&self) -> Vec<State> {
-        let mut server = Ledger::new(self.config);
-        let ask = Ask { node: NodeId(99), seq: 1, epoch: None, want: 0, moves: Vec::new() };
-        server.lease(micros(0), run(0), &ask);
-        vec![State {
-            bucket: self.first_bucket(),
-            server,
-            run: 0,
+        let mut state = State {
+            time: 0,
+            behind: 0,
+            identity: 1,
+            ledger: self.blank(),
             replica: None,
             nodes: [self.node(1), self.node(2)],
-            started: 2,
-            awaits: [false; 2],
-            sent: [0; 2],
-            asks: Vec::new(),
-            answers: Vec::new(),
+            messages: Vec::new(),
             used: BTreeMap::new(),
-            doubled: 0,
-            crashes: 0,
-            losses: 0,
-            promotions: 0,
-        }]
+            faults: Faults::default(),
+        };
+        for time in [0, OPEN] {
+            state.time = time;
+            for node in 0..2 {
+                state.ask(node, 0, 0).expect("none is in flight");
+                while let Some(message) = state.messages.pop() {
+                    state.deliver(message);
+                }
+            }
+        }
+        state.faults = self.faults.clone();
+        vec![state]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        let now = time(state.bucket);
-        actions.push(Action::Advance);
-        for index in 0..2 {
-            let node = &state.nodes[index];
-            if node.held(now) > 0 {
-                actions.push(Action::Take(index));
+        let now = state.time * BUCKET;
+        let faults = &state.faults;
+        if state.time < OPEN + self.steps {
+            actions.push(Action::Tick);
+        }
+        for (node, (_, holdings)) in state.nodes.iter().enumerate() {
+            let holds = holdings.in_hand(now) > 0;
+            if holds {
+                actions.push(Action::Use(node));
             }
-            let on_their_way = state.asks.iter().filter(|it| it.0 == index).count();
-            if state.sent[index] < self.faults.asks[index]
-                && on_their_way < 1 + usize::from(self.faults.doubled)
-                && wanted(node, now, self.faults.wants).is_some()
-            {
-                actions.push(Action::Send(index));
+            if holdings.sent().is_none() && faults.asks > 0 {
+                if holdings.in_hand(now) < self.limit {
+                    actions.push(Action::Want(node));
+                }
+                if holdings.unreported() > 0 {
+                    actions.push(Action::Report(node));
+                }
+                if holds {
+                    actions.push(Action::Return(node));
+                }
             }
-            if state.awaits[index] {
-                actions.push(Action::GiveUp(index));
+            if holdings.sent().is_some() && faults.losses > 0 {
+                actions.push(Action::GiveUp(node));
             }
-            if state.crashes < self.faults.crashes {
-                actions.push(Action::Crash(index));
+            if faults.crashes > 0 {
+                actions.push(Action::Crash(node));
             }
         }
-        for index in 0..state.asks.len() {
-            actions.push(Action::Ask { index, again: false });
-            if state.doubled < self.faults.doubled {
-                actions.push(Action::Ask { index, again: true });
+        for index in 0..state.messages.len() {
+            actions.push(Action::Deliver(index));
+            if faults.repeats > 0 {
+                actions.push(Action::DeliverAndRepeat(index));
             }
         }
-        actions.extend((0..state.answers.len()).map(Action::Answer));
-        if state.losses < self.faults.losses {
-            actions.push(Action::Lose);
+        for (budget, action) in [
+            (faults.blank_restarts, Action::BlankRestart),
+            (faults.evictions, Action::Evict),
+            (faults.clock_steps_back, Action::StepBack),
+        ] {
+            if budget > 0 {
+                actions.push(action);
+            }
         }
-        if state.promotions < self.faults.promotions {
-            actions.push(if state.replica.is_some() { Action::Promote } else { Action::Copy });
+        if faults.promotions > 0 {
+            actions.push(if state.replica.is_none() { Action::Replicate } else { Action::Promote });
         }
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut state = last.clone();
-        let now = time(state.bucket);
+        let now = state.time * BUCKET;
         match action {
-            Action::Advance => {
-                state.bucket += 1;
-                state.used.retain(|it, _| it + BUCKETS > state.bucket);
-            }
-            Action::Take(index) => {
-                assert!(state.nodes[index].take(now, 1));
-                *state.used.entry(state.bucket).or_default() += 1;
-            }
-            Action::Send(index) => {
-                let (node, ask) = wanted(&state.nodes[index], now, self.faults.wants)?;
-                state.nodes[index] = node;
-                state.awaits[index] = true;
-                state.sent[index] += 1;
-                state.asks.push((index, now, ask));
-            }
-            Action::GiveUp(index) => {
-                state.nodes[index].on_lost();
-                state.awaits[index] = false;
-                state.answers.retain(|it| it.0 != index);
-            }
-            Action::Ask { index, again } => {
-                let (node, sent, ask) = state.asks[index].clone();
-                if again {
-                    state.doubled += 1;
-                } else {
-                    state.asks.remove(index);
+            Action::Tick => state.time += 1,
+            Action::Use(node) => {
+                if !state.nodes[node].1.take(now, 1) {
+                    return None;
                 }
-                let answer = state.server.lease(micros(state.bucket), run(state.run), &ask);
-                state.answers.push((node, sent, answer));
+                let bucket = state.ledger.time_of_limit(state.clock()) / BUCKET;
+                *state.used.entry(bucket).or_default() += 1;
             }
-            Action::Answer(index) => {
-                let (node, sent, answer) = state.answers.remove(index);
-                state.nodes[node].on_answer(sent, now, &answer);
-                state.awaits[node] = false;
+            Action::Want(node) => state.ask(node, 1, u64::MAX)?,
+            Action::Report(node) => state.ask(node, 0, u64::MAX)?,
+            Action::Return(node) => state.ask(node, 0, 0)?,
+            Action::GiveUp(node) => {
+                state.faults.losses -= 1;
+                state.nodes[node].1.on_lost();
             }
-            Action::Crash(index) => {
-                state.crashes += 1;
-                state.started += 1;
-                state.nodes[index] = self.node(state.started);
-                state.awaits[index] = false;
-                // Its asks may still arrive.
-                state.answers.retain(|it| it.0 != index);
+            Action::Deliver(index) => {
+                let message = state.messages.remove(index);
+                state.deliver(message);
             }
-            Action::Lose => {
-                state.losses += 1;
-                state.run += 1;
-                state.server = Ledger::new(self.config);
+            Action::DeliverAndRepeat(index) => {
+                state.faults.repeats -= 1;
+                let message = state.messages[index].clone();
+                state.deliver(message);
             }
-            Action::Copy => state.replica = Some(state.server.clone()),
+            Action::Crash(node) => {
+                state.faults.crashes -= 1;
+                state.nodes[node] = self.node(state.nodes[node].0 + 2);
+            }
+            Action::BlankRestart => {
+                state.faults.blank_restarts -= 1;
+                state.identity += 1;
+                state.ledger = self.blank();
+            }
+            Action::Evict => {
+                state.faults.evictions -= 1;
+                state.ledger.evict_charges();
+            }
+            Action::Replicate => state.replica = Some(state.ledger.clone()),
             Action::Promote => {
-                state.promotions += 1;
-                state.run += 1;
-                state.server = state.replica.take()?;
+                state.faults.promotions -= 1;
+                state.ledger = state.replica.take()?;
+                if !self.identity_of_process {
+                    state.identity += 1;
+                }
+            }
+            Action::StepBack => {
+                state.faults.clock_steps_back -= 1;
+                state.behind += 2;
             }
         }
-        // The order in which messages were sent has no effect.
-        state.asks.sort_by_key(|(node, sent, ask)| (*node, *sent, ask.node, ask.seq, ask.want));
-        state.answers.sort_by_key(|(node, sent, _)| (*node, *sent));
-        (state != *last).then_some(state)
+        state.messages.sort();
+        // Uses that no window shares with a use to come.
+        if self.faults.clock_steps_back == 0 {
+            let bucket = state.time;
+            state.used.retain(|at, _| at + BUCKETS > bucket);
+        }
+        Some(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
-            Property::always("limit", |model: &Self, state: &State| {
-                state.used.values().sum::<u64>() <= model.faults.limit
-            }),
-            Property::sometimes("full", |model: &Self, state: &State| {
-                state.used.values().sum::<u64>() == model.faults.limit
-            }),
-        ]
-    }
-
-    fn within_boundary(&self, state: &State) -> bool {
-        state.bucket < self.first_bucket() + self.faults.buckets
-            && state.asks.len() <= 3
-            && state.answers.len() <= 2
+        vec![Property::always("used <= limit", |fleet: &Self, state: &State| {
+            state.most_used() <= fleet.limit
+        })]
     }
 }
 
-/// Returns the node after it has sent an ask, and the ask: for a request if it holds nothing, and otherwise to give permits back.
-fn wanted(node: &Node, now: Duration, wants: u64) -> Option<(Node, Ask)> {
-    let mut node = node.clone();
-    if node.held(now) == 0 {
-        node.take(now, wants);
-    }
-    let ask = node.next_ask(now)?;
-    Some((node, ask))
+/// Visits all states. Returns the shortest run that overshoots, if there is one.
+fn explore(fleet: Fleet) -> Option<Vec<Action>> {
+    let checker = fleet.checker().finish_when(HasDiscoveries::Any).threads(2).spawn_bfs().join();
+    println!("{} states", checker.unique_state_count());
+    let run = checker.discovery("used <= limit").map(stateright::Path::into_actions);
+    assert!(run.is_some() || checker.is_done(), "some states were not visited");
+    run
 }
 
-fn micros(bucket: u64) -> u64 {
-    u64::try_from(time(bucket).as_micros()).unwrap()
+fn repeats() -> Fleet {
+    Fleet::new(1, 3, Faults { asks: 3, repeats: 1, ..Faults::default() })
 }
 
-/// Explores everything that can happen with these faults.
-fn explore(faults: Faults) {
-    let checker = Fleet::new(faults).checker().threads(2).spawn_dfs().join();
-    println!("{faults:?}: {} states", checker.unique_state_count());
-    if let Some(path) = checker.discovery("limit") {
-        panic!("{faults:?}: {:#?}", path.into_actions());
-    }
-    assert!(checker.discovery("full").is_some(), "{faults:?}: the limit can be reached");
+fn losses() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 3, losses: 1, crashes: 1, ..Faults::default() })
+}
+
+fn lost_answers() -> Fleet {
+    Fleet::new(1, 1, Faults { asks: 4, losses: 1, ..Faults::default() })
+}
+
+fn late_repeats() -> Fleet {
+    Fleet::new(1, 6, Faults { asks: 2, repeats: 1, ..Faults::default() })
+}
+
+fn blank_restarts() -> Fleet {
+    Fleet::new(1, 5, Faults { asks: 3, blank_restarts: 1, ..Faults::default() })
+}
+
+fn promotions() -> Fleet {
+    Fleet::new(1, 5, Faults { asks: 3, promotions: 1, ..Faults::default() })
+}
+
+fn evictions() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 3, evictions: 1, ..Faults::default() })
+}
+
+fn clock_steps_back() -> Fleet {
+    Fleet::new(1, 5, Faults { asks: 3, clock_steps_back: 1, ..Faults::default() })
+}
+
+macro_rules! holds {
+    ($($name:ident: $fleet:expr;)*) => {$(
+        #[test]
+        #[cfg_attr(debug_assertions, ignore = "takes a minute without optimizations")]
+        fn $name() {
+            assert_eq!(explore($fleet), None);
+        }
+    )*};
+}
+
+holds! {
+    limit_holds_under_repeats: repeats();
+    limit_holds_under_losses_and_crashes: losses();
+    limit_holds_under_lost_answers: lost_answers();
+    limit_holds_under_late_repeats: late_repeats();
+    limit_holds_under_blank_restarts: blank_restarts();
+    limit_holds_under_promotions: promotions();
+    limit_holds_under_evictions: evictions();
+    limit_holds_when_the_clock_steps_back: clock_steps_back();
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "millions of states: `cargo test --release`")]
-fn limit_holds_although_messages_are_late() {
-    explore(Faults { asks: [2, 2], wants: 1, buckets: 4, ..Faults::default() });
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "millions of states: `cargo test --release`")]
-fn limit_holds_although_answers_are_lost() {
-    explore(Faults { limit: 3, asks: [3, 1], wants: 2, buckets: 3, ..Faults::default() });
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "millions of states: `cargo test --release`")]
-fn limit_holds_although_messages_are_doubled() {
-    explore(Faults { doubled: 1, asks: [2, 2], wants: 2, buckets: 2, ..Faults::default() });
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "millions of states: `cargo test --release`")]
-fn limit_holds_although_nodes_crash() {
-    explore(Faults { crashes: 1, asks: [2, 1], wants: 2, buckets: 4, ..Faults::default() });
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "millions of states: `cargo test --release`")]
-fn limit_holds_although_the_server_loses_its_state() {
-    explore(Faults { losses: 1, asks: [2, 1], wants: 2, buckets: 6, ..Faults::default() });
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "millions of states: `cargo test --release`")]
-fn limit_holds_although_the_server_goes_back_to_an_older_state() {
-    explore(Faults { promotions: 1, asks: [2, 1], wants: 2, buckets: 5, ..Faults::default() });
+#[cfg_attr(debug_assertions, ignore = "takes a minute without optimizations")]
+fn overshoots_if_a_process_keeps_its_identity_when_it_is_promoted_again() {
+    let run = explore(Fleet { identity_of_process: true, ..promotions() });
+    assert!(run.is_some(), "no run overshoots");
 }

@@ -1,0 +1,271 @@
+//! The permits that a node has in hand.
+
+use std::collections::BTreeMap;
+
+use super::LeaseConfig;
+use super::message::{Answer, Ask, Epoch, MAX_MOVES, Move};
+
+/// The permits that a node has in hand, and what it has to report about them. All that the limit needs of a node is here:
+/// [`Node`](super::Node) only decides when to ask, and for how much.
+///
+/// Times are of the node's clock, in microseconds. A time before an earlier one counts as the earlier one.
+///
+/// ```
+/// use leaparray_redis::lease::{Holdings, LeaseConfig, Ledger};
+/// use std::time::Duration;
+///
+/// let config = LeaseConfig::new(10, 10, Duration::from_secs(1))?;
+/// let (mut ledger, mut holdings) = (Ledger::new(config), Holdings::new(config, 7));
+/// let (epoch_begins, open) = (0, config.quarantine().as_micros() as u64);
+/// let ask = holdings.ask(0, 0, 0, 0).expect("none is in flight");
+/// assert!(holdings.on_answer(0, &ledger.lease(epoch_begins, 1, &ask)));
+///
+/// let ask = holdings.ask(open, 4, 1, 0).expect("none is in flight");
+/// assert!(holdings.on_answer(open, &ledger.lease(open, 1, &ask)));
+/// assert_eq!(holdings.in_hand(open), 4);
+/// assert!(holdings.take(open, 3));
+/// assert!(!holdings.take(open, 2));
+/// # Ok::<_, leaparray_redis::lease::LeaseConfigError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Holdings {
+    config: LeaseConfig,
+    node: u64,
+    seq: u64,
+    /// The latest time given.
+    latest: u64,
+    epoch: Option<Epoch>,
+    /// The local time at which the last answered ask was sent, and the server's time of the answer.
+    anchor: Option<(u64, u64)>,
+    /// By their last bucket: the first one ends first.
+    leases: Vec<Lease>,
+    /// Moves of the current epoch that are still to be sent.
+    moves: BTreeMap<(u64, Option<u64>), u64>,
+    in_flight: Option<InFlight>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Lease {
+    bucket: u64,
+    epoch: Epoch,
+    /// The local time from which the permits must not be used.
+    ends: u64,
+    permits: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct InFlight {
+    seq: u64,
+    sent: u64,
+}
+
+impl Holdings {
+    /// Creates the holdings of an incarnation of a node: `node` is a random number below [`MAX_EXACT`](super::MAX_EXACT), different at each start of a
+    /// process.
+    #[must_use]
+    pub fn new(config: LeaseConfig, node: u64) -> Self {
+        Self {
+            config,
+            node,
+            seq: 0,
+            latest: 0,
+            epoch: None,
+            anchor: None,
+            leases: Vec::new(),
+            moves: BTreeMap::new(),
+            in_flight: None,
+        }
+    }
+
+    /// Returns the parameters.
+    #[must_use]
+    pub const fn config(&self) -> &LeaseConfig {
+        &self.config
+    }
+
+    /// Returns the local time at which the ask in flight was sent, if there is one.
+    #[must_use]
+    pub fn sent(&self) -> Option<u64> {
+        self.in_flight.as_ref().map(|it| it.sent)
+    }
+
+    /// Returns the permits that can be used at `now`.
+    #[must_use]
+    pub fn in_hand(&self, now: u64) -> u64 {
+        let now = now.max(self.latest);
+        let usable = self.leases.iter().filter(|it| now < it.ends).map(|it| it.permits);
+        usable.fold(0, u64::saturating_add)
+    }
+
+    /// Returns the local time at which the first lease ends, if a permit is in hand.
+    #[must_use]
+    pub fn first_end(&self) -> Option<u64> {
+        self.leases.iter().map(|it| it.ends).min()
+    }
+
+    /// Returns the time until which the permits in hand and the bucket of their use stay the same, unless the node asks, gets an
+    /// answer, or uses a permit. It is after `now`.
+    #[must_use]
+    pub fn stable_until(&mut self, now: u64) -> u64 {
+        self.advance(now);
+        let first_end = self.first_end().unwrap_or(u64::MAX);
+        first_end.min(self.bucket_end()).max(self.latest.saturating_add(1))
+    }
+
+    /// Returns the permits of the moves that are still to be sent.
+    #[must_use]
+    pub fn unreported(&self) -> u64 {
+        self.moves.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Uses `count` permits at `now`: all of them or none. Returns whether they were in hand.
+    pub fn take(&mut self, now: u64, count: u64) -> bool {
+        self.advance(now);
+        if self.in_hand(now) < count {
+            return false;
+        }
+        let at_most = self.bucket_at_most();
+        let mut missing = count;
+        for lease in &mut self.leases {
+            let taken = missing.min(lease.permits);
+            lease.permits -= taken;
+            missing -= taken;
+            // The permits of an earlier epoch are charged nowhere in this one.
+            let is_charged = Some(lease.epoch) == self.epoch;
+            let to = at_most.min(lease.bucket);
+            if taken > 0 && is_charged && to < lease.bucket {
+                *self.moves.entry((lease.bucket, Some(to))).or_default() += taken;
+            }
+        }
+        self.leases.retain(|it| it.permits > 0);
+        true
+    }
+
+    /// Asks for `want` permits at `now`, by a lease that is valid for `validity` buckets after that of the grant. Permits beyond
+    /// `keep` are returned, those that end first before others. `None` if an ask is in flight.
+    pub fn ask(&mut self, now: u64, want: u64, validity: u32, keep: u64) -> Option<Ask> {
+        self.advance(now);
+        if self.in_flight.is_some() {
+            return None;
+        }
+        // A permit leaves the hand before its return is sent: else, it could be used after the server has granted it to another
+        // node.
+        let mut excess = self.in_hand(now).saturating_sub(keep);
+        for lease in &mut self.leases {
+            let returned = excess.min(lease.permits);
+            excess -= returned;
+            if returned > 0 && Some(lease.epoch) == self.epoch {
+                *self.moves.entry((lease.bucket, None)).or_default() += returned;
+            }
+            lease.permits -= returned;
+        }
+        self.leases.retain(|it| it.permits > 0);
+        let mut moves = Vec::new();
+        while moves.len() < MAX_MOVES
+            && let Some(((from, to), count)) = self.moves.pop_first()
+        {
+            moves.push(Move { from, to, count });
+        }
+        self.seq += 1;
+        self.in_flight = Some(InFlight { seq: self.seq, sent: self.latest });
+        Some(Ask { node: self.node, seq: self.seq, epoch: self.epoch, want, validity, moves })
+    }
+
+    /// Takes the answer to the ask in flight. Returns whether it was: any other answer is ignored.
+    pub fn on_answer(&mut self, now: u64, answer: &Answer) -> bool {
+        self.advance(now);
+        // Each answer once: a grant is charged once.
+        let Some(in_flight) = self.in_flight.take_if(|it| it.seq == answer.seq) else {
+            return false;
+        };
+        if self.epoch != Some(answer.epoch) {
+            self.epoch = Some(answer.epoch);
+            self.moves.clear();
+        }
+        self.anchor = Some((in_flight.sent, answer.now));
+        self.grant(in_flight.sent, answer);
+        // Nothing is charged any more in buckets that have left the window.
+        let first = (answer.now / self.config.bucket_micros() + 1)
+            .saturating_sub(u64::from(self.config.buckets()));
+        self.moves.retain(|(from, _), _| *from >= first);
+        true
+    }
+
+    /// Gives up the ask in flight. It may have arrived, or may still arrive, so its moves are not sent again: they could be applied
+    /// twice.
+    pub fn on_lost(&mut self) {
+        self.in_flight = None;
+    }
+
+    /// Adds a lease to what is in hand.
+    fn grant(&mut self, sent: u64, answer: &Answer) {
+        let Answer { granted, bucket, epoch, .. } = *answer;
+        if granted == 0 {
+            return;
+        }
+        // Counted from the time of the ask: the server read its clock later, and the answer may have been on its way for any time.
+        let valid_for = answer.valid_for(self.config.bucket_micros());
+        let ends = sent.saturating_add(valid_for - self.drift_of(valid_for));
+        let at = self.leases.partition_point(|it| it.bucket < bucket);
+        match self.leases.get_mut(at) {
+            // The earlier end holds for both, so that there are few leases.
+            Some(it) if it.bucket == bucket && it.epoch == epoch => {
+                it.permits = it.permits.saturating_add(granted);
+                it.ends = it.ends.min(ends);
+            }
+            _ => self.leases.insert(at, Lease { bucket, epoch, ends, permits: granted }),
+        }
+        self.advance(self.latest);
+    }
+
+    /// Notes the time. The permits of leases that have ended are not used any more, so they are returned.
+    fn advance(&mut self, now: u64) {
+        self.latest = self.latest.max(now);
+        let (latest, epoch) = (self.latest, self.epoch);
+        let moves = &mut self.moves;
+        self.leases.retain(|it| {
+            let usable = latest < it.ends;
+            if !usable && Some(it.epoch) == epoch {
+                *moves.entry((it.bucket, None)).or_default() += it.permits;
+            }
+            usable
+        });
+    }
+
+    /// Returns an upper bound of the server's bucket. A use that was reported in an earlier bucket would leave the sum too early.
+    fn bucket_at_most(&self) -> u64 {
+        let Some((sent, server)) = self.anchor else { return u64::MAX };
+        server.saturating_add(self.ahead(self.latest - sent)) / self.config.bucket_micros()
+    }
+
+    /// Returns the first local time at which [`bucket_at_most`](Self::bucket_at_most) is another bucket.
+    fn bucket_end(&self) -> u64 {
+        let Some((sent, server)) = self.anchor else { return u64::MAX };
+        let end =
+            self.bucket_at_most().saturating_add(1).saturating_mul(self.config.bucket_micros());
+        let is_before = |elapsed: u64| server.saturating_add(self.ahead(elapsed)) < end;
+        // `ahead` increases, and it is at most 1.2 times the elapsed time.
+        let (mut before, mut after) = (self.latest - sent, end.saturating_sub(server));
+        if !is_before(before) {
+            return u64::MAX;
+        }
+        while after - before > 1 {
+            let middle = before.midpoint(after);
+            *(if is_before(middle) { &mut before } else { &mut after }) = middle;
+        }
+        sent.saturating_add(after)
+    }
+
+    /// Returns the most by which the server's clock may have advanced while the node's advanced by `elapsed`: 1 / (1 - ρ) times
+    /// as much, which is less than 1 + 2 ρ for ρ up to a half.
+    fn ahead(&self, elapsed: u64) -> u64 {
+        elapsed.saturating_add(self.drift_of(elapsed).saturating_mul(2))
+    }
+
+    /// Returns the bound on the drift in a time, rounded up.
+    fn drift_of(&self, micros: u64) -> u64 {
+        let ppm = u128::from(self.config.drift_ppm());
+        let drift = (u128::from(micros) * ppm).div_ceil(1_000_000);
+        u64::try_from(drift).unwrap_or(u64::MAX)
+    }
+}

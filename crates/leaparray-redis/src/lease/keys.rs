@@ -1,0 +1,102 @@
+//! The keys of a limit on the server.
+
+use std::error::Error;
+use std::fmt;
+
+use super::LeaseConfig;
+
+/// The keys of a limit. They share a hash tag, so that a Redis cluster stores them on one node.
+///
+/// ```
+/// use leaparray_redis::lease::{LeaseConfig, LeaseKeys};
+/// use std::time::Duration;
+///
+/// let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
+/// let keys = LeaseKeys::new("orders", &config)?;
+/// assert_eq!(keys.mark(), "leaparray:{orders:10:100:6}:mark");
+/// assert_eq!(keys.charges(), "leaparray:{orders:10:100:6}:charges");
+/// assert_eq!(keys.node(7), "leaparray:{orders:10:100:6}:node:7");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseKeys {
+    prefix: String,
+}
+
+impl LeaseKeys {
+    /// The longest name, in bytes.
+    pub const MAX_NAME_LEN: usize = 256;
+
+    /// Returns the keys of the limit `name`. The number of its buckets, their length in milliseconds and the validity of its leases
+    /// are a part of them.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`LeaseNameError`] if the name is empty, has more than [`MAX_NAME_LEN`](Self::MAX_NAME_LEN) bytes, or contains a
+    /// brace, which would end the hash tag.
+    pub fn new(name: &str, config: &LeaseConfig) -> Result<Self, LeaseNameError> {
+        if name.is_empty() || name.len() > Self::MAX_NAME_LEN {
+            return Err(LeaseNameError::Length { len: name.len(), max: Self::MAX_NAME_LEN });
+        }
+        if let Some(at) = name.find(['{', '}']) {
+            return Err(LeaseNameError::Brace { at });
+        }
+        let (buckets, millis) = (config.buckets(), config.bucket_len().as_millis());
+        let prefix = format!("leaparray:{{{name}:{buckets}:{millis}:{}}}", config.validity());
+        Ok(Self { prefix })
+    }
+
+    /// Returns the key of the mark: which server process holds the state, and since when. It does not expire.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        format!("{}:mark", self.prefix)
+    }
+
+    /// Returns the key of the charges. It expires after the [retention](LeaseConfig::retention).
+    #[must_use]
+    pub fn charges(&self) -> String {
+        format!("{}:charges", self.prefix)
+    }
+
+    /// Returns the key of the last ask of an incarnation of a node. It expires after the [retention](LeaseConfig::retention).
+    #[must_use]
+    pub fn node(&self, node: u64) -> String {
+        format!("{}:node:{node}", self.prefix)
+    }
+}
+
+/// The error of the name of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LeaseNameError {
+    /// The name is empty or too long.
+    Length {
+        /// The length of the name in bytes.
+        len: usize,
+        /// The longest length.
+        max: usize,
+    },
+    /// The name contains a brace.
+    Brace {
+        /// The byte of the first brace.
+        at: usize,
+    },
+}
+
+impl fmt::Display for LeaseNameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { len, max } => {
+                write!(f, "the name of a limit has from 1 to {max} bytes, not {len}")
+            }
+            Self::Brace { at } => {
+                write!(
+                    f,
+                    "the name of a limit has a brace at byte {at}, which would end its hash tag"
+                )
+            }
+        }
+    }
+}
+
+impl Error for LeaseNameError {}

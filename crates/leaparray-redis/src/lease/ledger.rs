@@ -1,0 +1,233 @@
+//! The server's side of the protocol as a state machine: the specification of the script.
+
+use std::collections::BTreeMap;
+
+use super::LeaseConfig;
+use super::message::{Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES};
+
+/// The state of one limit on the server: what the script of an engine has to do, without a server.
+///
+/// Use it to test a service without a server, or to test another [`Engine`](crate::Engine) against it.
+///
+/// ```
+/// use leaparray_redis::lease::{Ask, LeaseConfig, Ledger};
+/// use std::time::Duration;
+///
+/// let config = LeaseConfig::new(10, 10, Duration::from_secs(1))?;
+/// let mut ledger = Ledger::new(config);
+/// let ask = |seq| Ask { node: 1, seq, epoch: None, want: 8, validity: 2, moves: vec![] };
+/// // The state is blank, so leases of a lost state may still be in use.
+/// let answer = ledger.lease(0, 1, &ask(1));
+/// assert_eq!((answer.granted, answer.open_in), (0, 1_700_000));
+/// let answer = ledger.lease(1_700_000, 1, &ask(2));
+/// assert_eq!((answer.granted, answer.bucket, answer.free), (8, 19, 2));
+/// # Ok::<_, leaparray_redis::lease::LeaseConfigError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ledger {
+    config: LeaseConfig,
+    mark: Option<Mark>,
+    charges: Option<Charges>,
+    /// The last ask of each incarnation of a node. Each expires on its own.
+    last: BTreeMap<u64, Last>,
+}
+
+/// The part of the state that does not expire.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Mark {
+    epoch: Epoch,
+    /// The end of the quarantine: nothing is granted before.
+    open: u64,
+    /// The highest time seen.
+    high: u64,
+    /// The last bucket that was charged in this epoch.
+    charged_to: u64,
+}
+
+/// The part of the state that expires once no window needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Charges {
+    expires: u64,
+    /// The permits charged in each bucket.
+    buckets: BTreeMap<u64, u64>,
+    demand: Demand,
+}
+
+/// The demand of all nodes, for fair shares. The limit does not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Demand {
+    /// The bucket of the last ask.
+    bucket: u64,
+    /// The permits that were free at the first ask of that bucket.
+    free: u64,
+    /// The permits that were wanted in that bucket, and in the one before.
+    wanted: u64,
+    wanted_before: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Last {
+    expires: u64,
+    seq: u64,
+    epoch: Epoch,
+    granted: u64,
+    bucket: u64,
+}
+
+impl Ledger {
+    /// Creates the ledger of a limit on a blank server.
+    #[must_use]
+    pub const fn new(config: LeaseConfig) -> Self {
+        Self { config, mark: None, charges: None, last: BTreeMap::new() }
+    }
+
+    /// Returns the time of the limit when the server's clock reads `time`. It is that time, but never earlier than at an
+    /// earlier ask. The buckets of the limit are buckets of this time.
+    #[must_use]
+    pub fn time_of_limit(&self, time: u64) -> u64 {
+        self.mark.as_ref().map_or(time, |it| it.high.max(time))
+    }
+
+    /// Loses the charges and keeps the rest, as a server does that evicts keys.
+    pub fn evict_charges(&mut self) {
+        self.charges = None;
+    }
+
+    /// Answers an ask.
+    ///
+    /// `time` is the server's time in microseconds since the Unix epoch. `identity` names the run of the server as a primary:
+    /// it has to change when the server restarts and when it is promoted. Numbers from [`MAX_EXACT`] on count as the highest
+    /// number below it.
+    pub fn lease(&mut self, time: u64, identity: u64, ask: &Ask) -> Answer {
+        let config = self.config;
+        let (n, b) = (u64::from(config.buckets()), config.bucket_micros());
+        let time = time.min(MAX_EXACT - 1 - config.buckets_micros(2));
+        self.expire(time);
+
+        // The time of the limit never goes back. Otherwise, a window that has ended could come again after its charges were
+        // dropped.
+        let now = self.time_of_limit(time);
+        let k = now / b;
+        let mut mark = self.mark_at(now, identity);
+        // Counted from `now`: the charges have to stay while the time of the limit stands still.
+        let expires = now + config.buckets_micros(2);
+        let charges = self.charges.get_or_insert_default();
+        charges.expires = expires;
+        // No grant from now on can share a window with a use in bucket k - n or before.
+        charges.buckets.retain(|&bucket, _| bucket + n > k);
+
+        // The transport may deliver an ask twice, and asks out of order. If a move were applied twice, it would take the
+        // charge of another lease. Once the number of an ask has expired, all buckets of its moves have been dropped.
+        let last = self.last.get(&ask.node);
+        let is_new = last.is_none_or(|it| it.seq < ask.seq);
+        // Moves of another epoch are about charges that are lost. If the clock has stepped back with the loss, the charges of
+        // this epoch may be in buckets of the same numbers.
+        if is_new && ask.epoch == Some(mark.epoch) {
+            charges.apply(ask, n, k);
+        }
+
+        // All charges count, also those in buckets to come: their permits may still be used.
+        let free = config.limit().saturating_sub(charges.buckets.values().sum());
+        let answer = Answer {
+            seq: ask.seq,
+            epoch: mark.epoch,
+            now,
+            granted: 0,
+            bucket: k + u64::from(ask.validity.min(config.validity())),
+            retry_in: 0,
+            open_in: mark.open.saturating_sub(now),
+            free,
+        };
+        // A repeated ask gets the answer that may have been lost. An ask that was overtaken gets nothing: its node no longer
+        // waits for the answer.
+        if let Some(last) = last.filter(|_| !is_new) {
+            let is_same = last.seq == ask.seq && last.epoch == mark.epoch;
+            let granted = if is_same { last.granted } else { 0 };
+            return Answer { granted, bucket: last.bucket, ..answer };
+        }
+
+        let want = ask.want.min(config.limit());
+        let share = charges.demand.share_of(want, free, k);
+        let granted = if answer.open_in > 0 { 0 } else { want.min(free).min(share) };
+        if granted > 0 {
+            // Charged in the last bucket in which the permits can be used. If they were charged in this bucket, the charge
+            // could leave the window before they are used.
+            *charges.buckets.entry(answer.bucket).or_default() += granted;
+            mark.charged_to = mark.charged_to.max(answer.bucket);
+        }
+        let (seq, epoch, bucket) = (ask.seq, mark.epoch, answer.bucket);
+        self.last.insert(ask.node, Last { expires, seq, epoch, granted, bucket });
+        self.mark = Some(mark);
+        let retry_in = match () {
+            () if granted == want => 0,
+            () if answer.open_in > 0 => answer.open_in,
+            () => (k + 1) * b - now,
+        };
+        Answer { granted, retry_in, free: free - granted, ..answer }
+    }
+
+    /// Drops what has expired. Keys expire by the server's clock.
+    fn expire(&mut self, time: u64) {
+        self.charges = self.charges.take().filter(|it| time < it.expires);
+        self.last.retain(|_, it| time < it.expires);
+    }
+
+    /// Returns the mark, of a new epoch if state may have been lost: if there is no mark, if another run of a server wrote it
+    /// (a restart loads an old dump, and a promoted replica lags), or if charges are gone that a window needs.
+    fn mark_at(&mut self, now: u64, identity: u64) -> Mark {
+        let config = self.config;
+        let (n, k) = (u64::from(config.buckets()), now / config.bucket_micros());
+        let is_evicted = |it: &Mark| self.charges.is_none() && it.charged_to + n > k;
+        let known = self.mark.take().filter(|it| it.epoch.identity == identity && !is_evicted(it));
+        let mark = if let Some(mark) = known {
+            Mark { high: now, ..mark }
+        } else {
+            self.charges = None;
+            // Leases of the lost state are in use until the end of bucket k + v, and the last window with such a use ends with
+            // bucket k + v + n. Nothing is granted before.
+            let open = now + config.buckets_micros(1);
+            Mark { epoch: Epoch { identity, since: now }, open, high: now, charged_to: 0 }
+        };
+        self.mark = Some(mark.clone());
+        mark
+    }
+}
+
+impl Charges {
+    /// Applies the moves of an ask in bucket `k` of a window of `n` buckets.
+    fn apply(&mut self, ask: &Ask, n: u64, k: u64) {
+        for it in ask.moves.iter().take(MAX_MOVES) {
+            if it.to.is_some_and(|to| to > it.from) {
+                continue;
+            }
+            // At most the charge: the ask may have arrived late, after its bucket was dropped.
+            let charged = self.buckets.get(&it.from).copied().unwrap_or_default();
+            let count = it.count.min(charged);
+            if count > 0 {
+                self.buckets.insert(it.from, charged - count);
+                if let Some(to) = it.to.filter(|to| to + n > k) {
+                    *self.buckets.entry(to).or_default() += count;
+                }
+            }
+        }
+        self.buckets.retain(|_, charged| *charged > 0);
+    }
+}
+
+impl Demand {
+    /// Notes that `want` permits are wanted in bucket `k`, while `free` are free. Returns how many of them a node may have: in
+    /// a shortage, a share in proportion to what it wants, and at least one.
+    fn share_of(&mut self, want: u64, free: u64, k: u64) -> u64 {
+        if self.bucket != k {
+            let wanted_before = if self.bucket + 1 == k { self.wanted } else { 0 };
+            *self = Self { bucket: k, free, wanted: 0, wanted_before };
+        }
+        self.wanted = (self.wanted + want).min(MAX_EXACT / 2);
+        let wanted = self.wanted.max(self.wanted_before);
+        if wanted <= self.free {
+            return want;
+        }
+        // In two steps, each exact in doubles: a script computes the same.
+        (want * (self.free * 4_096 / wanted) / 4_096).max(1)
+    }
+}

@@ -1,0 +1,259 @@
+//! When a node asks, and for how many permits.
+
+use super::{Answer, Ask, Holdings, LeaseConfig};
+
+/// The most permits that a node keeps for longer than τ and a round trip.
+const FEW: u64 = 4;
+
+/// A node of a limit: it decides locally, and asks by its demand.
+///
+/// One ask is in flight at a time. A node without the permits for a request asks at once, unless the server has told it when to ask again. Else, it
+/// asks when the permits in hand will not last until the next ask would be answered, at least τ after the ask before. A chunk
+/// is what the demand of the last buckets needs for τ and a round trip. Permits far beyond that are returned, with any ask.
+///
+/// Times are of the node's clock, in microseconds.
+///
+/// ```
+/// use leaparray_redis::lease::{LeaseConfig, Ledger, Node};
+/// use std::time::Duration;
+///
+/// let config = LeaseConfig::new(10, 10, Duration::from_secs(1))?;
+/// let (mut ledger, mut node) = (Ledger::new(config), Node::new(config, 7));
+/// let open = config.quarantine().as_micros() as u64;
+/// // A request arrives, and nothing is in hand.
+/// assert!(!node.take(0, 1));
+/// let ask = node.poll(0).expect("a request waits");
+/// node.on_answer(0, &ledger.lease(0, 1, &ask));
+/// // The request waits for longer.
+/// assert!(node.is_short(0));
+/// node.wait(1);
+/// assert_eq!((node.poll(open - 1), node.next_poll(0)), (None, Some(open)));
+/// let ask = node.poll(open).expect("the server has opened");
+/// node.on_answer(open, &ledger.lease(open, 1, &ask));
+/// assert!(node.retry(open, 1));
+/// # Ok::<_, leaparray_redis::lease::LeaseConfigError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    holdings: Holdings,
+    demand: Demand,
+    /// The permits for which requests lacked some since the last ask was sent.
+    missing: u64,
+    last_sent: Option<u64>,
+    /// No ask before: the server has nothing.
+    retry_at: u64,
+    /// The last round trip.
+    round_trip: u64,
+}
+
+impl Node {
+    /// Creates an incarnation of a node: `node` is a random number below [`MAX_EXACT`](super::MAX_EXACT), different at each start of a process.
+    #[must_use]
+    pub fn new(config: LeaseConfig, node: u64) -> Self {
+        Self::with_holdings(Holdings::new(config, node))
+    }
+
+    /// Creates a node with these holdings.
+    #[must_use]
+    pub const fn with_holdings(holdings: Holdings) -> Self {
+        let demand = Demand { since: 0, count: 0, per_bucket: 0 };
+        Self { holdings, demand, missing: 0, last_sent: None, retry_at: 0, round_trip: 0 }
+    }
+
+    /// Returns the permits in hand.
+    #[must_use]
+    pub const fn holdings(&self) -> &Holdings {
+        &self.holdings
+    }
+
+    /// Returns the time until which the permits in hand stay the same: see [`Holdings::stable_until`].
+    pub fn stable_until(&mut self, now: u64) -> u64 {
+        self.holdings.stable_until(now)
+    }
+
+    /// Returns the number of permits in hand from which on the node asks for more.
+    #[must_use]
+    pub fn low_mark(&self) -> u64 {
+        self.target() / 2
+    }
+
+    /// Returns the time until which the node [is short](Self::is_short).
+    #[must_use]
+    pub const fn retry_at(&self) -> u64 {
+        self.retry_at
+    }
+
+    /// Decides on a new request for `count` permits at `now`: all of them or none. If they are not in hand, and the node is not
+    /// [short](Self::is_short), the next ask wants them, and the request may [`retry`](Self::retry) after an answer.
+    pub fn take(&mut self, now: u64, count: u64) -> bool {
+        let bucket = self.holdings.config().bucket_micros();
+        self.demand.add(now, count, bucket);
+        self.retry(now, count)
+    }
+
+    /// Notes decisions that were made elsewhere, from the permits that [are in hand](Holdings::in_hand) at `now`: `used` permits
+    /// were used, requests demanded `demanded` permits, and requests lacked `missing` of these, which the next ask wants.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `used` is more than there is in hand.
+    pub fn settle(&mut self, now: u64, used: u64, demanded: u64, missing: u64) {
+        let bucket = self.holdings.config().bucket_micros();
+        self.demand.add(now, demanded, bucket);
+        assert!(self.holdings.take(now, used), "{used} permits were used that were not in hand");
+        self.wait(missing);
+    }
+
+    /// Decides again on a request that has waited for an answer. It does not count as new demand.
+    pub fn retry(&mut self, now: u64, count: u64) -> bool {
+        let granted = self.holdings.take(now, count);
+        // A request that is refused at once does not wait for a permit.
+        if !granted && !self.is_short(now) {
+            self.wait(count);
+        }
+        granted
+    }
+
+    /// Notes that a request for `count` permits waits although the node [is short](Self::is_short): the next ask wants them. A request
+    /// that is refused instead is not noted.
+    pub const fn wait(&mut self, count: u64) {
+        self.missing = self.missing.saturating_add(count);
+    }
+
+    /// Whether a request that lacks permits at `now` would wait in vain: the server has told the node to ask later.
+    #[must_use]
+    pub const fn is_short(&self, now: u64) -> bool {
+        now < self.retry_at
+    }
+
+    /// Returns the ask to send at `now`, if there is one. The caller sends it, and calls [`on_answer`](Self::on_answer) or
+    /// [`on_lost`](Self::on_lost).
+    pub fn poll(&mut self, now: u64) -> Option<Ask> {
+        let config = *self.holdings.config();
+        let bucket = config.bucket_micros();
+        self.demand.roll(now, bucket);
+        if self.next_poll(now).is_none_or(|at| now < at) {
+            return None;
+        }
+        let target = self.target();
+        let in_hand = self.holdings.in_hand(now);
+        let want = target.saturating_sub(in_hand).saturating_add(self.missing);
+        let want = want.min(config.limit());
+        // A request that waits uses its permit when the answer arrives. A chunk has to last for τ and two round trips.
+        let lasts = match target {
+            0 => self.round_trip.saturating_add(self.round_trip / 4),
+            1..=FEW => bucket.saturating_mul(u64::from(config.validity())),
+            _ => micros(config.min_gap()).saturating_add(self.round_trip.saturating_mul(2)),
+        };
+        let buckets = lasts / bucket + 1;
+        let validity = u32::try_from(buckets).unwrap_or(u32::MAX).min(config.validity());
+        let ask = self.holdings.ask(now, want, validity, target.saturating_mul(2))?;
+        (self.missing, self.last_sent) = (0, Some(now));
+        Some(ask)
+    }
+
+    /// Returns the time of the next ask, as far as it is known at `now`: `None` if an ask is in flight, or there is nothing to ask.
+    #[must_use]
+    pub fn next_poll(&self, now: u64) -> Option<u64> {
+        if self.holdings.sent().is_some() {
+            return None;
+        }
+        let target = self.target();
+        let in_hand = self.holdings.in_hand(now);
+        if self.missing > 0 || self.retry_at > 0 && in_hand == 0 && target > 0 {
+            return Some(self.retry_at.max(now));
+        }
+        let gap = micros(self.holdings.config().min_gap());
+        let background = self.last_sent.map_or(0, |it| it.saturating_add(gap)).max(now);
+        // Half of a chunk is in hand when the next is asked for.
+        if target > 0 && in_hand <= target / 2 {
+            return Some(background.max(self.retry_at));
+        }
+        // A report: charges that can leave the sum are worth an ask if they are worth a chunk.
+        let excess = in_hand.saturating_sub(target.saturating_mul(2));
+        (excess + self.holdings.unreported() > target.max(1)).then_some(background)
+    }
+
+    /// Takes an answer that arrived at `now`. Returns whether it was the answer to the ask in flight.
+    pub fn on_answer(&mut self, now: u64, answer: &Answer) -> bool {
+        let sent = self.holdings.sent();
+        let is_next = self.holdings.on_answer(now, answer);
+        if is_next {
+            let sent = sent.unwrap_or(now);
+            self.round_trip = now.saturating_sub(sent);
+            // The server answered at `sent` and the way to it, and the next ask takes the same way, give or take a quarter of the
+            // round trip: it arrives just after the permits get free.
+            let after = answer.retry_in.saturating_add(self.round_trip / 4);
+            self.retry_at = if answer.retry_in == 0 { 0 } else { sent.saturating_add(after) };
+        }
+        is_next
+    }
+
+    /// Gives up the ask in flight, at `now`: nothing is assumed about it. The next ask waits for τ.
+    pub fn on_lost(&mut self, now: u64) {
+        self.holdings.on_lost();
+        self.retry_at = now.saturating_add(micros(self.holdings.config().min_gap()));
+    }
+
+    /// Returns the permits that the demand needs for τ and a round trip. A node with few requests keeps what half of the validity of a
+    /// lease needs, up to [`FEW`], and nothing in a shortage.
+    fn target(&self) -> u64 {
+        let config = self.holdings.config();
+        let lease = config.bucket_micros().saturating_mul(u64::from(config.validity()));
+        let target = self.needs(micros(config.min_gap()).saturating_add(self.round_trip));
+        // In a shortage, a permit that waits for a request is one that another node lacks.
+        if target <= FEW && self.retry_at > 0 {
+            return 0;
+        }
+        target.max(self.needs(lease / 2).min(FEW)).min(config.limit())
+    }
+
+    /// Returns the permits that the demand needs for a time.
+    fn needs(&self, span: u64) -> u64 {
+        let bucket = u128::from(self.holdings.config().bucket_micros()) * u128::from(Demand::SCALE);
+        let needs = u128::from(self.demand.estimate()) * u128::from(span) / bucket;
+        u64::try_from(needs).unwrap_or(u64::MAX)
+    }
+}
+
+/// The permits that requests ask for in a bucket, on average.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Demand {
+    /// The number of the local bucket that is counted.
+    since: u64,
+    count: u64,
+    /// Scaled.
+    per_bucket: u64,
+}
+
+impl Demand {
+    const SCALE: u64 = 256;
+
+    fn add(&mut self, now: u64, count: u64, bucket: u64) {
+        self.roll(now, bucket);
+        self.count = self.count.saturating_add(count);
+    }
+
+    /// Returns the scaled average, or the count of the current bucket if it is already four and twice that: demand has moved here.
+    const fn estimate(&self) -> u64 {
+        let current = self.count.saturating_mul(Self::SCALE);
+        if self.count >= 4 && current / 2 > self.per_bucket { current } else { self.per_bucket }
+    }
+
+    /// Counts the buckets that have ended. Each counts for a quarter of the average.
+    fn roll(&mut self, now: u64, bucket: u64) {
+        let current = now / bucket;
+        let passed = current.saturating_sub(self.since);
+        for _ in 0..passed.min(64) {
+            let last = self.count.saturating_mul(Self::SCALE);
+            self.per_bucket = self.per_bucket - self.per_bucket / 4 + last / 4;
+            self.count = 0;
+        }
+        self.since = self.since.max(current);
+    }
+}
+
+/// Returns a time in microseconds.
+fn micros(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
