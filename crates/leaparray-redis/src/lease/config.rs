@@ -75,6 +75,19 @@ impl LeaseConfig {
         Ok(Self { limit, buckets, bucket_millis, validity, min_gap_micros, drift_ppm: 1_000 })
     }
 
+    /// Sets the limit, and leaves the rest as it is.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`LeaseConfigError`] if the limit is zero or above [`MAX_LIMIT`](Self::MAX_LIMIT).
+    pub const fn with_limit(mut self, limit: u64) -> Result<Self, LeaseConfigError> {
+        if limit == 0 || limit > Self::MAX_LIMIT {
+            return Err(LeaseConfigError::Limit { limit, max: Self::MAX_LIMIT });
+        }
+        self.limit = limit;
+        Ok(self)
+    }
+
     /// Sets for how many buckets after that of its grant a lease is valid at most: v. A longer validity needs fewer asks, strands
     /// more permits when a node crashes, and makes the quarantine after a loss of state longer, which takes n + v + 1 buckets.
     ///

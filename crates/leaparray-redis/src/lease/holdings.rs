@@ -83,6 +83,12 @@ impl Holdings {
         &self.config
     }
 
+    /// Returns the epoch of the last answer.
+    #[must_use]
+    pub const fn epoch(&self) -> Option<Epoch> {
+        self.epoch
+    }
+
     /// Returns the local time at which the ask in flight was sent, if there is one.
     #[must_use]
     pub fn sent(&self) -> Option<u64> {

@@ -195,6 +195,18 @@ impl Node {
         self.retry_at = now.saturating_add(micros(self.holdings.config().min_gap()));
     }
 
+    /// Does not ask before `until`, unless that is earlier than what the server has told.
+    pub fn postpone(&mut self, until: u64) {
+        self.retry_at = self.retry_at.max(until);
+    }
+
+    /// Returns the last ask of a node that stops: all permits in hand are returned. `None` if there are none and nothing is to be
+    /// reported, or if an ask is in flight.
+    pub fn leave(&mut self, now: u64) -> Option<Ask> {
+        let has_nothing = self.holdings.in_hand(now) == 0 && self.holdings.unreported() == 0;
+        if has_nothing { None } else { self.holdings.ask(now, 0, 0, 0) }
+    }
+
     /// Returns the permits that the demand needs for τ and a round trip. A node with few requests keeps what half of the validity of a
     /// lease needs, up to [`FEW`], and nothing in a shortage.
     fn target(&self) -> u64 {

@@ -1,0 +1,85 @@
+//! The script that answers an ask on the server, its arguments and its reply: what an [`Engine`](super::Engine) over another
+//! client needs.
+//!
+//! ```
+//! use leaparray_redis::engine::script;
+//! use leaparray_redis::lease::{Ask, LeaseConfig, LeaseKeys};
+//! use std::time::Duration;
+//!
+//! let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
+//! let keys = LeaseKeys::new("orders", &config)?;
+//! let ask = Ask { node: 7, seq: 1, epoch: None, want: 5, validity: 2, moves: vec![] };
+//! // EVAL source 3 keys… arguments…
+//! assert_eq!(script::keys(&keys, &ask)[2], "leaparray:{orders:10:100:6}:node:7");
+//! assert_eq!(script::arguments(&config, &ask), [100, 10, 100_000, 6, 1, -1, -1, 5, 2]);
+//! let answer = script::answer(&ask, &[4, 1_000_000, 9_000_000, 5, 92, 0, 0, 95])?;
+//! assert_eq!((answer.granted, answer.bucket, answer.free), (5, 92, 95));
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+use super::EngineError;
+use crate::lease::{Answer, Ask, Epoch, LeaseConfig, LeaseKeys, MAX_EXACT, MAX_MOVES};
+
+/// The first part of the script: the server's time and identity. A test may replace it.
+pub const CLOCK_AND_IDENTITY: &str = include_str!("clock_and_identity.lua");
+
+/// The second part of the script. It needs `time` and `identity`.
+pub const LEASE: &str = include_str!("lease.lua");
+
+/// Returns the script, in Lua 5.1. It needs Redis 5 or later, or another server with the commands that it calls: `TIME`, `INFO`,
+/// `GET`, `SET`, `HGETALL`, `HSET`, `HDEL`, `DEL` and `PEXPIRE`.
+#[must_use]
+pub fn source() -> String {
+    format!("{CLOCK_AND_IDENTITY}{LEASE}")
+}
+
+/// Returns the keys of the script. They are in one slot of a cluster.
+#[must_use]
+pub fn keys(keys: &LeaseKeys, ask: &Ask) -> [String; 3] {
+    [keys.mark(), keys.charges(), keys.node(ask.node)]
+}
+
+/// Returns the arguments of the script. Numbers from [`MAX_EXACT`] on are sent as the highest number below it, and moves beyond
+/// [`MAX_MOVES`] are not sent.
+#[must_use]
+pub fn arguments(config: &LeaseConfig, ask: &Ask) -> Vec<i64> {
+    let (identity, since) = ask.epoch.map_or((-1, -1), |it| (exact(it.identity), exact(it.since)));
+    let mut arguments = vec![
+        exact(config.limit()),
+        config.buckets().into(),
+        exact(config.bucket_micros()),
+        config.validity().into(),
+        exact(ask.seq),
+        identity,
+        since,
+        exact(ask.want),
+        ask.validity.into(),
+    ];
+    for it in ask.moves.iter().take(MAX_MOVES) {
+        arguments.extend([exact(it.from), it.to.map_or(-1, exact), exact(it.count)]);
+    }
+    arguments
+}
+
+/// Returns the answer to `ask` in the reply of the script.
+///
+/// # Errors
+///
+/// Returns an [`EngineError`] if the reply does not have eight numbers from 0 to 2^53, or grants more than was asked for.
+pub fn answer(ask: &Ask, reply: &[i64]) -> Result<Answer, EngineError> {
+    let error = || EngineError::Reply { found: reply.to_vec() };
+    let numbers: Vec<u64> = reply.iter().filter_map(|&it| u64::try_from(it).ok()).collect();
+    let [identity, since, now, granted, bucket, retry_in, open_in, free] = numbers[..] else {
+        return Err(error());
+    };
+    if numbers.iter().any(|it| *it > MAX_EXACT) || granted > ask.want {
+        return Err(error());
+    }
+    let epoch = Epoch { identity, since };
+    Ok(Answer { seq: ask.seq, epoch, now, granted, bucket, retry_in, open_in, free })
+}
+
+/// Returns a number that a double holds exactly.
+fn exact(number: u64) -> i64 {
+    i64::try_from(number.min(MAX_EXACT - 1)).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,233 @@
+//! The limiter.
+
+mod away;
+mod builder;
+mod driver;
+mod hand;
+mod shared;
+mod state;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use leaparray::flow::{Decision, Limiter, Passed, Quota, Refusal, Retry};
+use leaparray::{Clock, Timestamp};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::clock::BootClock;
+use crate::lease::LeaseConfig;
+use shared::Shared;
+
+pub use away::{ShareError, WhenAway};
+pub use builder::{LimiterBuilder, StartError};
+pub use state::{LeaseCounts, LeaseState};
+
+/// One limit over all processes that name it: at most L permits in any n consecutive buckets of the server's time.
+///
+/// A task asks the server for permits in chunks, by [leases](crate::lease) that end. Requests are decided locally, from the permits
+/// in hand. A request that finds too few is refused, and the task asks for more at once; [`acquire`](Self::acquire) waits for the
+/// answer. Clones share the permits. When the last clone is dropped, unused permits are given back.
+///
+/// A request never waits for the server in [`try_acquire`](Limiter::try_acquire). Once in a bucket, it takes a lock that is held for
+/// about a microsecond.
+///
+/// Times given to the limiter are of [its clock](Self::clock). A time that is more than a second ahead counts as one that is a second
+/// ahead. A request that enters a node is decided at the time of the limiter's
+/// clock, because the end of a lease must not be told by another one.
+///
+/// ```
+/// use leaparray::{ManualClock, Timestamp};
+/// use leaparray_redis::lease::LeaseConfig;
+/// use leaparray_redis::{LeaseState, LeasedLimiter, MemoryEngine};
+/// use std::time::Duration;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let engine = MemoryEngine::with_clock(clock.clone());
+/// let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
+/// let orders = LeasedLimiter::builder("orders", config).with_clock(clock.clone()).start(engine)?;
+/// // A new limit begins with a quarantine.
+/// assert!(orders.acquire(1).await.is_err());
+/// clock.advance(config.quarantine());
+/// orders.acquire(3).await?;
+/// assert_eq!(orders.state(), LeaseState::Leasing);
+/// # orders.close().await;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub struct LeasedLimiter<C = BootClock> {
+    inner: Arc<Inner<C>>,
+}
+
+struct Inner<C> {
+    shared: Arc<Shared<C>>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl LeasedLimiter {
+    /// Returns the settings of a limiter for the limit `name`, with a [`BootClock`].
+    pub fn builder(name: &str, config: LeaseConfig) -> LimiterBuilder {
+        LimiterBuilder::new(name, config)
+    }
+}
+
+impl<C: Clock> LeasedLimiter<C> {
+    /// Returns the clock of the limiter.
+    #[must_use]
+    pub fn clock(&self) -> &C {
+        &self.inner.shared.clock
+    }
+
+    /// Asks for `permits` permits, all of them or none, and waits for an answer of the server if too few are in hand.
+    ///
+    /// Waits for at most one answer, or the [timeout](LimiterBuilder::with_answer_timeout) of one. Requests that wait at the same
+    /// time are not served in order.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal, if the server has told when to ask again, or if it is away.
+    pub async fn acquire(&self, permits: u64) -> Result<(), Refusal> {
+        self.acquire_by(permits, None).await
+    }
+
+    /// Asks for `permits` permits, all of them or none, and waits for up to `max_wait` until they are granted.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal, after `max_wait`, or at once if the request cannot be admitted in that time.
+    pub async fn acquire_within(&self, permits: u64, max_wait: Duration) -> Result<(), Refusal> {
+        let deadline = self.now().saturating_add(max_wait);
+        self.acquire_by(permits, Some(deadline)).await
+    }
+
+    async fn acquire_by(&self, permits: u64, deadline: Option<Timestamp>) -> Result<(), Refusal> {
+        let shared = &self.inner.shared;
+        let mut is_new = true;
+        loop {
+            let mut answered = std::pin::pin!(shared.answered.notified());
+            // From here on, no answer is missed.
+            answered.as_mut().enable();
+            let now = shared.clock.now();
+            let Some(refusal) = shared.decide(now, permits, is_new).refusal() else {
+                return Ok(());
+            };
+            let gives_up = match (refusal.retry, deadline) {
+                (Retry::Never, _) | (Retry::At(_), None) => true,
+                (Retry::At(time), Some(deadline)) => time > deadline,
+                (_, None) => false,
+                (_, Some(deadline)) => now >= deadline,
+            };
+            if gives_up {
+                return Err(refusal);
+            }
+            if let Retry::At(_) = refusal.retry {
+                // A request that is refused is not noted in a shortage, and this one waits.
+                shared.want(permits);
+            }
+            is_new = false;
+            match deadline {
+                None => answered.await,
+                Some(deadline) => {
+                    let rest = deadline.saturating_since(now);
+                    if tokio::time::timeout(rest, answered).await.is_err() {
+                        return shared
+                            .decide(shared.clock.now(), permits, false)
+                            .refusal()
+                            .map_or(Ok(()), Err);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the permits in hand.
+    #[must_use]
+    pub fn in_hand(&self) -> u64 {
+        self.inner.shared.in_hand(self.now())
+    }
+
+    /// Returns whether the limiter gets leases.
+    #[must_use]
+    pub fn state(&self) -> LeaseState {
+        self.inner.shared.watch().borrow().clone()
+    }
+
+    /// Returns the state and its changes.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<LeaseState> {
+        self.inner.shared.watch()
+    }
+
+    /// Returns counts since the start.
+    #[must_use]
+    pub fn counts(&self) -> LeaseCounts {
+        self.inner.shared.counts()
+    }
+
+    /// Stops all clones of the limiter, gives the permits in hand back, and waits for the server to answer, for at most two
+    /// [timeouts](LimiterBuilder::with_answer_timeout). From then on, requests are refused.
+    pub async fn close(&self) {
+        self.inner.shared.begin_to_close();
+        let mut states = self.watch();
+        let task = self.inner.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match task {
+            // It ends by itself, unless the runtime ends before.
+            Some(task) => drop(task.await),
+            // Another call waits for the task.
+            None => drop(states.wait_for(|it| *it == LeaseState::Closed).await),
+        }
+    }
+}
+
+impl<C: Clock> Limiter for LeasedLimiter<C> {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        self.inner.shared.clock.now()
+    }
+
+    #[inline]
+    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
+        self.inner.shared.decide(now, permits, true)
+    }
+
+    /// Decides at the time of the limiter's clock.
+    fn try_acquire_for(&self, _node: &dyn Passed, _now: Timestamp, permits: u64) -> Decision {
+        self.try_acquire_at(self.now(), permits)
+    }
+
+    /// Returns that the request is admitted, if the permits are in hand. The decision of another request is not known before it is
+    /// made.
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        (self.inner.shared.in_hand(now) >= permits).then_some(Decision::Admitted(()))
+    }
+
+    /// Returns the limit of the fleet, and the permits in hand.
+    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+        let shared = &self.inner.shared;
+        Some(Quota::new(shared.limit, shared.in_hand(now), None))
+    }
+}
+
+impl<C> Clone for LeasedLimiter<C> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<C> Drop for Inner<C> {
+    fn drop(&mut self) {
+        self.shared.begin_to_close();
+    }
+}
+
+impl<C> fmt::Debug for LeasedLimiter<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeasedLimiter")
+            .field("limit", &self.inner.shared.limit)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,304 @@
+//! The state that the requests and the driver of a limiter share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use leaparray::flow::{Decision, Reason, Refusal, Retry};
+use leaparray::{Clock, Timestamp};
+use tokio::sync::{Notify, watch};
+
+use super::away::Reserve;
+use super::hand::{Hand, Taken};
+use super::state::{LeaseCounts, LeaseState};
+use crate::lease::{Answer, Ask, Epoch, Node};
+
+/// The permits of a node as a [`Hand`], and the node itself behind a lock.
+///
+/// A request takes from the hand. Once in each bucket of the limit, a request or the driver closes the hand, tells the node what was
+/// used, and makes the next hand; the driver also does so for each ask and answer. The lock is held for that long, and never while
+/// the server is waited for.
+#[derive(Debug)]
+pub(super) struct Shared<C> {
+    pub(super) clock: C,
+    pub(super) limit: u64,
+    hand: ArcSwap<Hand>,
+    node: Mutex<Node>,
+    demand: Demand,
+    /// Wakes the driver: a request lacks permits, permits are few, or the limiter is to be closed.
+    pub(super) wake: Notify,
+    /// Wakes the requests that wait for an answer.
+    pub(super) answered: Notify,
+    state: watch::Sender<LeaseState>,
+    /// Whether the state is away. Requests read it without the lock of `state`.
+    is_away: AtomicBool,
+    /// Whether a request without a permit is admitted while the server is away.
+    is_open: bool,
+    pub(super) reserve: Option<Reserve<C>>,
+    counts: Counts,
+    is_closing: AtomicBool,
+}
+
+/// What requests have demanded since the node was last told. Not part of the hand, so that nothing is lost when it is closed.
+#[derive(Debug, Default)]
+struct Demand {
+    /// Permits that requests lacked, which the next ask should want.
+    missing: AtomicU64,
+    /// Permits of requests that were refused or wait.
+    lacked: AtomicU64,
+    /// Permits that were taken by requests whose demand was counted before.
+    retried: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    answers: AtomicU64,
+    losses: AtomicU64,
+    granted: AtomicU64,
+    reserved: AtomicU64,
+    unlimited: AtomicU64,
+    new_epochs: AtomicU64,
+}
+
+/// A step of the driver.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Send this ask.
+    Send(Ask),
+    /// Wait until this time, or until woken.
+    Wait(Option<Timestamp>),
+}
+
+impl<C: Clock> Shared<C> {
+    pub(super) fn new(clock: C, node: Node, is_open: bool, reserve: Option<Reserve<C>>) -> Self {
+        Self {
+            clock,
+            limit: node.holdings().config().limit(),
+            hand: ArcSwap::from_pointee(Hand::new(0, Timestamp::MAX, 0, Timestamp::MIN)),
+            node: Mutex::new(node),
+            demand: Demand::default(),
+            wake: Notify::new(),
+            answered: Notify::new(),
+            state: watch::Sender::new(LeaseState::Connecting),
+            is_away: AtomicBool::new(true),
+            is_open,
+            reserve,
+            counts: Counts::default(),
+            is_closing: AtomicBool::new(false),
+        }
+    }
+
+    /// Decides on a request for `permits` permits at `now`. `is_new`: its demand was not counted before.
+    #[inline]
+    pub(super) fn decide(&self, mut now: Timestamp, permits: u64, is_new: bool) -> Decision {
+        loop {
+            let hand = self.hand.load();
+            match hand.take(now, permits) {
+                Taken::Permits { is_low } => {
+                    if !is_new {
+                        self.demand.retried.fetch_add(permits, Ordering::Relaxed);
+                    }
+                    if is_low {
+                        self.wake.notify_one();
+                    }
+                    return Decision::Admitted(());
+                }
+                Taken::TooFew => return self.decide_without(&hand, now, permits, is_new),
+                Taken::Stale => now = self.renew(now),
+            }
+        }
+    }
+
+    /// Decides on a request that finds too few permits.
+    #[cold]
+    fn decide_without(&self, hand: &Hand, now: Timestamp, permits: u64, is_new: bool) -> Decision {
+        if is_new {
+            self.demand.lacked.fetch_add(permits, Ordering::Relaxed);
+        }
+        if permits > self.limit {
+            return Decision::Refused(Refusal::new(Reason::MoreThanLimit, Retry::Never));
+        }
+        if self.is_closing.load(Ordering::Relaxed) {
+            return Decision::Refused(Refusal::new(Reason::Custom(CLOSED), Retry::Never));
+        }
+        if self.reserve.as_ref().is_some_and(|it| it.take(now, permits)) {
+            self.counts.reserved.fetch_add(permits, Ordering::Relaxed);
+            return Decision::Admitted(());
+        }
+        let is_short = now < hand.retry_at;
+        if !is_short {
+            self.want(permits);
+        }
+        let is_away = self.is_away.load(Ordering::Relaxed);
+        if is_away && self.is_open {
+            self.counts.unlimited.fetch_add(permits, Ordering::Relaxed);
+            return Decision::Admitted(());
+        }
+        let retry = if is_short { Retry::At(hand.retry_at) } else { Retry::Unknown };
+        let reason = if is_away { Reason::Custom(AWAY) } else { Reason::LimitReached };
+        Decision::Refused(Refusal::new(reason, retry))
+    }
+
+    /// Notes that a request lacks `permits` permits: the next ask wants them.
+    pub(super) fn want(&self, permits: u64) {
+        // The driver resets the count before it decides whether to ask, so only the first request has to wake it.
+        if self.demand.missing.fetch_add(permits, Ordering::AcqRel) == 0 {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Replaces a hand whose time is over at `now`. Returns the time of the decision: a time far ahead of the clock would end all
+    /// leases, so it counts as [`MAX_LEAD`] ahead.
+    #[cold]
+    fn renew(&self, now: Timestamp) -> Timestamp {
+        let now = now.min(self.clock.now().saturating_add(MAX_LEAD));
+        let mut node = self.lock();
+        // Another thread may have done so.
+        if !self.hand.load().is_current(now) {
+            self.with_node(&mut node, now, |_, _| ());
+        }
+        now
+    }
+
+    /// Closes the hand, tells the node what has happened, calls `change` with it and the time in microseconds, and makes the next
+    /// hand. The guard shows that the lock is held.
+    fn with_node<R>(
+        &self,
+        node: &mut MutexGuard<'_, Node>,
+        now: Timestamp,
+        change: impl FnOnce(&mut Node, u64) -> R,
+    ) -> R {
+        let (micros, hand) = (now.as_micros(), self.hand.load());
+        let used = hand.close();
+        let missing = self.demand.missing.swap(0, Ordering::AcqRel);
+        let lacked = self.demand.lacked.swap(0, Ordering::Relaxed);
+        let retried = self.demand.retried.swap(0, Ordering::Relaxed);
+        // All uses were before the end of the hand, and in the bucket of its last time.
+        let at = micros.min(hand.last_micros());
+        node.settle(at, used, used.saturating_sub(retried).saturating_add(lacked), missing);
+        let result = change(node, micros);
+        let until = Timestamp::from_micros(node.stable_until(micros));
+        let permits = node.holdings().in_hand(micros);
+        let retry_at = Timestamp::from_micros(node.retry_at());
+        self.hand.store(Arc::new(Hand::new(permits, until, node.low_mark(), retry_at)));
+        result
+    }
+
+    /// Returns what the driver has to do at `now`.
+    pub(super) fn step(&self, now: Timestamp) -> Step {
+        let mut node = self.lock();
+        self.with_node(&mut node, now, |node, now| {
+            if let Some(ask) = node.poll(now) {
+                return Step::Send(ask);
+            }
+            let holdings = node.holdings();
+            let has_permits = holdings.in_hand(now) > 0 || holdings.unreported() > 0;
+            // Permits are taken from the hand, and the node learns of it only here.
+            let gap = holdings.config().min_gap().max(holdings.config().bucket_len());
+            let gap = u64::try_from(gap.as_micros()).unwrap_or(u64::MAX);
+            let check = has_permits.then(|| now.saturating_add(gap));
+            let next = node.next_poll(now).into_iter().chain(check).min();
+            Step::Wait(next.map(Timestamp::from_micros))
+        })
+    }
+
+    /// Returns the ask that gives all permits back, if there are any.
+    pub(super) fn last_ask(&self, now: Timestamp) -> Option<Ask> {
+        self.with_node(&mut self.lock(), now, Node::leave)
+    }
+
+    pub(super) fn on_answer(&self, now: Timestamp, answer: &Answer) {
+        let before: Option<Epoch> = self.with_node(&mut self.lock(), now, |node, now| {
+            let before = node.holdings().epoch();
+            node.on_answer(now, answer);
+            before
+        });
+        self.counts.answers.fetch_add(1, Ordering::Relaxed);
+        self.counts.granted.fetch_add(answer.granted, Ordering::Relaxed);
+        if before.is_some_and(|it| it != answer.epoch) {
+            self.counts.new_epochs.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_same_quarantine = before == Some(answer.epoch)
+            && matches!(*self.state.borrow(), LeaseState::Quarantine { .. });
+        if answer.open_in == 0 {
+            self.set_state(LeaseState::Leasing);
+        } else if !is_same_quarantine {
+            let until = now.saturating_add(Duration::from_micros(answer.open_in));
+            self.set_state(LeaseState::Quarantine { until });
+        }
+        self.answered.notify_waiters();
+    }
+
+    /// Gives up the ask in flight. The next one is not sent before `retry_at`.
+    pub(super) fn on_lost(&self, now: Timestamp, retry_at: Timestamp, error: String) {
+        self.with_node(&mut self.lock(), now, |node, now| {
+            node.on_lost(now);
+            node.postpone(retry_at.as_micros());
+        });
+        self.counts.losses.fetch_add(1, Ordering::Relaxed);
+        let since = match &*self.state.borrow() {
+            LeaseState::Away { since, .. } => *since,
+            _ => now,
+        };
+        self.set_state(LeaseState::Away { since, error });
+        self.answered.notify_waiters();
+    }
+
+    pub(super) fn set_state(&self, state: LeaseState) {
+        self.is_away.store(state.is_away(), Ordering::Relaxed);
+        self.state.send_if_modified(|it| {
+            let is_new = *it != state;
+            *it = state;
+            is_new
+        });
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<LeaseState> {
+        self.state.subscribe()
+    }
+
+    /// Returns the permits in hand.
+    pub(super) fn in_hand(&self, now: Timestamp) -> u64 {
+        let hand = self.hand.load();
+        if hand.is_current(now) {
+            hand.left()
+        } else {
+            self.lock().holdings().in_hand(now.as_micros())
+        }
+    }
+
+    pub(super) fn counts(&self) -> LeaseCounts {
+        let read = |it: &AtomicU64| it.load(Ordering::Relaxed);
+        LeaseCounts {
+            answers: read(&self.counts.answers),
+            losses: read(&self.counts.losses),
+            granted: read(&self.counts.granted),
+            reserved: read(&self.counts.reserved),
+            unlimited: read(&self.counts.unlimited),
+            new_epochs: read(&self.counts.new_epochs),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Node> {
+        self.node.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> Shared<C> {
+    /// Tells the driver to give all permits back and to end.
+    pub(super) fn begin_to_close(&self) {
+        self.is_closing.store(true, Ordering::Release);
+        self.wake.notify_one();
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+}
+
+/// How far ahead of the clock a given time may be.
+const MAX_LEAD: Duration = Duration::from_secs(1);
+
+const AWAY: &str = "the server of the limit is away";
+const CLOSED: &str = "the limiter is closed";

@@ -1,0 +1,5 @@
+//! The script and the limiter on a real server, on loopback.
+#![forbid(unsafe_code)]
+
+mod script;
+mod server;

@@ -1,0 +1,233 @@
+//! The script beside the specification, [`Ledger`]: the same asks get the same answers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use leaparray_redis::engine::script;
+use leaparray_redis::lease::{Answer, Ask, Epoch, LeaseConfig, LeaseKeys, Ledger, Move};
+
+use crate::server::Server;
+
+/// Replaces the clock of the server: a test sets the time and the identity.
+const GIVEN: &str = "local time, identity = tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])\n";
+
+/// A server and its specification, after the same asks.
+struct Pair {
+    config: LeaseConfig,
+    keys: LeaseKeys,
+    connection: redis::Connection,
+    script: redis::Script,
+    ledger: Ledger,
+    time: u64,
+    identity: u64,
+    /// The number of a node's last ask, and when it expires.
+    last: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Pair {
+    fn new(server: &Server, name: &str, config: LeaseConfig) -> Self {
+        Self {
+            config,
+            keys: LeaseKeys::new(name, &config).unwrap(),
+            connection: server.connect(),
+            script: redis::Script::new(&format!("{GIVEN}{}", script::LEASE)),
+            ledger: Ledger::new(config),
+            // Below 2^53, and with microseconds.
+            time: 1_700_000_000_123_456,
+            identity: 1,
+            last: BTreeMap::new(),
+        }
+    }
+
+    /// Sends an ask to both, and returns the answer, which is the same.
+    fn ask(&mut self, ask: &Ask) -> Answer {
+        self.expire();
+        let mut invocation = self.script.prepare_invoke();
+        for key in script::keys(&self.keys, ask) {
+            invocation.key(key);
+        }
+        for argument in script::arguments(&self.config, ask) {
+            invocation.arg(argument);
+        }
+        invocation.arg(self.time).arg(self.identity);
+        let reply: Vec<i64> = invocation.invoke(&mut self.connection).unwrap();
+        let answer = script::answer(ask, &reply).unwrap();
+        let expected = self.ledger.lease(self.time, self.identity, ask);
+        assert_eq!(answer, expected, "{ask:?} at {}", self.time);
+        let kept = u64::try_from(self.config.retention().as_micros()).unwrap();
+        if self.last.get(&ask.node).is_none_or(|it| it.0 < ask.seq) {
+            self.last.insert(ask.node, (ask.seq, answer.now + kept));
+        }
+        answer
+    }
+
+    /// Deletes what has expired by the test's clock: the server's own clock hardly moves.
+    fn expire(&mut self) {
+        let time = self.time;
+        for (node, _) in self.last.extract_if(.., |_, it| it.1 <= time) {
+            let key = self.keys.node(node);
+            redis::cmd("DEL").arg(key).exec(&mut self.connection).unwrap();
+        }
+    }
+
+    fn evict(&mut self) {
+        redis::cmd("DEL").arg(self.keys.charges()).exec(&mut self.connection).unwrap();
+        self.ledger.evict_charges();
+    }
+
+    fn restart(&mut self) {
+        let nodes = self.last.keys().map(|it| self.keys.node(*it));
+        let keys: Vec<_> = nodes.chain([self.keys.mark(), self.keys.charges()]).collect();
+        redis::cmd("DEL").arg(keys).exec(&mut self.connection).unwrap();
+        self.ledger = Ledger::new(self.config);
+        self.identity += 1;
+        self.last.clear();
+    }
+
+    fn time_to_live(&mut self, key: &str) -> i64 {
+        redis::cmd("PTTL").arg(key).query(&mut self.connection).unwrap()
+    }
+}
+
+fn config(limit: u64, buckets: u32, millis: u64, validity: u32) -> LeaseConfig {
+    let config = LeaseConfig::new(limit, buckets, Duration::from_millis(millis)).unwrap();
+    config.with_validity(validity).unwrap()
+}
+
+/// Random asks of four nodes: new, repeated and overtaken ones, with moves that are right and wrong, while time passes, stands
+/// still and steps back, and state is lost.
+fn compare(pair: &mut Pair, random: &mut fastrand::Rng, steps: u32) -> u64 {
+    let bucket = pair.config.bucket_micros();
+    let limit = pair.config.limit();
+    let mut granted = 0;
+    let mut seqs = [0; 4];
+    // The number of the last ask of each node, and what it wanted.
+    let mut last = [(0, 0); 4];
+    let mut known: Option<Epoch> = None;
+    for _ in 0..steps {
+        match random.u32(..100) {
+            0 => pair.time -= random.u64(..3 * bucket),
+            1 => pair.time += random.u64(..20 * bucket),
+            2..40 => pair.time += random.u64(..bucket),
+            40..42 => pair.evict(),
+            42 => pair.restart(),
+            43 => pair.identity += 1,
+            _ => {}
+        }
+        let node = random.usize(..4);
+        let seq = match random.u32(..10) {
+            0 => seqs[node],
+            1 => random.u64(..=seqs[node] + 1),
+            _ => {
+                seqs[node] += 1;
+                seqs[node]
+            }
+        };
+        let epoch = match random.u32(..10) {
+            0 => None,
+            1 => Some(Epoch { identity: pair.identity, since: pair.time }),
+            _ => known,
+        };
+        let k = pair.time / bucket;
+        let validity = pair.config.validity();
+        let mut near = || (k + u64::from(validity) + 2).saturating_sub(random.u64(..8));
+        let places: Vec<_> = (0..6).map(|_| near()).collect();
+        let mut moves = Vec::new();
+        for at in 0..random.usize(..4) {
+            let to = random.bool().then_some(places[at + 3]);
+            moves.push(Move { from: places[at], to, count: random.u64(..=limit.min(20)) });
+        }
+        let is_repeated = seq == last[node].0;
+        let want = if is_repeated {
+            last[node].1
+        } else if random.u32(..20) == 0 {
+            u64::MAX
+        } else {
+            random.u64(..=limit.min(30))
+        };
+        if seq > last[node].0 {
+            last[node] = (seq, want);
+        }
+        let validity = random.u32(..validity + 3);
+        let node = u64::try_from(node).unwrap() + 1;
+        let answer = pair.ask(&Ask { node, seq, epoch, want, validity, moves });
+        known = Some(answer.epoch);
+        granted += answer.granted;
+    }
+    granted
+}
+
+#[test]
+fn script_answers_as_the_specification_does() {
+    let Some(server) = Server::start("the script beside its specification") else { return };
+    let mut random = fastrand::Rng::with_seed(7);
+    for (index, config) in [
+        // Long buckets: keys must not expire by the server's own clock.
+        config(1, 2, 20_000, 1),
+        config(10, 4, 40_000, 2),
+        config(100, 10, 100_000, 6),
+        config(LeaseConfig::MAX_LIMIT, 60, 600_000, 3),
+        config(1_000, 1, 10_000, 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut pair = Pair::new(&server, &format!("random{index}"), config);
+        let granted = compare(&mut pair, &mut random, 4_000);
+        assert!(granted > 100, "{config:?}: {granted}");
+    }
+}
+
+#[test]
+fn state_expires_when_no_window_needs_it() {
+    let Some(server) = Server::start("the expiry of the state") else { return };
+    let config = config(10, 10, 60_000, 3);
+    let mut pair = Pair::new(&server, "expiry", config);
+    let ask = Ask { node: 7, seq: 1, epoch: None, want: 5, validity: 1, moves: vec![] };
+    pair.ask(&ask);
+    let kept = 90_000;
+    for key in [pair.keys.charges(), pair.keys.node(7)] {
+        let left = pair.time_to_live(&key);
+        assert!((kept - 20_000..=kept).contains(&left), "{key}: {left} ms");
+    }
+    assert_eq!(pair.time_to_live(&pair.keys.mark()), -1, "the mark stays");
+    // The clock steps back by a minute: the charges stay for longer, by the server's clock.
+    pair.time -= 60_000_000;
+    pair.ask(&Ask { seq: 2, ..ask });
+    let left = pair.time_to_live(&pair.keys.charges());
+    assert!((kept + 40_000..=kept + 60_000).contains(&left), "{left} ms");
+}
+
+#[test]
+fn most_moves_and_buckets_are_answered() {
+    let Some(server) = Server::start("the largest ask") else { return };
+    let config = config(LeaseConfig::MAX_LIMIT, 256, 256_000, 256);
+    let mut pair = Pair::new(&server, "largest", config);
+    let ask = |seq, epoch, want, moves| Ask { node: 1, seq, epoch, want, validity: 256, moves };
+    let epoch = Some(pair.ask(&ask(1, None, 0, vec![])).epoch);
+    pair.time += u64::try_from(config.quarantine().as_micros()).unwrap();
+    for seq in 2..258 {
+        assert_eq!(pair.ask(&ask(seq, epoch, 1_000, vec![])).granted, 1_000);
+        pair.time += config.bucket_micros();
+    }
+    let k = pair.time / config.bucket_micros();
+    let moves = (0..70).map(|at| Move { from: k + at, to: Some(k - 1 - at), count: 1_000 });
+    // 64 of the moves are applied: the buckets of the others keep their charges.
+    let before = pair.ask(&ask(258, epoch, 0, vec![])).free;
+    let answer = pair.ask(&ask(259, epoch, 0, moves.collect()));
+    assert_eq!((answer.granted, answer.free), (0, before));
+}
+
+#[test]
+fn identity_changes_with_a_restart() {
+    let Some(server) = Server::start("the identity of a server") else { return };
+    let Some(other) = Server::start("the identity of a server") else { return };
+    let code = format!("{}return {{ identity, time }}", script::CLOCK_AND_IDENTITY);
+    let identify = |server: &Server| -> (u64, u64) {
+        redis::Script::new(&code).invoke(&mut server.connect()).unwrap()
+    };
+    let (first, early) = identify(&server);
+    let (again, late) = identify(&server);
+    assert!(first == again && early <= late && first < 1 << 52);
+    assert_ne!(identify(&other).0, first);
+}
