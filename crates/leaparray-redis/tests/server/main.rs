@@ -1,5 +1,9 @@
 //! The script and the limiter on a real server, on loopback.
 #![forbid(unsafe_code)]
 
+mod audit;
+mod faults;
+mod processes;
 mod script;
 mod server;
+mod worker;

@@ -50,6 +50,41 @@ impl Server {
         redis::Client::open(self.address()).unwrap().get_connection().unwrap()
     }
 
+    /// Kills the process, and starts another one that has nothing.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.kill();
+        self.child = spawn(self.port, &self.folder).unwrap();
+        self.wait();
+    }
+
+    /// Runs a command.
+    pub(crate) fn run(&self, command: &[&str]) {
+        let (name, args) = command.split_first().unwrap();
+        redis::cmd(name).arg(args).exec(&mut self.connect()).unwrap();
+    }
+
+    /// Makes this server a replica of `primary`, and waits until it has its data.
+    pub(crate) fn follow(&self, primary: &Self) {
+        self.run(&["REPLICAOF", "127.0.0.1", &primary.port.to_string()]);
+        let end = Instant::now() + PATIENCE;
+        let mut connection = self.connect();
+        loop {
+            let info: String =
+                redis::cmd("INFO").arg("replication").query(&mut connection).unwrap();
+            if info.contains("master_link_status:up") {
+                return;
+            }
+            assert!(Instant::now() < end, "the replica does not catch up");
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn kill(&mut self) {
+        // SIGKILL.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Waits until the server answers.
     fn wait(&self) {
         let end = Instant::now() + PATIENCE;
@@ -64,7 +99,7 @@ impl Server {
 fn spawn(port: u16, folder: &TempDir) -> std::io::Result<Child> {
     Command::new("redis-server")
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
-        .args(["--save", "", "--appendonly", "no"])
+        .args(["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"])
         .arg("--dir")
         .arg(folder.path())
         .stdin(Stdio::null())
@@ -75,8 +110,7 @@ fn spawn(port: u16, folder: &TempDir) -> std::io::Result<Child> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 
