@@ -37,4 +37,4 @@ pub use holdings::Holdings;
 pub use keys::{LeaseKeys, LeaseNameError};
 pub use ledger::Ledger;
 pub use message::{Answer, Ask, Epoch, MAX_EXACT, MAX_MOVES, Move};
-pub use node::Node;
+pub use node::{Decided, Node};

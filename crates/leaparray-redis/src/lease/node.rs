@@ -5,9 +5,12 @@ use super::{Answer, Ask, Holdings, LeaseConfig};
 /// The most permits that a node keeps for longer than τ and a round trip.
 const FEW: u64 = 4;
 
+/// For how long after a request a node keeps permits for requests that do not wait, in microseconds.
+const SPARE_FOR: u64 = 60_000_000;
+
 /// A node of a limit: it decides locally, and asks by its demand.
 ///
-/// One ask is in flight at a time. A node without the permits for a request asks at once, unless the server has told it when to ask again. Else, it
+/// One ask is in flight at a time. A node asks when it starts, at the end of a quarantine, and again if an ask was lost. A node without the permits for a request asks at once, unless the server has told it when to ask again. Else, it
 /// asks when the permits in hand will not last until the next ask would be answered, at least τ after the ask before. A chunk
 /// is what the demand of the last buckets needs for τ and a round trip. Permits far beyond that are returned, with any ask.
 ///
@@ -40,10 +43,29 @@ pub struct Node {
     /// The permits for which requests lacked some since the last ask was sent.
     missing: u64,
     last_sent: Option<u64>,
+    /// The permits that are kept for requests that do not wait, and until when.
+    spare: u64,
+    spare_until: u64,
+    /// The next ask is due without a request: the node does not know whether the server grants anything.
+    is_unsure: bool,
     /// No ask before: the server has nothing.
     retry_at: u64,
     /// The last round trip.
     round_trip: u64,
+}
+
+/// What requests have got and lacked since the node was last told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// The permits that were used.
+    pub used: u64,
+    /// The permits of all requests, each counted once.
+    pub demanded: u64,
+    /// The permits of the requests that lacked some, which the next ask wants.
+    pub missing: u64,
+    /// The most permits of a request that lacked some and did not wait. From then on, the node keeps as many in hand for requests
+    /// that do not wait, up to a minute after the last request.
+    pub refused: u64,
 }
 
 impl Node {
@@ -57,7 +79,17 @@ impl Node {
     #[must_use]
     pub const fn with_holdings(holdings: Holdings) -> Self {
         let demand = Demand { since: 0, count: 0, per_bucket: 0 };
-        Self { holdings, demand, missing: 0, last_sent: None, retry_at: 0, round_trip: 0 }
+        Self {
+            holdings,
+            demand,
+            missing: 0,
+            last_sent: None,
+            spare: 0,
+            spare_until: 0,
+            is_unsure: true,
+            retry_at: 0,
+            round_trip: 0,
+        }
     }
 
     /// Returns the permits in hand.
@@ -91,17 +123,21 @@ impl Node {
         self.retry(now, count)
     }
 
-    /// Notes decisions that were made elsewhere, from the permits that [are in hand](Holdings::in_hand) at `now`: `used` permits
-    /// were used, requests demanded `demanded` permits, and requests lacked `missing` of these, which the next ask wants.
+    /// Notes decisions that were made elsewhere, from the permits that [are in hand](Holdings::in_hand) at `now`.
     ///
     /// # Panics
     ///
-    /// Panics if `used` is more than there is in hand.
-    pub fn settle(&mut self, now: u64, used: u64, demanded: u64, missing: u64) {
+    /// Panics if more permits were used than there are in hand.
+    pub fn settle(&mut self, now: u64, decided: &Decided) {
+        let Decided { used, demanded, missing, refused } = *decided;
         let bucket = self.holdings.config().bucket_micros();
         self.demand.add(now, demanded, bucket);
         assert!(self.holdings.take(now, used), "{used} permits were used that were not in hand");
         self.wait(missing);
+        self.spare = self.spare.max(refused.min(self.holdings.config().limit()));
+        if demanded > 0 {
+            self.spare_until = now.saturating_add(SPARE_FOR);
+        }
     }
 
     /// Decides again on a request that has waited for an answer. It does not count as new demand.
@@ -132,23 +168,28 @@ impl Node {
         let config = *self.holdings.config();
         let bucket = config.bucket_micros();
         self.demand.roll(now, bucket);
+        if now >= self.spare_until {
+            self.spare = 0;
+        }
         if self.next_poll(now).is_none_or(|at| now < at) {
             return None;
         }
         let target = self.target();
-        let in_hand = self.holdings.in_hand(now);
+        let in_hand = self.lasting(now);
         let want = target.saturating_sub(in_hand).saturating_add(self.missing);
         let want = want.min(config.limit());
         // A request that waits uses its permit when the answer arrives. A chunk has to last for τ and two round trips.
         let lasts = match target {
             0 => self.round_trip.saturating_add(self.round_trip / 4),
-            1..=FEW => bucket.saturating_mul(u64::from(config.validity())),
+            _ if target <= FEW.max(self.spare) => {
+                bucket.saturating_mul(u64::from(config.validity()))
+            }
             _ => micros(config.min_gap()).saturating_add(self.round_trip.saturating_mul(2)),
         };
         let buckets = lasts / bucket + 1;
         let validity = u32::try_from(buckets).unwrap_or(u32::MAX).min(config.validity());
         let ask = self.holdings.ask(now, want, validity, target.saturating_mul(2))?;
-        (self.missing, self.last_sent) = (0, Some(now));
+        (self.missing, self.last_sent, self.is_unsure) = (0, Some(now), false);
         Some(ask)
     }
 
@@ -159,8 +200,8 @@ impl Node {
             return None;
         }
         let target = self.target();
-        let in_hand = self.holdings.in_hand(now);
-        if self.missing > 0 || self.retry_at > 0 && in_hand == 0 && target > 0 {
+        let in_hand = self.lasting(now);
+        if self.missing > 0 || self.is_unsure || self.retry_at > 0 && in_hand == 0 && target > 0 {
             return Some(self.retry_at.max(now));
         }
         let gap = micros(self.holdings.config().min_gap());
@@ -171,7 +212,21 @@ impl Node {
         }
         // A report: charges that can leave the sum are worth an ask if they are worth a chunk.
         let excess = in_hand.saturating_sub(target.saturating_mul(2));
-        (excess + self.holdings.unreported() > target.max(1)).then_some(background)
+        let reports = excess + self.holdings.unreported() > target.max(1);
+        let renewal = self.holdings.first_end().filter(|_| self.spare > 0 && target > 0);
+        let renewal = renewal.map(|end| end.saturating_sub(self.lead()).max(background));
+        reports.then_some(background).into_iter().chain(renewal).min()
+    }
+
+    /// Returns the permits in hand, without those whose lease ends before another one can be asked for, if the node keeps spare ones.
+    fn lasting(&self, now: u64) -> u64 {
+        let lead = if self.spare > 0 { self.lead() } else { 0 };
+        self.holdings.in_hand(now.saturating_add(lead))
+    }
+
+    /// Returns how long before the end of a lease another one is asked for.
+    const fn lead(&self) -> u64 {
+        self.round_trip.saturating_mul(2).saturating_add(self.holdings.config().bucket_micros() / 8)
     }
 
     /// Takes an answer that arrived at `now`. Returns whether it was the answer to the ask in flight.
@@ -183,8 +238,10 @@ impl Node {
             self.round_trip = now.saturating_sub(sent);
             // The server answered at `sent` and the way to it, and the next ask takes the same way, give or take a quarter of the
             // round trip: it arrives just after the permits get free.
-            let after = answer.retry_in.saturating_add(self.round_trip / 4);
-            self.retry_at = if answer.retry_in == 0 { 0 } else { sent.saturating_add(after) };
+            let wait = answer.retry_in.max(answer.open_in);
+            let after = wait.saturating_add(self.round_trip / 4);
+            self.retry_at = if wait == 0 { 0 } else { sent.saturating_add(after) };
+            self.is_unsure = answer.open_in > 0;
         }
         is_next
     }
@@ -192,6 +249,7 @@ impl Node {
     /// Gives up the ask in flight, at `now`: nothing is assumed about it. The next ask waits for τ.
     pub fn on_lost(&mut self, now: u64) {
         self.holdings.on_lost();
+        self.is_unsure = true;
         self.retry_at = now.saturating_add(micros(self.holdings.config().min_gap()));
     }
 
@@ -208,16 +266,16 @@ impl Node {
     }
 
     /// Returns the permits that the demand needs for τ and a round trip. A node with few requests keeps what half of the validity of a
-    /// lease needs, up to [`FEW`], and nothing in a shortage.
+    /// lease needs, up to [`FEW`], or what a request has lacked that does not wait; and nothing in a shortage.
     fn target(&self) -> u64 {
         let config = self.holdings.config();
         let lease = config.bucket_micros().saturating_mul(u64::from(config.validity()));
         let target = self.needs(micros(config.min_gap()).saturating_add(self.round_trip));
         // In a shortage, a permit that waits for a request is one that another node lacks.
-        if target <= FEW && self.retry_at > 0 {
+        if target <= FEW.max(self.spare) && self.retry_at > 0 {
             return 0;
         }
-        target.max(self.needs(lease / 2).min(FEW)).min(config.limit())
+        target.max(self.needs(lease / 2).min(FEW)).max(self.spare).min(config.limit())
     }
 
     /// Returns the permits that the demand needs for a time.

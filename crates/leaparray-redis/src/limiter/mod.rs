@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::clock::BootClock;
 use crate::lease::LeaseConfig;
-use shared::Shared;
+use shared::{Request, Shared};
 
 pub use away::{ShareError, WhenAway};
 pub use builder::{LimiterBuilder, StartError};
@@ -105,13 +105,13 @@ impl<C: Clock> LeasedLimiter<C> {
 
     async fn acquire_by(&self, permits: u64, deadline: Option<Timestamp>) -> Result<(), Refusal> {
         let shared = &self.inner.shared;
-        let mut is_new = true;
+        let mut request = Request::First;
         loop {
             let mut answered = std::pin::pin!(shared.answered.notified());
             // From here on, no answer is missed.
             answered.as_mut().enable();
             let now = shared.clock.now();
-            let Some(refusal) = shared.decide(now, permits, is_new).refusal() else {
+            let Some(refusal) = shared.decide(now, permits, request).refusal() else {
                 return Ok(());
             };
             let gives_up = match (refusal.retry, deadline) {
@@ -127,14 +127,14 @@ impl<C: Clock> LeasedLimiter<C> {
                 // A request that is refused is not noted in a shortage, and this one waits.
                 shared.want(permits);
             }
-            is_new = false;
+            request = Request::Again;
             match deadline {
                 None => answered.await,
                 Some(deadline) => {
                     let rest = deadline.saturating_since(now);
                     if tokio::time::timeout(rest, answered).await.is_err() {
                         return shared
-                            .decide(shared.clock.now(), permits, false)
+                            .decide(shared.clock.now(), permits, Request::Again)
                             .refusal()
                             .map_or(Ok(()), Err);
                     }
@@ -191,7 +191,7 @@ impl<C: Clock> Limiter for LeasedLimiter<C> {
 
     #[inline]
     fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision {
-        self.inner.shared.decide(now, permits, true)
+        self.inner.shared.decide(now, permits, Request::Once)
     }
 
     /// Decides at the time of the limiter's clock.

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use super::away::Reserve;
 use super::hand::{Hand, Taken};
 use super::state::{LeaseCounts, LeaseState};
-use crate::lease::{Answer, Ask, Epoch, Node};
+use crate::lease::{Answer, Ask, Decided, Epoch, Node};
 
 /// The permits of a node as a [`Hand`], and the node itself behind a lock.
 ///
@@ -49,6 +49,8 @@ struct Demand {
     lacked: AtomicU64,
     /// Permits that were taken by requests whose demand was counted before.
     retried: AtomicU64,
+    /// The most permits of a request that was refused at once.
+    refused: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +61,17 @@ struct Counts {
     reserved: AtomicU64,
     unlimited: AtomicU64,
     new_epochs: AtomicU64,
+}
+
+/// How a request asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// It does not wait.
+    Once,
+    /// It waits for an answer if it is refused.
+    First,
+    /// It has waited: its demand was counted before.
+    Again,
 }
 
 /// A step of the driver.
@@ -89,14 +102,14 @@ impl<C: Clock> Shared<C> {
         }
     }
 
-    /// Decides on a request for `permits` permits at `now`. `is_new`: its demand was not counted before.
+    /// Decides on a request for `permits` permits at `now`.
     #[inline]
-    pub(super) fn decide(&self, mut now: Timestamp, permits: u64, is_new: bool) -> Decision {
+    pub(super) fn decide(&self, mut now: Timestamp, permits: u64, request: Request) -> Decision {
         loop {
             let hand = self.hand.load();
             match hand.take(now, permits) {
                 Taken::Permits { is_low } => {
-                    if !is_new {
+                    if request == Request::Again {
                         self.demand.retried.fetch_add(permits, Ordering::Relaxed);
                     }
                     if is_low {
@@ -104,7 +117,7 @@ impl<C: Clock> Shared<C> {
                     }
                     return Decision::Admitted(());
                 }
-                Taken::TooFew => return self.decide_without(&hand, now, permits, is_new),
+                Taken::TooFew => return self.decide_without(&hand, now, permits, request),
                 Taken::Stale => now = self.renew(now),
             }
         }
@@ -112,8 +125,14 @@ impl<C: Clock> Shared<C> {
 
     /// Decides on a request that finds too few permits.
     #[cold]
-    fn decide_without(&self, hand: &Hand, now: Timestamp, permits: u64, is_new: bool) -> Decision {
-        if is_new {
+    fn decide_without(
+        &self,
+        hand: &Hand,
+        now: Timestamp,
+        permits: u64,
+        request: Request,
+    ) -> Decision {
+        if request != Request::Again {
             self.demand.lacked.fetch_add(permits, Ordering::Relaxed);
         }
         if permits > self.limit {
@@ -128,6 +147,9 @@ impl<C: Clock> Shared<C> {
         }
         let is_short = now < hand.retry_at;
         if !is_short {
+            if request == Request::Once {
+                self.demand.refused.fetch_max(permits, Ordering::Relaxed);
+            }
             self.want(permits);
         }
         let is_away = self.is_away.load(Ordering::Relaxed);
@@ -176,7 +198,9 @@ impl<C: Clock> Shared<C> {
         let retried = self.demand.retried.swap(0, Ordering::Relaxed);
         // All uses were before the end of the hand, and in the bucket of its last time.
         let at = micros.min(hand.last_micros());
-        node.settle(at, used, used.saturating_sub(retried).saturating_add(lacked), missing);
+        let demanded = used.saturating_sub(retried).saturating_add(lacked);
+        let refused = self.demand.refused.swap(0, Ordering::Relaxed);
+        node.settle(at, &Decided { used, demanded, missing, refused });
         let result = change(node, micros);
         let until = Timestamp::from_micros(node.stable_until(micros));
         let permits = node.holdings().in_hand(micros);

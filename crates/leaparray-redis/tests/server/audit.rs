@@ -50,6 +50,7 @@ impl Audit {
     /// Panics if a window has more uses than the limit, or if less than `share` of what the limit allows in `secs` was used: a
     /// test without load shows nothing.
     #[track_caller]
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     pub(crate) fn check(&self, config: LeaseConfig, secs: f64, share: f64) {
         let (most, total) = (self.most(config), self.total());
         let windows = secs / config.bucket_len().as_secs_f64() / f64::from(config.buckets());

@@ -64,10 +64,11 @@ impl Pair {
     /// Deletes what has expired by the test's clock: the server's own clock hardly moves.
     fn expire(&mut self) {
         let time = self.time;
-        for (node, _) in self.last.extract_if(.., |_, it| it.1 <= time) {
-            let key = self.keys.node(node);
+        for (node, _) in self.last.iter().filter(|(_, it)| it.1 <= time) {
+            let key = self.keys.node(*node);
             redis::cmd("DEL").arg(key).exec(&mut self.connection).unwrap();
         }
+        self.last.retain(|_, it| it.1 > time);
     }
 
     fn evict(&mut self) {

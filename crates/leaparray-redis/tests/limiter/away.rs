@@ -1,0 +1,141 @@
+//! Requests while the server is away.
+
+use std::time::Duration;
+
+use leaparray::Clock;
+use leaparray::flow::{Limiter, Reason};
+use leaparray_redis::{LeaseState, ShareError, StartError, WhenAway};
+use tokio::time::sleep;
+
+use crate::engine::{Network, Simulated, builder, config, opened};
+
+#[tokio::test(start_paused = true)]
+async fn closed_limiter_uses_its_lease_and_then_refuses() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = opened(clock, &network).await;
+    limiter.acquire(20).await.unwrap();
+    assert!(limiter.in_hand() >= 5);
+    network.set_away(true);
+    assert!(limiter.try_acquire_many(5).is_admitted());
+    // All leases have ended.
+    sleep(Duration::from_millis(500)).await;
+    assert!(limiter.try_acquire().is_refused());
+    sleep(Duration::from_millis(10)).await;
+    let LeaseState::Away { error, .. } = limiter.state() else { panic!("{}", limiter.state()) };
+    assert_eq!(error, "the server of the limit cannot be used: connection refused");
+    let refusal = limiter.acquire(1).await.unwrap_err();
+    assert_eq!(refusal.reason, Reason::Custom("the server of the limit is away"));
+    assert!(refusal.retry_at().is_some());
+    network.set_away(false);
+    limiter.acquire_within(1, Duration::from_secs(3)).await.unwrap();
+    assert_eq!(limiter.state(), LeaseState::Leasing);
+    assert_eq!((limiter.counts().unlimited, limiter.counts().reserved), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_does_not_answer_is_away() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = opened(clock, &network).await;
+    network.set_hangs(true);
+    assert!(limiter.try_acquire_many(20).is_refused());
+    sleep(Duration::from_millis(299)).await;
+    assert_eq!(limiter.state(), LeaseState::Leasing);
+    sleep(Duration::from_millis(2)).await;
+    let LeaseState::Away { since, error } = limiter.state() else { panic!("{}", limiter.state()) };
+    assert_eq!(error, "the server of the limit did not answer in 300ms");
+    sleep(Duration::from_secs(10)).await;
+    let LeaseState::Away { since: still, .. } = limiter.state() else { panic!() };
+    assert_eq!(since, still);
+}
+
+#[tokio::test(start_paused = true)]
+async fn asks_back_off_while_the_server_is_away() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = opened(clock, &network).await;
+    network.set_away(true);
+    let before = network.asks();
+    for _ in 0..10_000 {
+        let _ = limiter.try_acquire();
+        sleep(Duration::from_millis(1)).await;
+    }
+    // A wait is from half a second to a second.
+    let asks = network.asks() - before;
+    assert!((10..=26).contains(&asks), "{asks} asks in 10 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_limiter_admits_all_while_the_server_is_away() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = builder(clock).with_when_away(WhenAway::Open).start(network.clone()).unwrap();
+    assert!(limiter.try_acquire_many(100).is_admitted(), "before the first answer");
+    sleep(Duration::from_millis(20)).await;
+    assert!(limiter.try_acquire_many(100).is_admitted(), "in quarantine");
+    assert!(limiter.try_acquire_many(101).is_refused());
+    sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(limiter.state(), LeaseState::Leasing);
+    limiter.acquire(50).await.unwrap();
+    assert_eq!(limiter.counts().unlimited, 200);
+    network.restart();
+    sleep(Duration::from_millis(500)).await;
+    let _ = limiter.try_acquire();
+    sleep(Duration::from_millis(11)).await;
+    assert!(matches!(limiter.state(), LeaseState::Quarantine { .. }), "{}", limiter.state());
+    assert_eq!(limiter.counts().new_epochs, 1);
+    limiter.acquire(1).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn shares_and_leases_together_are_the_limit() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    network.set_away(true);
+    let share = WhenAway::Share { part: 0.25, processes: 2 };
+    let start = || builder(clock).with_when_away(share).start(network.clone()).unwrap();
+    let (first, second) = (start(), start());
+    assert!(first.try_acquire().is_refused(), "an earlier incarnation may have used the share");
+    // n + 2 buckets, and one for the drift.
+    sleep(Duration::from_millis(1_300)).await;
+    assert!(first.try_acquire_many(12).is_admitted());
+    assert!(first.try_acquire().is_refused());
+    assert!(second.try_acquire_many(12).is_admitted());
+    assert_eq!(first.counts().reserved, 12);
+    network.set_away(false);
+    sleep(Duration::from_secs(5)).await;
+    // 76 permits are leased, and each process has its 12. The first one keeps a permit in hand.
+    assert_eq!(first.quota().unwrap().limit, 76);
+    first.acquire(70).await.unwrap();
+    sleep(Duration::from_millis(500)).await;
+    let mut admitted = 0;
+    let start = clock.now();
+    while clock.now().saturating_since(start) < Duration::from_millis(900) {
+        for limiter in [&first, &second] {
+            admitted += u64::from(limiter.try_acquire().is_admitted());
+        }
+        sleep(Duration::from_millis(2)).await;
+    }
+    assert!(admitted <= 100, "{admitted}");
+    assert!(admitted >= 90, "{admitted}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn share_that_cannot_be_split_is_refused() {
+    let clock = Simulated::start();
+    let start = |part, processes| {
+        let share = WhenAway::Share { part, processes };
+        builder(clock).with_when_away(share).start(Network::new(clock)).map(|_| ())
+    };
+    for part in [0.0, 1.0, -0.5, f64::NAN] {
+        let error = start(part, 2).unwrap_err();
+        assert!(matches!(error, StartError::Share(ShareError::Part { .. })), "{error}");
+    }
+    for (part, processes) in [(0.5, 0), (0.5, 51), (0.01, 2)] {
+        let error = start(part, processes).unwrap_err();
+        assert!(matches!(error, StartError::Share(ShareError::TooSmall { .. })), "{error}");
+    }
+    assert_eq!(start(0.5, 50), Ok(()));
+    assert_eq!(config().limit(), 100);
+}

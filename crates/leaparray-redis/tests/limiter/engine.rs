@@ -1,0 +1,103 @@
+//! A clock of simulated time, and an engine that fails when it is told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use leaparray::{Clock, Timestamp};
+use leaparray_redis::lease::{Answer, Ask, LeaseConfig, LeaseKeys};
+use leaparray_redis::{Engine, EngineError, LeasedLimiter, LimiterBuilder, MemoryEngine};
+use tokio::time::{Instant, sleep};
+
+/// The time of a runtime whose time is paused, from 60 s on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Simulated(Instant);
+
+impl Simulated {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for Simulated {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_secs(60).saturating_add(self.0.elapsed())
+    }
+}
+
+/// An engine with a round trip of 10 ms.
+#[derive(Clone, Debug)]
+pub(crate) struct Network(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    server: MemoryEngine<Simulated>,
+    is_away: AtomicBool,
+    hangs: AtomicBool,
+    asks: AtomicU64,
+}
+
+impl Network {
+    pub(crate) fn new(clock: Simulated) -> Self {
+        let server = MemoryEngine::with_clock(clock);
+        let (is_away, hangs) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self(Arc::new(State { server, is_away, hangs, asks: AtomicU64::new(0) }))
+    }
+
+    /// From now on, each ask fails, or none.
+    pub(crate) fn set_away(&self, is_away: bool) {
+        self.0.is_away.store(is_away, Ordering::Relaxed);
+    }
+
+    /// From now on, no answer arrives, or each.
+    pub(crate) fn set_hangs(&self, hangs: bool) {
+        self.0.hangs.store(hangs, Ordering::Relaxed);
+    }
+
+    pub(crate) fn restart(&self) {
+        self.0.server.restart();
+    }
+
+    /// Returns the number of asks so far.
+    pub(crate) fn asks(&self) -> u64 {
+        self.0.asks.load(Ordering::Relaxed)
+    }
+}
+
+impl Engine for Network {
+    async fn lease(
+        &self,
+        keys: &LeaseKeys,
+        config: &LeaseConfig,
+        ask: &Ask,
+    ) -> Result<Answer, EngineError> {
+        self.0.asks.fetch_add(1, Ordering::Relaxed);
+        sleep(Duration::from_millis(5)).await;
+        if self.0.is_away.load(Ordering::Relaxed) {
+            return Err(EngineError::Server("connection refused".into()));
+        }
+        let answer = self.0.server.lease(keys, config, ask).await;
+        if self.0.hangs.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        sleep(Duration::from_millis(5)).await;
+        answer
+    }
+}
+
+/// 100 permits in 10 buckets of 100 ms; a lease is valid for 3 more. The quarantine takes 1.4 s.
+pub(crate) fn config() -> LeaseConfig {
+    let config = LeaseConfig::new(100, 10, Duration::from_secs(1)).unwrap();
+    config.with_validity(3).unwrap()
+}
+
+pub(crate) fn builder(clock: Simulated) -> LimiterBuilder<Simulated> {
+    LeasedLimiter::builder("orders", config()).with_clock(clock)
+}
+
+/// Starts a limiter, and waits until the server has opened.
+pub(crate) async fn opened(clock: Simulated, network: &Network) -> LeasedLimiter<Simulated> {
+    let limiter = builder(clock).start(network.clone()).unwrap();
+    limiter.acquire_within(1, Duration::from_secs(3)).await.unwrap();
+    limiter
+}

@@ -1,0 +1,90 @@
+//! Limiters of several processes, with a network that loses messages and a server that restarts.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use leaparray::Clock;
+use leaparray::flow::Limiter;
+use tokio::task::LocalSet;
+use tokio::time::sleep;
+
+use crate::engine::{Network, Simulated, builder, config};
+
+/// Returns the most uses in a window of 20 s, and all uses.
+async fn simulate(seed: u64, faults: bool) -> (u64, u64) {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let used = Rc::new(RefCell::new(BTreeMap::<u64, u64>::new()));
+    let nodes = LocalSet::new();
+    for node in 0..4 {
+        let (network, used) = (network.clone(), Rc::clone(&used));
+        nodes.spawn_local(async move {
+            let mut random = fastrand::Rng::with_seed(seed * 10 + node);
+            let limiter = builder(clock).start(network).unwrap();
+            let end = clock.now().saturating_add(Duration::from_secs(20));
+            while clock.now() < end {
+                let count = random.u64(1..3);
+                let is_admitted = if random.bool() {
+                    limiter.try_acquire_many(count).is_admitted()
+                } else {
+                    limiter.acquire(count).await.is_ok()
+                };
+                if is_admitted {
+                    let bucket = clock.now().as_micros() / config().bucket_micros();
+                    *used.borrow_mut().entry(bucket).or_default() += count;
+                }
+                sleep(Duration::from_millis(random.u64(1..40))).await;
+            }
+        });
+    }
+    let server = network.clone();
+    nodes.spawn_local(async move {
+        let mut random = fastrand::Rng::with_seed(seed);
+        if !faults {
+            return;
+        }
+        loop {
+            sleep(Duration::from_millis(random.u64(200..2_000))).await;
+            match random.u32(..3) {
+                0 => server.restart(),
+                1 => {
+                    server.set_hangs(true);
+                    sleep(Duration::from_millis(random.u64(..500))).await;
+                    server.set_hangs(false);
+                }
+                _ => {
+                    server.set_away(true);
+                    sleep(Duration::from_millis(random.u64(..500))).await;
+                    server.set_away(false);
+                }
+            }
+        }
+    });
+    nodes.run_until(sleep(Duration::from_secs(21))).await;
+    let used = used.borrow();
+    let window = |first: u64| -> u64 { used.range(first..first + 10).map(|it| it.1).sum() };
+    (used.keys().map(|&first| window(first)).max().unwrap_or_default(), used.values().sum())
+}
+
+#[tokio::test(start_paused = true)]
+async fn limiters_use_the_limit_and_no_more() {
+    for seed in 0..5 {
+        let (most, total) = simulate(seed, false).await;
+        assert!(most <= 100, "seed {seed}: {most}");
+        // After the quarantine, 18 windows.
+        assert!(total >= 1_600, "seed {seed}: {total}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn limit_holds_under_faults() {
+    let mut all = 0;
+    for seed in 0..20 {
+        let (most, total) = simulate(seed, true).await;
+        assert!(most <= 100, "seed {seed}: {most}");
+        all += total;
+    }
+    assert!(all >= 2_000, "{all}");
+}

@@ -1,0 +1,9 @@
+//! The limiter with an engine in memory, in simulated time: the runtime advances it when all tasks wait.
+#![forbid(unsafe_code)]
+
+mod away;
+mod close;
+mod engine;
+mod fleet;
+mod requests;
+mod threads;

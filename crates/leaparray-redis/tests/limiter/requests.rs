@@ -1,0 +1,175 @@
+//! Decisions on requests.
+
+use std::time::Duration;
+
+use leaparray::flow::{Limiter, Reason, Retry};
+use leaparray::{Clock, NodeConfig, ResourceNode, Timestamp};
+use leaparray_redis::{LeaseState, LeasedLimiter, MemoryEngine, StartError};
+use tokio::time::sleep;
+
+use crate::engine::{Network, Simulated, builder, config, opened};
+
+#[tokio::test(start_paused = true)]
+async fn new_limit_begins_with_a_quarantine() {
+    let clock = Simulated::start();
+    let limiter = builder(clock).start(Network::new(clock)).unwrap();
+    assert_eq!(limiter.state(), LeaseState::Connecting);
+    let refusal = limiter.try_acquire().refusal().unwrap();
+    assert_eq!(refusal.reason, Reason::Custom("the server of the limit is away"));
+    assert_eq!(refusal.retry, Retry::Unknown);
+    sleep(Duration::from_millis(20)).await;
+    let until = Timestamp::from_millis(61_410);
+    assert_eq!(limiter.state(), LeaseState::Quarantine { until });
+    let refusal = limiter.try_acquire().refusal().unwrap();
+    // An ask that is sent then arrives just after the server has opened, 5 ms later.
+    assert_eq!(refusal.retry_at(), Some(Timestamp::from_micros(61_402_500)));
+    sleep(Duration::from_millis(1_400)).await;
+    assert_eq!(limiter.state(), LeaseState::Leasing);
+    limiter.acquire(1).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_finds_too_few_permits_makes_the_next_ask() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = opened(clock, &network).await;
+    sleep(Duration::from_secs(5)).await;
+    let before = network.asks();
+    let refusal = limiter.try_acquire_many(20).refusal().unwrap();
+    assert_eq!((refusal.reason, refusal.retry), (Reason::LimitReached, Retry::Unknown));
+    sleep(Duration::from_millis(11)).await;
+    assert_eq!(network.asks(), before + 1);
+    assert!(limiter.in_hand() >= 20);
+    assert!(limiter.try_acquire_many(20).is_admitted());
+}
+
+/// Of requests that do not wait, one in 20 s: only the first finds no permit.
+#[tokio::test(start_paused = true)]
+async fn node_keeps_a_permit_for_rare_requests() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = opened(clock, &network).await;
+    sleep(Duration::from_secs(20)).await;
+    assert!(limiter.try_acquire().is_refused());
+    for request in 0..10 {
+        sleep(Duration::from_millis(20_013)).await;
+        assert!(limiter.try_acquire().is_admitted(), "request {request}");
+    }
+    let before = network.asks();
+    sleep(Duration::from_secs(20)).await;
+    // A lease is valid for 300 to 400 ms.
+    let asks = network.asks() - before;
+    assert!((50..=80).contains(&asks), "{asks} asks in 20 s");
+    sleep(Duration::from_secs(60)).await;
+    let before = network.asks();
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(network.asks(), before, "no request in a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn acquire_waits_for_the_answer() {
+    let clock = Simulated::start();
+    let limiter = opened(clock, &Network::new(clock)).await;
+    sleep(Duration::from_secs(5)).await;
+    let start = clock.now();
+    limiter.acquire(30).await.unwrap();
+    assert_eq!(clock.now().saturating_since(start), Duration::from_millis(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn acquire_is_refused_when_the_limit_is_reached() {
+    let clock = Simulated::start();
+    let limiter = opened(clock, &Network::new(clock)).await;
+    sleep(Duration::from_secs(5)).await;
+    limiter.acquire(100).await.unwrap();
+    let start = clock.now();
+    let refusal = limiter.acquire(1).await.unwrap_err();
+    assert_eq!(refusal.reason, Reason::LimitReached);
+    assert!(refusal.retry_at().is_some_and(|it| it > clock.now()));
+    assert!(clock.now().saturating_since(start) <= Duration::from_millis(10));
+    let refusal = limiter.acquire_within(1, Duration::from_millis(200)).await.unwrap_err();
+    assert_eq!(refusal.reason, Reason::LimitReached);
+    let waited = clock.now().saturating_since(start);
+    assert!(
+        (Duration::from_millis(100)..=Duration::from_millis(220)).contains(&waited),
+        "{waited:?}"
+    );
+    limiter.acquire_within(1, Duration::from_secs(2)).await.unwrap();
+    assert!(clock.now().saturating_since(start) <= Duration::from_millis(1_300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_the_limit_is_never_admitted() {
+    let clock = Simulated::start();
+    let limiter = opened(clock, &Network::new(clock)).await;
+    for refusal in [
+        limiter.try_acquire_many(101).refusal().unwrap(),
+        limiter.acquire(101).await.unwrap_err(),
+        limiter.try_acquire_many(u64::MAX).refusal().unwrap(),
+    ] {
+        assert_eq!((refusal.reason, refusal.retry), (Reason::MoreThanLimit, Retry::Never));
+    }
+    limiter.acquire(100).await.unwrap_err();
+    assert!(limiter.try_acquire_many(0).is_admitted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_time_far_ahead_ends_leases_and_no_more() {
+    let clock = Simulated::start();
+    let limiter = opened(clock, &Network::new(clock)).await;
+    let far = Timestamp::from_secs(1_000_000);
+    assert!(limiter.try_acquire_at(far, 1).is_refused());
+    assert!(limiter.try_acquire_at(Timestamp::MAX, 1).is_refused());
+    sleep(Duration::from_secs(3)).await;
+    limiter.acquire(50).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_is_entered_at_the_time_of_the_limiter() {
+    let clock = Simulated::start();
+    let limiter = opened(clock, &Network::new(clock)).await;
+    limiter.acquire(10).await.unwrap();
+    let node = ResourceNode::new(NodeConfig::default());
+    // The node's clock is years ahead of the limiter's.
+    assert!(node.clock().now() > clock.now().saturating_add(Duration::from_secs(1_000_000)));
+    sleep(Duration::from_secs(3)).await;
+    limiter.acquire(1).await.unwrap();
+    assert!(limiter.try_acquire_many(2).is_refused());
+    sleep(Duration::from_millis(11)).await;
+    limiter.try_enter(&node).unwrap().success();
+}
+
+#[tokio::test(start_paused = true)]
+async fn quota_is_what_is_in_hand() {
+    let clock = Simulated::start();
+    let limiter = opened(clock, &Network::new(clock)).await;
+    assert!(limiter.try_acquire_many(20).is_refused());
+    sleep(Duration::from_millis(11)).await;
+    let quota = limiter.quota().unwrap();
+    assert_eq!((quota.limit, quota.remaining), (100, limiter.in_hand()));
+    let now = limiter.now();
+    assert!(limiter.peek_at(now, quota.remaining).unwrap().is_admitted());
+    assert_eq!(limiter.peek_at(now, quota.remaining + 1), None);
+    assert_eq!(limiter.in_hand(), quota.remaining);
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_node_does_not_ask() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let _limiter = opened(clock, &network).await;
+    sleep(Duration::from_secs(10)).await;
+    let before = network.asks();
+    sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(network.asks(), before);
+}
+
+#[test]
+fn start_needs_a_runtime_and_a_name() {
+    let start = |name: &str| LeasedLimiter::builder(name, config()).start(MemoryEngine::new());
+    assert_eq!(start("orders").unwrap_err(), StartError::NoRuntime);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let _guard = runtime.enter();
+    assert!(matches!(start("").unwrap_err(), StartError::Name(_)));
+    assert!(matches!(start("a{b").unwrap_err(), StartError::Name(_)));
+}
