@@ -44,12 +44,7 @@ pub(crate) enum Taken {
 }
 
 impl Hand {
-    pub(crate) const fn new(
-        permits: u64,
-        until: Timestamp,
-        low_mark: u64,
-        retry_at: Timestamp,
-    ) -> Self {
+    pub(crate) fn new(permits: u64, until: Timestamp, low_mark: u64, retry_at: Timestamp) -> Self {
         Self { permits, left: AtomicU64::new(permits), until, low_mark, retry_at }
     }
 

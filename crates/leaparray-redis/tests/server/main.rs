@@ -1,6 +1,7 @@
 //! The script and the limiter on a real server, on loopback.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod audit;
 mod faults;
 mod processes;

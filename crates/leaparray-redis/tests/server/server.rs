@@ -17,19 +17,40 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Server {
     child: Child,
     port: u16,
-    folder: TempDir,
+    _folder: TempDir,
+    args: Vec<String>,
 }
 
 impl Server {
     /// Starts a server without a dump; `None` if it is not installed, and the test is then listed as skipped.
     pub(crate) fn start(test: &str) -> Option<Self> {
+        Self::start_with(test, &[])
+    }
+
+    /// Starts a process of Sentinel with a configuration, which it writes to.
+    #[cfg(feature = "sentinel")]
+    pub(crate) fn start_sentinel(test: &str, file: &str) -> Option<Self> {
+        Self::spawn(test, &[file], &["--sentinel"])
+    }
+
+    /// Starts a server with more arguments.
+    pub(crate) fn start_with(test: &str, args: &[&str]) -> Option<Self> {
+        let no_dump = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
+        Self::spawn(test, &[], &[&no_dump, args].concat())
+    }
+
+    fn spawn(test: &str, first: &[&str], args: &[&str]) -> Option<Self> {
         // Free a moment later, for the server.
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let folder = tempfile::tempdir().unwrap();
-        match spawn(port, &folder) {
+        let own = ["--bind", "127.0.0.1", "--port", &port.to_string(), "--dir"].map(str::to_owned);
+        let own = own.into_iter().chain([folder.path().to_str().unwrap().to_owned()]);
+        let given = |args: &[&str]| args.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        let args: Vec<_> = given(first).into_iter().chain(own).chain(given(args)).collect();
+        match spawn(&args) {
             Ok(child) => {
-                let server = Self { child, port, folder };
+                let server = Self { child, port, _folder: folder, args };
                 server.wait();
                 Some(server)
             }
@@ -45,6 +66,10 @@ impl Server {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Returns a new connection.
     pub(crate) fn connect(&self) -> redis::Connection {
         redis::Client::open(self.address()).unwrap().get_connection().unwrap()
@@ -53,7 +78,7 @@ impl Server {
     /// Kills the process, and starts another one that has nothing.
     pub(crate) fn kill_and_restart(&mut self) {
         self.kill();
-        self.child = spawn(self.port, &self.folder).unwrap();
+        self.child = spawn(&self.args).unwrap();
         self.wait();
     }
 
@@ -79,7 +104,7 @@ impl Server {
         }
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         // SIGKILL.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -96,12 +121,9 @@ impl Server {
     }
 }
 
-fn spawn(port: u16, folder: &TempDir) -> std::io::Result<Child> {
+fn spawn(args: &[String]) -> std::io::Result<Child> {
     Command::new("redis-server")
-        .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
-        .args(["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"])
-        .arg("--dir")
-        .arg(folder.path())
+        .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

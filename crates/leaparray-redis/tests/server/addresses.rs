@@ -1,0 +1,135 @@
+//! How an engine finds its server.
+
+use std::time::Duration;
+
+use leaparray_redis::lease::{Ask, LeaseConfig, LeaseKeys};
+use leaparray_redis::{Engine, EngineError, RedisEngine, Warning};
+use tokio::runtime::Runtime;
+
+use crate::server::Server;
+
+fn config() -> LeaseConfig {
+    LeaseConfig::new(100, 10, Duration::from_secs(1)).unwrap()
+}
+
+fn keys() -> LeaseKeys {
+    LeaseKeys::new("orders", &config()).unwrap()
+}
+
+/// Asks once.
+async fn ask(engine: &RedisEngine, seq: u64) -> Result<u64, EngineError> {
+    let ask = Ask { node: 1, seq, epoch: None, want: 1, validity: 1, moves: vec![] };
+    engine.lease(&keys(), &config(), &ask).await.map(|it| it.epoch.identity)
+}
+
+#[test]
+fn address_has_the_password_and_no_text_shows_it() {
+    let Some(server) = Server::start("an address with a password") else { return };
+    server.run(&["ACL", "SETUSER", "limits", "on", ">s3cret", "~leaparray:*", "+@all"]);
+    server.run(&["ACL", "SETUSER", "default", "off"]);
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let open = |user: &str| {
+            RedisEngine::open(&format!("redis://{user}@127.0.0.1:{}", server.port())).unwrap()
+        };
+        let engine = open("limits:s3cret");
+        ask(&engine, 1).await.unwrap();
+        let error = ask(&open("limits:s4cret"), 1).await.unwrap_err();
+        let texts = [format!("{engine:?}"), format!("{error:?}"), error.to_string()];
+        for text in &texts {
+            assert!(!text.contains("s3cret") && !text.contains("s4cret"), "{text}");
+        }
+        assert!(texts[2].starts_with("the server of the limit cannot be used: "), "{error}");
+        let error = RedisEngine::open("redis://limits:s3cret@[").unwrap_err();
+        assert!(matches!(error, EngineError::Address(_)), "{error}");
+        let texts = [format!("{error:?}"), error.to_string()];
+        assert!(texts.iter().all(|it| !it.contains("s3cret")), "{texts:?}");
+    });
+}
+
+#[test]
+fn engine_is_opened_before_the_server_is_there() {
+    let Some(mut server) = Server::start("a server that starts later") else { return };
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        server.kill();
+        let engine = RedisEngine::open(&server.address()).unwrap();
+        let error = ask(&engine, 1).await.unwrap_err();
+        assert!(matches!(error, EngineError::Server(_)), "{error}");
+        server.kill_and_restart();
+        ask(&engine, 2).await.unwrap();
+    });
+}
+
+#[test]
+fn settings_that_weaken_a_limit_are_told() {
+    let Some(server) = Server::start("warnings") else { return };
+    let Some(replica) = Server::start("warnings") else { return };
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let engine = RedisEngine::open(&server.address()).unwrap();
+        let warnings = async || engine.warnings(&keys()).await.unwrap();
+        assert_eq!(warnings().await, []);
+        server.run(&["CONFIG", "SET", "maxmemory-policy", "volatile-ttl"]);
+        let evicts = Warning::Evicts { policy: "volatile-ttl".to_owned() };
+        assert_eq!(warnings().await, [evicts]);
+        server.run(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        replica.follow(&server);
+        assert_eq!(warnings().await, [Warning::SplitBrain { replicas: 1 }]);
+        server.run(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+        assert_eq!(warnings().await, []);
+    });
+}
+
+#[cfg(feature = "cluster")]
+#[test]
+fn keys_of_a_limit_are_in_one_slot_of_a_cluster() {
+    let args = ["--cluster-enabled", "yes"];
+    let Some(server) = Server::start_with("a cluster", &args) else { return };
+    server.run(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let engine = RedisEngine::open_cluster(vec![server.address()]).unwrap();
+        // The cluster needs a moment.
+        let mut seq = 1;
+        while ask(&engine, seq).await.is_err() {
+            assert!(seq < 300, "{:?}", ask(&engine, seq).await);
+            seq += 1;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(engine.warnings(&keys()).await.unwrap(), []);
+    });
+}
+
+#[cfg(feature = "sentinel")]
+#[test]
+fn sentinel_names_the_new_primary_after_a_failover() {
+    let Some(primary) = Server::start("Sentinel") else { return };
+    let Some(replica) = Server::start("Sentinel") else { return };
+    replica.follow(&primary);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let port = primary.port();
+    let monitor = format!(
+        "sentinel monitor limits 127.0.0.1 {port} 1\nsentinel down-after-milliseconds limits 500\n\
+         sentinel failover-timeout limits 5000\n"
+    );
+    std::fs::write(file.path(), monitor).unwrap();
+    let path = file.path().to_str().unwrap();
+    let Some(sentinel) = Server::start_sentinel("Sentinel", path) else { return };
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let engine = RedisEngine::open_sentinel(vec![sentinel.address()], "limits").unwrap();
+        let before = ask(&engine, 1).await.unwrap();
+        drop(primary);
+        let mut seq = 2;
+        let after = loop {
+            match ask(&engine, seq).await {
+                Ok(identity) => break identity,
+                Err(error) => assert!(seq < 300, "{error}"),
+            }
+            seq += 1;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
+        assert_ne!(before, after);
+    });
+}
