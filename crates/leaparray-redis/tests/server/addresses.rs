@@ -133,3 +133,53 @@ fn sentinel_names_the_new_primary_after_a_failover() {
         assert_ne!(before, after);
     });
 }
+
+/// The address of the server for the process that connects by TLS.
+#[cfg(feature = "tls")]
+const TLS_ADDRESS: &str = "LEAPARRAY_REDIS_TEST_TLS_ADDRESS";
+
+#[cfg(feature = "tls")]
+#[test]
+#[ignore = "a process of another test"]
+fn tls_client() {
+    let Ok(address) = std::env::var(TLS_ADDRESS) else { return };
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let engine = RedisEngine::open(&address).unwrap();
+        ask(&engine, 1).await.unwrap();
+    });
+}
+
+/// A process of its own, because the certificates of the operating system are named by the environment.
+#[cfg(feature = "tls")]
+#[test]
+fn address_of_tls_is_encrypted_and_verified() {
+    let certificate = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let cert = file("cert.pem", certificate.cert.pem());
+    let key = file("key.pem", certificate.signing_key.serialize_pem());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let tls_port = port.to_string();
+    let args = ["--tls-port", &tls_port, "--tls-cert-file", &cert, "--tls-key-file", &key];
+    let args = [&args[..], &["--tls-auth-clients", "no"]].concat();
+    let Some(_server) = Server::start_with("an address of TLS", &args) else { return };
+    let connects = |trusted: &str| {
+        std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["addresses::tls_client", "--exact", "--ignored"])
+            .env(TLS_ADDRESS, format!("rediss://localhost:{tls_port}"))
+            .env("SSL_CERT_FILE", trusted)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    };
+    assert!(connects(&cert));
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    assert!(!connects(&file("other.pem", other.cert.pem())), "the certificate is not trusted");
+}

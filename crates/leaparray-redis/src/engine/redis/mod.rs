@@ -35,12 +35,17 @@ impl RedisEngine {
     /// Creates an engine for the server at an address such as `redis://user:password@host:6379/0`, or `rediss://host` for TLS,
     /// which needs the feature `tls`. Has to be called in a Tokio runtime.
     ///
+    /// TLS trusts the certificates of the operating system, and uses `ring` unless the process has chosen another provider of
+    /// `rustls`.
+    ///
     /// The waits between two attempts to connect grow up to a second, and are drawn at random.
     ///
     /// # Errors
     ///
     /// Returns an [`EngineError`] if the address is not valid.
     pub fn open(address: &str) -> Result<Self, EngineError> {
+        #[cfg(feature = "tls")]
+        install_cryptography();
         let client = Client::open(address).map_err(address_error)?;
         // The limiter bounds the time that it waits for an answer.
         let config = ConnectionManagerConfig::new()
@@ -142,6 +147,15 @@ impl Engine for RedisEngine {
 impl fmt::Debug for RedisEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisEngine").finish_non_exhaustive()
+    }
+}
+
+/// Chooses the cryptography of TLS, unless the process has.
+#[cfg(feature = "tls")]
+fn install_cryptography() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // An error: another thread has been first.
+        drop(rustls::crypto::ring::default_provider().install_default());
     }
 }
 
