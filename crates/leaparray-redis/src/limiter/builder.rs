@@ -80,7 +80,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
         let keys = LeaseKeys::new(&self.name, &config).map_err(StartError::Name)?;
         let node = Node::new(config, fastrand::u64(1..MAX_EXACT));
         let is_open = self.when_away == WhenAway::Open;
-        let shared = Arc::new(Shared::new(self.clock, node, is_open, reserve));
+        let shared = Arc::new(Shared::new(self.name, self.clock, node, is_open, reserve));
         let answer_timeout = self.answer_timeout;
         let driver = Driver { shared: Arc::clone(&shared), engine, keys, config, answer_timeout };
         let task = Mutex::new(Some(runtime.spawn(driver.run())));

@@ -21,6 +21,8 @@ use crate::lease::{Answer, Ask, Decided, Epoch, Node};
 /// the server is waited for.
 #[derive(Debug)]
 pub(super) struct Shared<C> {
+    /// The name of the limit.
+    name: String,
     pub(super) clock: C,
     pub(super) limit: u64,
     hand: ArcSwap<Hand>,
@@ -84,8 +86,15 @@ pub(super) enum Step {
 }
 
 impl<C: Clock> Shared<C> {
-    pub(super) fn new(clock: C, node: Node, is_open: bool, reserve: Option<Reserve<C>>) -> Self {
+    pub(super) fn new(
+        name: String,
+        clock: C,
+        node: Node,
+        is_open: bool,
+        reserve: Option<Reserve<C>>,
+    ) -> Self {
         Self {
+            name,
             clock,
             limit: node.holdings().config().limit(),
             hand: ArcSwap::from_pointee(Hand::new(0, Timestamp::MAX, 0, Timestamp::MIN)),
@@ -273,7 +282,10 @@ impl<C: Clock> Shared<C> {
         self.is_away.store(state.is_away(), Ordering::Relaxed);
         self.state.send_if_modified(|it| {
             let is_new = *it != state;
-            *it = state;
+            if is_new {
+                report(&self.name, it, &state);
+                *it = state;
+            }
             is_new
         });
     }
@@ -320,6 +332,21 @@ impl<C> Shared<C> {
         self.is_closing.load(Ordering::Acquire)
     }
 }
+
+/// Tells of a change of the state, but not of each error while the server is away.
+#[cfg(feature = "tracing")]
+fn report(limit: &str, before: &LeaseState, state: &LeaseState) {
+    match (before, state) {
+        (LeaseState::Away { .. }, LeaseState::Away { .. }) => {}
+        (_, LeaseState::Away { .. } | LeaseState::Quarantine { .. }) => {
+            tracing::warn!(limit, %state, "no leases are granted");
+        }
+        _ => tracing::info!(limit, %state, "the state of the leases has changed"),
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+const fn report(_limit: &str, _before: &LeaseState, _state: &LeaseState) {}
 
 /// How far ahead of the clock a given time may be.
 const MAX_LEAD: Duration = Duration::from_secs(1);
