@@ -20,12 +20,12 @@ use hand::{Hand, Taken};
 const NOW: Timestamp = Timestamp::from_secs(1);
 
 fn hand(permits: u64) -> Arc<Hand> {
-    Arc::new(Hand::new(permits, Timestamp::from_secs(2), 0, Timestamp::MIN))
+    Arc::new(Hand::new(permits, Timestamp::from_secs(2), Timestamp::MIN))
 }
 
 /// Takes `count` permits, twice if they were given.
 fn take(hand: &Hand, count: u64) -> u64 {
-    let takes = || matches!(hand.take(NOW, count), Taken::Permits { .. });
+    let takes = || hand.take(NOW, count) == Taken::Permits;
     if takes() { count + if takes() { count } else { 0 } } else { 0 }
 }
 
@@ -69,19 +69,5 @@ fn permits_that_are_back_are_used_once() {
         let taken = request.join().expect("it does not panic");
         assert!(taken + mine <= 2, "{taken} and {mine}");
         assert_eq!(used + next.close(), taken + mine);
-    });
-}
-
-/// One of the requests that take the last permits wakes the task.
-#[test]
-fn one_request_takes_the_hand_below_its_mark() {
-    explore(None, || {
-        let hand = Arc::new(Hand::new(4, Timestamp::from_secs(2), 1, Timestamp::MIN));
-        let threads = [2, 1].map(|count| {
-            let hand = Arc::clone(&hand);
-            thread::spawn(move || hand.take(NOW, count) == Taken::Permits { is_low: true })
-        });
-        let low = threads.map(|it| it.join().expect("it does not panic"));
-        assert_eq!(low.iter().filter(|it| **it).count(), 1);
     });
 }

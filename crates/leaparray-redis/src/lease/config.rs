@@ -90,6 +90,7 @@ impl LeaseConfig {
 
     /// Sets for how many buckets after that of its grant a lease is valid at most: v. A longer validity needs fewer asks, strands
     /// more permits when a node crashes, and makes the quarantine after a loss of state longer, which takes n + v + 1 buckets.
+    /// The [least time between two asks](Self::with_min_gap) is shortened to two thirds of a lease.
     ///
     /// # Errors
     ///
@@ -99,6 +100,10 @@ impl LeaseConfig {
             return Err(LeaseConfigError::Validity { validity, max: Self::MAX_VALIDITY });
         }
         self.validity = validity;
+        let longest = self.bucket_micros() * validity as u64 * 2 / 3;
+        if self.min_gap_micros > longest {
+            self.min_gap_micros = longest;
+        }
         Ok(self)
     }
 

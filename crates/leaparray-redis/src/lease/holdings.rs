@@ -109,6 +109,19 @@ impl Holdings {
         self.leases.iter().map(|it| it.ends).min()
     }
 
+    /// Returns the local time at which at most `count` permits are in hand because leases have ended, if more are now.
+    #[must_use]
+    pub fn falls_to(&self, count: u64) -> Option<u64> {
+        let mut ends: Vec<_> = self.leases.iter().map(|it| (it.ends, it.permits)).collect();
+        ends.sort_unstable();
+        let mut left = ends.iter().fold(0, |sum: u64, it| sum.saturating_add(it.1));
+        ends.into_iter().find_map(|(end, permits)| {
+            let is_above = left > count;
+            left = left.saturating_sub(permits);
+            (is_above && left <= count).then_some(end)
+        })
+    }
+
     /// Returns the time until which the permits in hand and the bucket of their use stay the same, unless the node asks, gets an
     /// answer, or uses a permit. It is after `now`.
     #[must_use]

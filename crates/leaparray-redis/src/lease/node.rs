@@ -103,12 +103,6 @@ impl Node {
         self.holdings.stable_until(now)
     }
 
-    /// Returns the number of permits in hand from which on the node asks for more.
-    #[must_use]
-    pub fn low_mark(&self) -> u64 {
-        self.target() / 2
-    }
-
     /// Returns the time until which the node [is short](Self::is_short).
     #[must_use]
     pub const fn retry_at(&self) -> u64 {
@@ -213,8 +207,8 @@ impl Node {
         // A report: charges that can leave the sum are worth an ask if they are worth a chunk.
         let excess = in_hand.saturating_sub(target.saturating_mul(2));
         let reports = excess + self.holdings.unreported() > target.max(1);
-        let renewal = self.holdings.first_end().filter(|_| self.spare > 0 && target > 0);
-        let renewal = renewal.map(|end| end.saturating_sub(self.lead()).max(background));
+        let ends = if self.spare > 0 { self.holdings.falls_to(target / 2) } else { None };
+        let renewal = ends.map(|end| end.saturating_sub(self.lead()).max(background));
         reports.then_some(background).into_iter().chain(renewal).min()
     }
 
@@ -253,9 +247,19 @@ impl Node {
         self.retry_at = now.saturating_add(micros(self.holdings.config().min_gap()));
     }
 
-    /// Does not ask before `until`, unless that is earlier than what the server has told.
-    pub fn postpone(&mut self, until: u64) {
-        self.retry_at = self.retry_at.max(until);
+    /// Asks at `until` next, instead of τ after the loss of an ask.
+    pub const fn postpone(&mut self, until: u64) {
+        self.retry_at = until;
+    }
+
+    /// Returns the time at which to look at the permits in hand again, if they are taken elsewhere: τ after the last ask, and then
+    /// each τ, but at most once in a bucket.
+    #[must_use]
+    pub fn next_check(&self, now: u64) -> u64 {
+        let config = self.holdings.config();
+        let gap = micros(config.min_gap().max(config.bucket_len()));
+        let first = self.last_sent.unwrap_or(0).saturating_add(gap);
+        if first > now { first } else { now.saturating_add(gap) }
     }
 
     /// Returns the last ask of a node that stops: all permits in hand are returned. `None` if there are none and nothing is to be

@@ -26,8 +26,6 @@ pub(crate) struct Hand {
     left: AtomicU64,
     /// The hand must not be used from this time on.
     until: Timestamp,
-    /// When a request takes the count to this number or below, the node should ask for more.
-    low_mark: u64,
     /// The server has nothing to grant before this time.
     pub(crate) retry_at: Timestamp,
 }
@@ -35,8 +33,8 @@ pub(crate) struct Hand {
 /// What a request has got from a hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// Its permits. `is_low`: the node should ask for more.
-    Permits { is_low: bool },
+    /// Its permits.
+    Permits,
     /// Nothing: there are fewer permits.
     TooFew,
     /// Nothing: the hand is closed, or its time is over.
@@ -44,8 +42,8 @@ pub(crate) enum Taken {
 }
 
 impl Hand {
-    pub(crate) fn new(permits: u64, until: Timestamp, low_mark: u64, retry_at: Timestamp) -> Self {
-        Self { permits, left: AtomicU64::new(permits), until, low_mark, retry_at }
+    pub(crate) fn new(permits: u64, until: Timestamp, retry_at: Timestamp) -> Self {
+        Self { permits, left: AtomicU64::new(permits), until, retry_at }
     }
 
     /// Whether the hand may be used at `now`, if it is not closed.
@@ -80,11 +78,7 @@ impl Hand {
             let Some(rest) = left.checked_sub(count) else { return Taken::TooFew };
             match self.left.compare_exchange_weak(left, rest, Ordering::Relaxed, Ordering::Relaxed)
             {
-                Ok(_) => {
-                    return Taken::Permits {
-                        is_low: left > self.low_mark && rest <= self.low_mark,
-                    };
-                }
+                Ok(_) => return Taken::Permits,
                 Err(found) => left = found,
             }
         }

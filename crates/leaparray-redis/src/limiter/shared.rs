@@ -28,7 +28,7 @@ pub(super) struct Shared<C> {
     hand: ArcSwap<Hand>,
     node: Mutex<Node>,
     demand: Demand,
-    /// Wakes the driver: a request lacks permits, permits are few, or the limiter is to be closed.
+    /// Wakes the driver: a request lacks permits, or the limiter is to be closed.
     pub(super) wake: Notify,
     /// Wakes the requests that wait for an answer.
     pub(super) answered: Notify,
@@ -97,7 +97,7 @@ impl<C: Clock> Shared<C> {
             name,
             clock,
             limit: node.holdings().config().limit(),
-            hand: ArcSwap::from_pointee(Hand::new(0, Timestamp::MAX, 0, Timestamp::MIN)),
+            hand: ArcSwap::from_pointee(Hand::new(0, Timestamp::MAX, Timestamp::MIN)),
             node: Mutex::new(node),
             demand: Demand::default(),
             wake: Notify::new(),
@@ -117,12 +117,9 @@ impl<C: Clock> Shared<C> {
         loop {
             let hand = self.hand.load();
             match hand.take(now, permits) {
-                Taken::Permits { is_low } => {
+                Taken::Permits => {
                     if request == Request::Again {
                         self.demand.retried.fetch_add(permits, Ordering::Relaxed);
-                    }
-                    if is_low {
-                        self.wake.notify_one();
                     }
                     return Decision::Admitted(());
                 }
@@ -179,11 +176,11 @@ impl<C: Clock> Shared<C> {
         }
     }
 
-    /// Replaces a hand whose time is over at `now`. Returns the time of the decision: a time far ahead of the clock would end all
-    /// leases, so it counts as [`MAX_LEAD`] ahead.
+    /// Replaces a hand whose time is over at `now`. Returns the time of the decision: a time ahead of the clock counts as that of the
+    /// clock. Otherwise, the next lease would count from the later time, and end too late.
     #[cold]
     fn renew(&self, now: Timestamp) -> Timestamp {
-        let now = now.min(self.clock.now().saturating_add(MAX_LEAD));
+        let now = now.min(self.clock.now());
         let mut node = self.lock();
         // Another thread may have done so.
         if !self.hand.load().is_current(now) {
@@ -214,7 +211,7 @@ impl<C: Clock> Shared<C> {
         let until = Timestamp::from_micros(node.stable_until(micros));
         let permits = node.holdings().in_hand(micros);
         let retry_at = Timestamp::from_micros(node.retry_at());
-        self.hand.store(Arc::new(Hand::new(permits, until, node.low_mark(), retry_at)));
+        self.hand.store(Arc::new(Hand::new(permits, until, retry_at)));
         result
     }
 
@@ -225,12 +222,10 @@ impl<C: Clock> Shared<C> {
             if let Some(ask) = node.poll(now) {
                 return Step::Send(ask);
             }
+            // Permits are taken from the hand, and the node learns of it only here.
             let holdings = node.holdings();
             let has_permits = holdings.in_hand(now) > 0 || holdings.unreported() > 0;
-            // Permits are taken from the hand, and the node learns of it only here.
-            let gap = holdings.config().min_gap().max(holdings.config().bucket_len());
-            let gap = u64::try_from(gap.as_micros()).unwrap_or(u64::MAX);
-            let check = has_permits.then(|| now.saturating_add(gap));
+            let check = has_permits.then(|| node.next_check(now));
             let next = node.next_poll(now).into_iter().chain(check).min();
             Step::Wait(next.map(Timestamp::from_micros))
         })
@@ -347,9 +342,6 @@ fn report(limit: &str, before: &LeaseState, state: &LeaseState) {
 
 #[cfg(not(feature = "tracing"))]
 const fn report(_limit: &str, _before: &LeaseState, _state: &LeaseState) {}
-
-/// How far ahead of the clock a given time may be.
-const MAX_LEAD: Duration = Duration::from_secs(1);
 
 const AWAY: &str = "the server of the limit is away";
 const CLOSED: &str = "the limiter is closed";
