@@ -170,7 +170,8 @@ impl Node {
         }
         let target = self.target();
         let in_hand = self.lasting(now);
-        let want = target.saturating_sub(in_hand).saturating_add(self.missing);
+        let needed = target.saturating_add(self.missing);
+        let want = needed.saturating_sub(in_hand);
         let want = want.min(config.limit());
         // A request that waits uses its permit when the answer arrives. A chunk has to last for τ and two round trips.
         let lasts = match target {
@@ -182,7 +183,9 @@ impl Node {
         };
         let buckets = lasts / bucket + 1;
         let validity = u32::try_from(buckets).unwrap_or(u32::MAX).min(config.validity());
-        let ask = self.holdings.ask(now, want, validity, target.saturating_mul(2))?;
+        // A request that lacks permits needs those in hand, too.
+        let keep = target.saturating_add(needed);
+        let ask = self.holdings.ask(now, want, validity, keep)?;
         (self.missing, self.last_sent, self.is_unsure) = (0, Some(now), false);
         Some(ask)
     }

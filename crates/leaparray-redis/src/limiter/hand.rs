@@ -46,8 +46,12 @@ impl Hand {
         Self { permits, left: AtomicU64::new(permits), until, retry_at }
     }
 
-    /// Whether the hand may be used at `now`, if it is not closed.
-    pub(crate) fn is_current(&self, now: Timestamp) -> bool {
+    /// Whether the hand may be used at `now`.
+    pub(crate) fn is_usable(&self, now: Timestamp) -> bool {
+        self.is_current(now) && self.left.load(Ordering::Relaxed) != CLOSED
+    }
+
+    fn is_current(&self, now: Timestamp) -> bool {
         // There is no later time than the last.
         now < self.until || self.until == Timestamp::MAX
     }
@@ -84,10 +88,10 @@ impl Hand {
         }
     }
 
-    /// Closes the hand, once. Returns how many permits were used.
+    /// Closes the hand. Returns how many permits were used, or 0 if it was closed before: a thread may have panicked before it
+    /// made the next one.
     pub(crate) fn close(&self) -> u64 {
         let left = self.left.swap(CLOSED, Ordering::Relaxed);
-        debug_assert_ne!(left, CLOSED, "a hand is closed once");
-        self.permits - left.min(self.permits)
+        self.permits.saturating_sub(left)
     }
 }

@@ -147,7 +147,9 @@ impl<C: Clock> Shared<C> {
         if self.is_closing.load(Ordering::Relaxed) {
             return Decision::Refused(Refusal::new(Reason::Custom(CLOSED), Retry::Never));
         }
-        if self.reserve.as_ref().is_some_and(|it| it.take(now, permits)) {
+        // A time ahead of the clock would be charged when the share has recovered.
+        let take = |it: &Reserve<C>| it.take(now.min(self.clock.now()), permits);
+        if self.reserve.as_ref().is_some_and(take) {
             self.counts.reserved.fetch_add(permits, Ordering::Relaxed);
             return Decision::Admitted(());
         }
@@ -183,7 +185,7 @@ impl<C: Clock> Shared<C> {
         let now = now.min(self.clock.now());
         let mut node = self.lock();
         // Another thread may have done so.
-        if !self.hand.load().is_current(now) {
+        if !self.hand.load().is_usable(now) {
             self.with_node(&mut node, now, |_, _| ());
         }
         now
@@ -292,7 +294,7 @@ impl<C: Clock> Shared<C> {
     /// Returns the permits in hand.
     pub(super) fn in_hand(&self, now: Timestamp) -> u64 {
         let hand = self.hand.load();
-        if hand.is_current(now) {
+        if hand.is_usable(now) {
             hand.left()
         } else {
             self.lock().holdings().in_hand(now.as_micros())
