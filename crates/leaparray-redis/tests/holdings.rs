@@ -293,3 +293,36 @@ fn nothing_in_hand_is_stable() {
     assert!(holdings.take(0, 1));
     assert_eq!(holdings.first_end(), None);
 }
+
+/// The numbers of a server that is wrong change no more than the answer says: in particular, none wraps around.
+#[test]
+fn no_answer_overflows() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let numbers = [0, 1, 5, 1_999, 1 << 40, MAX_EXACT, u64::MAX - 1, u64::MAX];
+    for drift_ppm in [0, 1_000, 100_000] {
+        let (mut holdings, mut now, mut seq) = (holdings(drift_ppm), 0, 0);
+        for _ in 0..100_000 {
+            now += random.u64(..100);
+            let mut number = || numbers[random.usize(..numbers.len())];
+            let (of, epoch) = (number() % 4, if number() == 0 { NEW } else { OLD });
+            let time = if number() == 0 { number() } else { now };
+            match of {
+                0 => seq = holdings.ask(time, number(), 1, number()).map_or(seq, |it| it.seq),
+                1 => {
+                    let bucket = if number() == 0 { number() } else { now / B + 1 };
+                    let answer = answer(seq, epoch, number(), number(), bucket);
+                    holdings.on_answer(time, &answer);
+                }
+                _ => {
+                    let (in_hand, count) = (holdings.in_hand(time), number());
+                    assert_eq!(holdings.take(time, count), in_hand >= count);
+                }
+            }
+            assert!(holdings.stable_until(time) > time.min(u64::MAX - 1));
+            // The end of all times is the end of the run.
+            if time > u64::MAX / 2 {
+                holdings = Holdings::new(*holdings.config(), 1);
+            }
+        }
+    }
+}

@@ -313,3 +313,17 @@ fn no_input_overflows() {
         }
     }
 }
+
+/// The permits that were kept are to be reported, and a server that is wrong grants all numbers.
+#[test]
+fn huge_grant_overflows_nothing() {
+    let mut node = node();
+    run(&mut node, 0, 30, 100);
+    node.wait(1);
+    let ask = node.poll(30 * B).expect("a request waits");
+    // All that was in hand has ended, and there is no demand.
+    assert!(node.stable_until(90 * B) > 90 * B && node.poll(90 * B).is_none());
+    let answer = Answer { bucket: u64::MAX, ..answer(&ask, 30 * B, u64::MAX, 0) };
+    assert!(node.on_answer(90 * B, &answer));
+    assert!(node.next_poll(90 * B).is_some());
+}

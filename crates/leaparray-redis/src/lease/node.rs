@@ -171,7 +171,7 @@ impl Node {
         }
         // A report: charges that can leave the sum are worth an ask if they are worth a chunk.
         let excess = in_hand.saturating_sub(target.saturating_mul(2));
-        (excess + self.holdings.unreported() > target.max(1)).then_some(background)
+        (excess.saturating_add(self.holdings.unreported()) > target.max(1)).then_some(background)
     }
 
     /// Takes an answer that arrived at `now`. Returns whether it was the answer to the ask in flight.
