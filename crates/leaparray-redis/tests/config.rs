@@ -121,6 +121,15 @@ fn gap_is_at_most_a_lease() {
     assert_eq!(gap, Ok(Duration::from_micros(1)));
 }
 
+/// A setting that follows breaks none that was checked before.
+#[test]
+fn gap_stays_at_most_a_lease_when_the_validity_is_lowered() {
+    let gap = |validity| config().with_validity(validity).map(|it| it.min_gap());
+    assert_eq!(gap(4), Ok(Duration::from_millis(400)));
+    assert_eq!(gap(3), Ok(Duration::from_millis(200)));
+    assert_eq!(gap(1), Ok(Duration::from_micros(66_666)));
+}
+
 #[test]
 fn drift_is_at_most_a_tenth() {
     let max = LeaseConfig::MAX_DRIFT_PPM;
