@@ -37,7 +37,7 @@ pub struct Holdings {
     epoch: Option<Epoch>,
     /// The local time at which the last answered ask was sent, and the server's time of the answer.
     anchor: Option<(u64, u64)>,
-    /// By their last bucket: the first one ends first.
+    /// By their last bucket: within an epoch, the first one ends first.
     leases: Vec<Lease>,
     /// Moves of the current epoch that are still to be sent.
     moves: Moves,

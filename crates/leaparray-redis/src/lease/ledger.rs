@@ -96,8 +96,8 @@ impl Ledger {
     /// Answers an ask.
     ///
     /// `time` is the server's time in microseconds since the Unix epoch. `identity` names the run of the server as a primary:
-    /// it has to change when the server restarts and when it is promoted. Numbers from [`MAX_EXACT`] on count as the highest
-    /// number below it.
+    /// it has to change when the server restarts and when it is promoted. A time so late that its sum with the
+    /// [retention](LeaseConfig::retention) is [`MAX_EXACT`] or more counts as the latest other one.
     pub fn lease(&mut self, time: u64, identity: u64, ask: &Ask) -> Answer {
         let config = self.config;
         let (n, b) = (u64::from(config.buckets()), config.bucket_micros());
@@ -183,8 +183,9 @@ impl Ledger {
             Mark { high: now, ..mark }
         } else {
             self.charges = None;
-            // Leases of the lost state are in use until the end of bucket k + v, and the last window with such a use ends with
-            // bucket k + v + n. Nothing is granted before.
+            // Leases of the lost state end within v + 1 buckets from now, by any clock. So their last use is in bucket k + v + 1 or
+            // before, and the last window with such a use ends with bucket k + v + n. Nothing is granted before its end. If the
+            // clock has not shifted with the loss, each of these is a bucket earlier.
             let open = now + config.buckets_micros(1);
             Mark { epoch: Epoch { identity, since: now }, open, high: now, charged_to: 0 }
         };
