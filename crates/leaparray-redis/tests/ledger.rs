@@ -90,8 +90,8 @@ fn moves_beyond_the_most_of_an_ask_are_ignored() {
     assert_eq!(ledger.lease(OPEN, 1, &ask(1, 3, epoch, 0, &moves[1..])).free, 1);
 }
 
-/// The state is lost, and the clock has stepped back by 10 buckets. A node of the old epoch returns permits that were charged in a
-/// bucket whose number comes again.
+/// The state is lost, and the clock has stepped back by 10 buckets. A node that has got no answer of the new epoch returns permits that
+/// were charged in a bucket whose number comes again.
 #[test]
 fn moves_of_another_epoch_change_nothing() {
     let (mut ledger, epoch) = open();
@@ -101,8 +101,9 @@ fn moves_of_another_epoch_change_nothing() {
     let epoch_now = ledger.lease(4 * B, 2, &ask(9, 1, epoch, 0, &[])).epoch;
     ledger.lease(8 * B, 2, &ask(9, 2, epoch_now, 0, &[]));
     assert_eq!(ledger.lease(14 * B, 2, &ask(2, 1, epoch_now, 2, &[])).granted, 2);
+    ledger.lease(14 * B, 2, &ask(1, 2, epoch, 0, &[]));
     let returned = [Move { from: 15, to: None, count: 2 }];
-    assert_eq!(ledger.lease(14 * B, 2, &ask(1, 2, epoch, 2, &returned)).granted, 0);
+    assert_eq!(ledger.lease(14 * B, 2, &ask(1, 3, epoch, 2, &returned)).granted, 0);
 }
 
 /// The clock steps back by 20 buckets, and the time of the limit stands still for longer than the charges are kept without an ask.
@@ -132,6 +133,18 @@ fn unused_limit_stays_open() {
     assert_eq!(ledger.lease(OPEN, 1, &ask(1, 1, epoch, 2, &[])).granted, 2);
     let answer = ledger.lease(100 * B, 1, &ask(1, 1, epoch, 2, &[]));
     assert_eq!((answer.epoch, answer.granted, answer.bucket), (epoch, 2, 101));
+}
+
+/// A node returns a permit, its number is evicted, and the ask is delivered again. Another node has the permit by then.
+#[test]
+fn evicted_number_lets_no_move_apply_twice() {
+    let (mut ledger, epoch) = open();
+    ledger.lease(OPEN, 1, &ask(1, 1, epoch, 1, &[]));
+    let returned = ask(1, 2, epoch, 0, &[Move { from: 5, to: None, count: 1 }]);
+    assert_eq!(ledger.lease(OPEN, 1, &returned).free, 2);
+    assert_eq!(ledger.lease(OPEN, 1, &ask(2, 1, epoch, 1, &[])).granted, 1);
+    ledger.evict_nodes();
+    assert_eq!(ledger.lease(OPEN, 1, &returned).free, 1);
 }
 
 #[test]

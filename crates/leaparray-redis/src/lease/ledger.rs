@@ -93,6 +93,11 @@ impl Ledger {
         self.charges = None;
     }
 
+    /// Loses the last asks of all nodes and keeps the rest, as a server does that evicts keys.
+    pub fn evict_nodes(&mut self) {
+        self.last.clear();
+    }
+
     /// Answers an ask.
     ///
     /// `time` is the server's time in microseconds since the Unix epoch. `identity` names the run of the server as a primary:
@@ -117,12 +122,14 @@ impl Ledger {
         charges.buckets.retain(|&bucket, _| bucket + n > k);
 
         // The transport may deliver an ask twice, and asks out of order. If a move were applied twice, it would take the
-        // charge of another lease. Once the number of an ask has expired, all buckets of its moves have been dropped.
+        // charge of another lease. The number of the ask for a lease expires after the bucket of the lease has been dropped. So
+        // without a number, the moves are of no use, or the number was evicted, and they may have been applied.
         let last = self.last.get(&ask.node);
         let is_new = last.is_none_or(|it| it.seq < ask.seq);
+        let is_next = last.is_some_and(|it| it.seq < ask.seq);
         // Moves of another epoch are about charges that are lost. If the clock has stepped back with the loss, the charges of
         // this epoch may be in buckets of the same numbers.
-        if is_new && ask.epoch == Some(mark.epoch) {
+        if is_next && ask.epoch == Some(mark.epoch) {
             charges.apply(ask, n, k);
         }
 
