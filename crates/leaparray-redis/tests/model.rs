@@ -1,8 +1,9 @@
 //! An exhaustive model of the protocol: two nodes and a window of two buckets, over all orders of asks, answers, uses, faults and steps
-//! of time. In no window are more permits used than the limit, and without a rule, some run overshoots.
+//! of time. In no window are more permits used than the limit, and without a rule, some run overshoots: see `checks/mutants`.
 //!
 //! The nodes' [`Holdings`] and the server's [`Ledger`] are those of the crate. A step of time is a bucket, for all clocks. Each
-//! scenario has a budget for each kind of fault, so that its states can be visited within seconds.
+//! scenario has a budget for each kind of fault, so that its states can be visited within seconds. It also has to reach what the
+//! faults lead to, such as a permit that is used after a quarantine: a scenario without such a run would show nothing.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 
 const BUCKET: u64 = 1_000;
 const BUCKETS: u64 = 2;
+const LIMIT: &str = "used <= limit";
 /// The bucket in which the server has opened, and the model starts: n + v + 1.
 const OPEN: u64 = 4;
 
@@ -55,6 +57,8 @@ struct State {
     replica: Option<Ledger>,
     /// With the name of the incarnation.
     nodes: [(u64, Holdings); 2],
+    /// Whether no node has acted since the start.
+    untouched: bool,
     messages: Vec<Message>,
     /// By the bucket of the limit's time.
     used: BTreeMap<u64, u64>,
@@ -65,7 +69,8 @@ struct State {
 enum Action {
     Tick,
     Use(usize),
-    Want(usize),
+    /// Asks for a number of permits.
+    Want(usize, u64),
     Report(usize),
     Return(usize),
     /// Gives up the ask in flight. Messages are lost by never being delivered.
@@ -80,6 +85,8 @@ enum Action {
     StepBack,
 }
 
+type Condition = fn(&Fleet, &State) -> bool;
+
 impl Fleet {
     fn new(limit: u64, steps: u64, faults: Faults) -> Self {
         Self { limit, steps, faults, identity_of_process: false }
@@ -90,6 +97,11 @@ impl Fleet {
             .and_then(|it| it.with_validity(1))
             .and_then(|it| it.with_drift_ppm(0))
             .expect("valid")
+    }
+
+    fn loses_state(&self) -> bool {
+        let Faults { blank_restarts, evictions, promotions, .. } = self.faults;
+        blank_restarts + evictions + promotions > 0
     }
 
     fn node(&self, name: u64) -> (u64, Holdings) {
@@ -111,6 +123,7 @@ impl State {
         let ask = self.nodes[node].1.ask(now, want, 1, keep)?;
         self.messages.push(Message::Ask(node, ask));
         self.faults.asks = self.faults.asks.saturating_sub(1);
+        self.untouched = false;
         Some(())
     }
 
@@ -127,6 +140,50 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Returns the bucket of the limit's time.
+    fn bucket(&self) -> u64 {
+        self.ledger.time_of_limit(self.clock()) / BUCKET
+    }
+
+    /// Returns the server's answer to a node that wants nothing.
+    fn peek(&self) -> Answer {
+        let nothing = Ask { node: 0, seq: 1, epoch: None, want: 0, validity: 0, moves: vec![] };
+        self.ledger.clone().lease(self.clock(), self.identity, &nothing)
+    }
+
+    fn is_answered_twice(&self) -> bool {
+        self.messages.windows(2).any(|it| match it {
+            [Message::Answer(_, a, one), Message::Answer(_, b, two)] => {
+                (a, one.seq) == (b, two.seq)
+            }
+            _ => false,
+        })
+    }
+
+    fn is_overtaken(&self) -> bool {
+        self.messages.windows(2).any(|it| match it {
+            [Message::Ask(_, one), Message::Ask(_, two)] => one.node == two.node,
+            _ => false,
+        })
+    }
+
+    fn has_recovered(&self) -> bool {
+        let now = self.time * BUCKET;
+        self.nodes.iter().any(|(name, holdings)| *name > 2 && holdings.in_hand(now) > 0)
+    }
+
+    fn has_reopened(&self) -> bool {
+        let peek = self.peek();
+        peek.epoch.since > 0 && peek.open_in == 0 && self.used.contains_key(&self.bucket())
+    }
+
+    fn is_granted_at_a_standstill(&self) -> bool {
+        // Without the step back, the last bucket of such a lease would have ended earlier.
+        let end = (self.bucket() + 2) * BUCKET;
+        self.clock() < self.ledger.time_of_limit(0)
+            && self.nodes.iter().any(|it| it.1.first_end() > Some(end))
     }
 
     fn most_used(&self) -> u64 {
@@ -148,6 +205,7 @@ impl Model for Fleet {
             ledger: self.blank(),
             replica: None,
             nodes: [self.node(1), self.node(2)],
+            untouched: true,
             messages: Vec::new(),
             used: BTreeMap::new(),
             faults: Faults::default(),
@@ -162,6 +220,7 @@ impl Model for Fleet {
             }
         }
         state.faults = self.faults.clone();
+        state.untouched = true;
         vec![state]
     }
 
@@ -171,14 +230,16 @@ impl Model for Fleet {
         if state.time < OPEN + self.steps {
             actions.push(Action::Tick);
         }
-        for (node, (_, holdings)) in state.nodes.iter().enumerate() {
+        // Until one of the nodes acts, they are alike, so only the first one can.
+        let count = if state.untouched { 1 } else { 2 };
+        for (node, (_, holdings)) in state.nodes.iter().enumerate().take(count) {
             let holds = holdings.in_hand(now) > 0;
             if holds {
                 actions.push(Action::Use(node));
             }
             if holdings.sent().is_none() && faults.asks > 0 {
-                if holdings.in_hand(now) < self.limit {
-                    actions.push(Action::Want(node));
+                for want in 1..=self.limit.saturating_sub(holdings.in_hand(now)) {
+                    actions.push(Action::Want(node, want));
                 }
                 if holdings.unreported() > 0 {
                     actions.push(Action::Report(node));
@@ -223,10 +284,9 @@ impl Model for Fleet {
                 if !state.nodes[node].1.take(now, 1) {
                     return None;
                 }
-                let bucket = state.ledger.time_of_limit(state.clock()) / BUCKET;
-                *state.used.entry(bucket).or_default() += 1;
+                *state.used.entry(state.bucket()).or_default() += 1;
             }
-            Action::Want(node) => state.ask(node, 1, u64::MAX)?,
+            Action::Want(node, want) => state.ask(node, want, u64::MAX)?,
             Action::Report(node) => state.ask(node, 0, u64::MAX)?,
             Action::Return(node) => state.ask(node, 0, 0)?,
             Action::GiveUp(node) => {
@@ -244,7 +304,11 @@ impl Model for Fleet {
             }
             Action::Crash(node) => {
                 state.faults.crashes -= 1;
-                state.nodes[node] = self.node(state.nodes[node].0 + 2);
+                let (name, holdings) = &mut state.nodes[node];
+                let gone = *name;
+                (*name, *holdings) = self.node(gone + 2);
+                state.untouched = false;
+                state.messages.retain(|it| !matches!(it, Message::Answer(_, to, _) if *to == gone));
             }
             Action::BlankRestart => {
                 state.faults.blank_restarts -= 1;
@@ -269,28 +333,53 @@ impl Model for Fleet {
             }
         }
         state.messages.sort();
-        // Uses that no window shares with a use to come.
+        // Drops the uses that no window shares with a use to come. The bucket never goes back unless the clock does: the ledger knows
+        // only the time of the last ask.
         if self.faults.clock_steps_back == 0 {
-            let bucket = state.time;
+            let bucket = state.bucket();
+            assert!(bucket >= last.bucket(), "the time goes back");
             state.used.retain(|at, _| at + BUCKETS > bucket);
         }
         Some(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![Property::always("used <= limit", |fleet: &Self, state: &State| {
-            state.most_used() <= fleet.limit
-        })]
+        let holds = |fleet: &Self, state: &State| state.most_used() <= fleet.limit;
+        let mut properties = vec![Property::always(LIMIT, holds)];
+        let faults = &self.faults;
+        let reached: [(bool, &str, Condition); 6] = [
+            (true, "the whole limit is used", |fleet, it| it.most_used() == fleet.limit),
+            (faults.repeats > 0, "an ask is answered twice", |_, it| it.is_answered_twice()),
+            (faults.losses > 0, "two asks of a node are in flight", |_, it| it.is_overtaken()),
+            (faults.crashes > 0, "a node has permits after a crash", |_, it| it.has_recovered()),
+            (self.loses_state(), "a permit is used after a quarantine", |_, it| it.has_reopened()),
+            (faults.clock_steps_back > 0, "a permit is granted at a standstill", |_, it| {
+                it.is_granted_at_a_standstill()
+            }),
+        ];
+        for (applies, name, condition) in reached {
+            if applies {
+                properties.push(Property::sometimes(name, condition));
+            }
+        }
+        properties
     }
 }
 
 /// Visits all states. Returns the shortest run that overshoots, if there is one.
 fn explore(fleet: Fleet) -> Option<Vec<Action>> {
-    let checker = fleet.checker().finish_when(HasDiscoveries::Any).threads(2).spawn_bfs().join();
+    let checker = fleet.checker().finish_when(HasDiscoveries::AnyFailures).threads(2);
+    let checker = checker.spawn_bfs().join();
     println!("{} states", checker.unique_state_count());
-    let run = checker.discovery("used <= limit").map(stateright::Path::into_actions);
-    assert!(run.is_some() || checker.is_done(), "some states were not visited");
-    run
+    if let Some(run) = checker.discovery(LIMIT) {
+        return Some(run.into_actions());
+    }
+    assert!(checker.is_done(), "some states were not visited");
+    for property in checker.model().properties() {
+        let is_reached = checker.discovery(property.name).is_some();
+        assert!(property.name == LIMIT || is_reached, "no run reaches: {}", property.name);
+    }
+    None
 }
 
 fn repeats() -> Fleet {
@@ -314,7 +403,7 @@ fn blank_restarts() -> Fleet {
 }
 
 fn promotions() -> Fleet {
-    Fleet::new(1, 5, Faults { asks: 3, promotions: 1, ..Faults::default() })
+    Fleet::new(1, 4, Faults { asks: 3, promotions: 1, ..Faults::default() })
 }
 
 fn evictions() -> Fleet {
@@ -323,6 +412,38 @@ fn evictions() -> Fleet {
 
 fn clock_steps_back() -> Fleet {
     Fleet::new(1, 5, Faults { asks: 3, clock_steps_back: 1, ..Faults::default() })
+}
+
+fn two_permits() -> Fleet {
+    Fleet::new(2, 3, Faults { asks: 3, ..Faults::default() })
+}
+
+fn two_permits_and_repeats() -> Fleet {
+    Fleet::new(2, 2, Faults { asks: 3, repeats: 1, ..Faults::default() })
+}
+
+fn two_permits_and_losses() -> Fleet {
+    Fleet::new(2, 2, Faults { asks: 3, losses: 1, ..Faults::default() })
+}
+
+fn two_permits_and_blank_restarts() -> Fleet {
+    Fleet::new(2, 5, Faults { asks: 2, blank_restarts: 1, ..Faults::default() })
+}
+
+fn crash_and_blank_restart() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 3, crashes: 1, blank_restarts: 1, ..Faults::default() })
+}
+
+fn repeat_and_promotion() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 2, repeats: 1, promotions: 1, ..Faults::default() })
+}
+
+fn eviction_and_loss() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 3, evictions: 1, losses: 1, ..Faults::default() })
+}
+
+fn clock_steps_back_and_repeat() -> Fleet {
+    Fleet::new(1, 3, Faults { asks: 3, repeats: 1, clock_steps_back: 1, ..Faults::default() })
 }
 
 macro_rules! holds {
@@ -344,6 +465,14 @@ holds! {
     limit_holds_under_promotions: promotions();
     limit_holds_under_evictions: evictions();
     limit_holds_when_the_clock_steps_back: clock_steps_back();
+    limit_of_two_holds: two_permits();
+    limit_of_two_holds_under_repeats: two_permits_and_repeats();
+    limit_of_two_holds_under_losses: two_permits_and_losses();
+    limit_of_two_holds_under_blank_restarts: two_permits_and_blank_restarts();
+    limit_holds_under_a_crash_and_a_blank_restart: crash_and_blank_restart();
+    limit_holds_under_a_repeat_and_a_promotion: repeat_and_promotion();
+    limit_holds_under_an_eviction_and_a_loss: eviction_and_loss();
+    limit_holds_under_a_repeat_when_the_clock_steps_back: clock_steps_back_and_repeat();
 }
 
 #[test]

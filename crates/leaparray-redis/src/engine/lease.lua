@@ -51,7 +51,7 @@ end
 -- The last ask of the node: its number, start of its epoch, grant and bucket.
 local last_seq, last_since, last_granted, last_bucket = unpack(parse(redis.call('GET', KEYS[3])))
 local is_new = not last_seq or last_seq < seq
-if is_new and asked_identity == identity and asked_since == since then
+if last_seq and last_seq < seq and asked_identity == identity and asked_since == since then
   for i = FIRST_MOVE, math.min(#ARGV, FIRST_MOVE + 3 * MAX_MOVES) - 2, 3 do
     local from, to, count = tonumber(ARGV[i]), tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
     count = math.min(count, charges[from] or 0)

@@ -44,7 +44,7 @@ impl LeaseConfig {
     /// Creates a limit of `limit` permits in any `buckets` consecutive buckets that together span `interval`.
     ///
     /// A lease is valid for 6 buckets after that of its grant, or for `buckets` if these are fewer. The least time between two asks
-    /// in the background is four buckets, but at most a second and at most a third of the validity of a lease. The clocks of a node and of the server differ
+    /// in the background is four buckets, but at most a second and at most two thirds of the validity of a lease. The clocks of a node and of the server differ
     /// in rate by at most 1,000 ppm.
     ///
     /// # Errors
@@ -89,8 +89,8 @@ impl LeaseConfig {
     }
 
     /// Sets for how many buckets after that of its grant a lease is valid at most: v. A longer validity needs fewer asks, strands
-    /// more permits when a node crashes, and makes the quarantine after a loss of state longer, which takes n + v + 1 buckets.
-    /// The [least time between two asks](Self::with_min_gap) is shortened to two thirds of a lease.
+    /// more permits when a node crashes, and makes the quarantine after a loss of state longer, which takes n + v + 1 buckets. If the
+    /// [least time between two asks](Self::with_min_gap) is longer than such a lease, it becomes two thirds of it.
     ///
     /// # Errors
     ///
@@ -100,9 +100,9 @@ impl LeaseConfig {
             return Err(LeaseConfigError::Validity { validity, max: Self::MAX_VALIDITY });
         }
         self.validity = validity;
-        let longest = self.bucket_micros() * validity as u64 * 2 / 3;
-        if self.min_gap_micros > longest {
-            self.min_gap_micros = longest;
+        let lease = self.bucket_micros() * validity as u64;
+        if self.min_gap_micros > lease {
+            self.min_gap_micros = lease * 2 / 3;
         }
         Ok(self)
     }

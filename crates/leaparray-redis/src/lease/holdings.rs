@@ -37,12 +37,15 @@ pub struct Holdings {
     epoch: Option<Epoch>,
     /// The local time at which the last answered ask was sent, and the server's time of the answer.
     anchor: Option<(u64, u64)>,
-    /// By their last bucket: the first one ends first.
+    /// By their last bucket: within an epoch, the first one ends first.
     leases: Vec<Lease>,
     /// Moves of the current epoch that are still to be sent.
-    moves: BTreeMap<(u64, Option<u64>), u64>,
+    moves: Moves,
     in_flight: Option<InFlight>,
 }
+
+/// The permits to move from a bucket to another one, or to none.
+type Moves = BTreeMap<(u64, Option<u64>), u64>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Lease {
@@ -153,7 +156,7 @@ impl Holdings {
             let is_charged = Some(lease.epoch) == self.epoch;
             let to = at_most.min(lease.bucket);
             if taken > 0 && is_charged && to < lease.bucket {
-                *self.moves.entry((lease.bucket, Some(to))).or_default() += taken;
+                add_move(&mut self.moves, lease.bucket, Some(to), taken);
             }
         }
         self.leases.retain(|it| it.permits > 0);
@@ -174,7 +177,7 @@ impl Holdings {
             let returned = excess.min(lease.permits);
             excess -= returned;
             if returned > 0 && Some(lease.epoch) == self.epoch {
-                *self.moves.entry((lease.bucket, None)).or_default() += returned;
+                add_move(&mut self.moves, lease.bucket, None, returned);
             }
             lease.permits -= returned;
         }
@@ -245,7 +248,7 @@ impl Holdings {
         self.leases.retain(|it| {
             let usable = latest < it.ends;
             if !usable && Some(it.epoch) == epoch {
-                *moves.entry((it.bucket, None)).or_default() += it.permits;
+                add_move(moves, it.bucket, None, it.permits);
             }
             usable
         });
@@ -287,4 +290,9 @@ impl Holdings {
         let drift = (u128::from(micros) * ppm).div_ceil(1_000_000);
         u64::try_from(drift).unwrap_or(u64::MAX)
     }
+}
+
+fn add_move(moves: &mut Moves, from: u64, to: Option<u64>, count: u64) {
+    let sum = moves.entry((from, to)).or_default();
+    *sum = sum.saturating_add(count);
 }

@@ -93,11 +93,16 @@ impl Ledger {
         self.charges = None;
     }
 
+    /// Loses the last asks of all nodes and keeps the rest, as a server does that evicts keys.
+    pub fn evict_nodes(&mut self) {
+        self.last.clear();
+    }
+
     /// Answers an ask.
     ///
     /// `time` is the server's time in microseconds since the Unix epoch. `identity` names the run of the server as a primary:
-    /// it has to change when the server restarts and when it is promoted. Numbers from [`MAX_EXACT`] on count as the highest
-    /// number below it.
+    /// it has to change when the server restarts and when it is promoted. A time so late that its sum with the
+    /// [retention](LeaseConfig::retention) is [`MAX_EXACT`] or more counts as the latest other one.
     pub fn lease(&mut self, time: u64, identity: u64, ask: &Ask) -> Answer {
         let config = self.config;
         let (n, b) = (u64::from(config.buckets()), config.bucket_micros());
@@ -117,12 +122,14 @@ impl Ledger {
         charges.buckets.retain(|&bucket, _| bucket + n > k);
 
         // The transport may deliver an ask twice, and asks out of order. If a move were applied twice, it would take the
-        // charge of another lease. Once the number of an ask has expired, all buckets of its moves have been dropped.
+        // charge of another lease. The number of the ask for a lease expires after the bucket of the lease has been dropped. So
+        // without a number, the moves are of no use, or the number was evicted, and they may have been applied.
         let last = self.last.get(&ask.node);
         let is_new = last.is_none_or(|it| it.seq < ask.seq);
+        let is_next = last.is_some_and(|it| it.seq < ask.seq);
         // Moves of another epoch are about charges that are lost. If the clock has stepped back with the loss, the charges of
         // this epoch may be in buckets of the same numbers.
-        if is_new && ask.epoch == Some(mark.epoch) {
+        if is_next && ask.epoch == Some(mark.epoch) {
             charges.apply(ask, n, k);
         }
 
@@ -183,8 +190,9 @@ impl Ledger {
             Mark { high: now, ..mark }
         } else {
             self.charges = None;
-            // Leases of the lost state are in use until the end of bucket k + v, and the last window with such a use ends with
-            // bucket k + v + n. Nothing is granted before.
+            // Leases of the lost state end within v + 1 buckets from now, by any clock. So their last use is in bucket k + v + 1 or
+            // before, and the last window with such a use ends with bucket k + v + n. Nothing is granted before its end. If the
+            // clock has not shifted with the loss, each of these is a bucket earlier.
             let open = now + config.buckets_micros(1);
             Mark { epoch: Epoch { identity, since: now }, open, high: now, charged_to: 0 }
         };

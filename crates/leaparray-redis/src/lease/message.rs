@@ -60,7 +60,8 @@ pub struct Answer {
     pub granted: u64,
     /// The last bucket in which they may be used.
     pub bucket: u64,
-    /// The time until another ask may be granted more, in microseconds: 0 if all that was wanted was granted.
+    /// The time until another ask may be granted more, in microseconds: 0 if all that was wanted was granted, and in a repeated
+    /// answer.
     pub retry_in: u64,
     /// The time until the end of the quarantine, in microseconds: 0 if there is none. Nothing is granted before.
     pub open_in: u64,

@@ -209,7 +209,7 @@ impl Node {
         }
         // A report: charges that can leave the sum are worth an ask if they are worth a chunk.
         let excess = in_hand.saturating_sub(target.saturating_mul(2));
-        let reports = excess + self.holdings.unreported() > target.max(1);
+        let reports = excess.saturating_add(self.holdings.unreported()) > target.max(1);
         let ends = if self.spare > 0 { self.holdings.falls_to(target / 2) } else { None };
         let renewal = ends.map(|end| end.saturating_sub(self.lead()).max(background));
         reports.then_some(background).into_iter().chain(renewal).min()
@@ -272,9 +272,11 @@ impl Node {
         if has_nothing { None } else { self.holdings.ask(now, 0, 0, 0) }
     }
 
-    /// Returns the permits that the demand needs for τ and a round trip. A node with few requests keeps what half of the validity of a
+    /// Returns the permits that the node would like to have in hand: those that the demand needs for τ and a round trip. A node with
+    /// few requests keeps what half of the validity of a
     /// lease needs, up to [`FEW`], or what a request has lacked that does not wait; and nothing in a shortage.
-    fn target(&self) -> u64 {
+    #[must_use]
+    pub fn target(&self) -> u64 {
         let config = self.holdings.config();
         let lease = config.bucket_micros().saturating_mul(u64::from(config.validity()));
         let target = self.needs(micros(config.min_gap()).saturating_add(self.round_trip));

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-/// A setting of a server with which a limit can be exceeded.
+/// A setting of a server that weakens a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// The server evicts keys when its memory is full. If it evicts the number of a node's last ask, an ask that arrives twice is
-    /// applied twice. Lost charges are detected, and begin a quarantine.
+    /// The server evicts keys when its memory is full. A limit that loses keys is not exceeded, but it begins a quarantine.
     Evicts {
         /// The setting `maxmemory-policy`; `noeviction` is safe.
         policy: String,
@@ -41,7 +40,7 @@ impl fmt::Display for Warning {
             Self::Evicts { policy } => {
                 write!(
                     f,
-                    "maxmemory-policy is {policy}: set it to noeviction, or a limit may be exceeded"
+                    "maxmemory-policy is {policy}: set it to noeviction, or a limit may be in quarantine at any time"
                 )
             }
             Self::SplitBrain { replicas } => write!(

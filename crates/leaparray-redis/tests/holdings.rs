@@ -1,0 +1,328 @@
+//! The safety core of a node: what it may use, what it reports, and until when it knows.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use leaparray_redis::lease::{Answer, Epoch, Holdings, LeaseConfig, MAX_EXACT, MAX_MOVES, Move};
+
+/// The length of a bucket.
+const B: u64 = 1_000;
+const OLD: Epoch = Epoch { identity: 1, since: 0 };
+const NEW: Epoch = Epoch { identity: 2, since: 0 };
+
+/// Returns the holdings of a node of a limit of two buckets. Its leases are valid for one more bucket.
+fn holdings(drift_ppm: u32) -> Holdings {
+    let config = LeaseConfig::new(100, 2, Duration::from_millis(2)).expect("valid");
+    let config = config.with_validity(1).and_then(|it| it.with_drift_ppm(drift_ppm));
+    Holdings::new(config.expect("valid"), 1)
+}
+
+/// An answer by a server whose clock is at `now`.
+fn answer(seq: u64, epoch: Epoch, now: u64, granted: u64, bucket: u64) -> Answer {
+    Answer { seq, epoch, now, granted, bucket, retry_in: 0, open_in: 0, free: 0 }
+}
+
+/// Asks at the local time `sent`, and takes an answer at once. Nothing is returned. Returns what was reported.
+fn exchange(it: &mut Holdings, sent: u64, epoch: Epoch, now: u64, granted: u64) -> Vec<Move> {
+    let asked = it.ask(sent, granted, 1, u64::MAX).expect("none is in flight");
+    assert!(it.on_answer(sent, &answer(asked.seq, epoch, now, granted, now / B + 1)));
+    asked.moves
+}
+
+/// Returns what the node reports at `now` without returning permits.
+fn report(it: &mut Holdings, now: u64) -> Vec<Move> {
+    it.ask(now, 0, 1, u64::MAX).expect("none is in flight").moves
+}
+
+#[test]
+fn lease_ends_with_its_bucket() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 250, 1);
+    assert_eq!((holdings.in_hand(1_749), holdings.in_hand(1_750)), (1, 0));
+    assert_eq!(holdings.first_end(), Some(1_750));
+    assert!(!holdings.take(1_750, 1));
+    assert_eq!(report(&mut holdings, 1_750), [Move { from: 1, to: None, count: 1 }]);
+}
+
+/// A node whose clock is slow by 10 % has 1,800 µs while the server has 2,000 µs.
+#[test]
+fn lease_ends_in_time_by_a_slow_clock() {
+    let mut holdings = holdings(100_000);
+    exchange(&mut holdings, 0, OLD, 0, 1);
+    assert_eq!((holdings.in_hand(1_799), holdings.in_hand(1_800)), (1, 0));
+}
+
+/// An answer may be on its way for any time.
+#[test]
+fn lease_ends_by_the_time_of_its_ask() {
+    let mut holdings = holdings(0);
+    let asked = holdings.ask(0, 1, 1, 0).expect("none is in flight");
+    holdings.on_answer(1_500, &answer(asked.seq, OLD, 0, 1, 1));
+    assert_eq!((holdings.in_hand(1_999), holdings.in_hand(2_000)), (1, 0));
+}
+
+#[test]
+fn late_answer_is_returned_and_not_used() {
+    let mut holdings = holdings(0);
+    let asked = holdings.ask(0, 1, 1, 0).expect("none is in flight");
+    holdings.on_answer(2_000, &answer(asked.seq, OLD, 0, 1, 1));
+    assert!(!holdings.take(2_000, 1));
+    assert_eq!(report(&mut holdings, 2_000), [Move { from: 1, to: None, count: 1 }]);
+}
+
+#[test]
+fn earlier_time_counts_as_the_latest() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 0, 1);
+    assert!(!holdings.take(2_000, 1) && !holdings.take(0, 1));
+    assert_eq!(holdings.in_hand(0), 0);
+}
+
+#[test]
+fn all_permits_of_a_request_are_taken_or_none() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 0, 2);
+    assert!(!holdings.take(0, 3) && holdings.take(0, 2) && !holdings.take(0, 1));
+    assert!(holdings.take(0, 0));
+}
+
+#[test]
+fn permits_that_end_first_are_used_first() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 0, 1);
+    exchange(&mut holdings, 1_000, OLD, 1_000, 1);
+    assert!(holdings.take(1_000, 1));
+    assert_eq!(holdings.first_end(), Some(3_000));
+}
+
+/// The server read its clock at some time after the ask was sent: at the end of its bucket, the use is in the next one.
+#[test]
+fn use_is_reported_in_the_latest_bucket_it_can_be_in() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 900, 3);
+    assert!(holdings.take(99, 1) && holdings.take(100, 1));
+    // In the bucket of the lease: nothing to move.
+    assert_eq!(report(&mut holdings, 100), [Move { from: 1, to: Some(0), count: 1 }]);
+}
+
+#[test]
+fn use_is_reported_by_the_time_of_the_ask() {
+    let mut holdings = holdings(0);
+    let asked = holdings.ask(0, 2, 1, 0).expect("none is in flight");
+    holdings.on_answer(1_000, &answer(asked.seq, OLD, 0, 2, 1));
+    assert!(holdings.take(1_000, 1));
+    assert_eq!(report(&mut holdings, 1_000), []);
+}
+
+/// While the node's clock advances by 832 µs, a server's clock that is faster by 20 % advances by nearly 1,000 µs.
+#[test]
+fn use_is_reported_in_the_bucket_of_a_fast_server() {
+    let mut holdings = holdings(100_000);
+    exchange(&mut holdings, 0, OLD, 0, 2);
+    assert!(holdings.take(831, 1) && holdings.take(832, 1));
+    assert_eq!(report(&mut holdings, 832), [Move { from: 1, to: Some(0), count: 1 }]);
+}
+
+#[test]
+fn permits_leave_the_hand_before_their_return_is_sent() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 0, 3);
+    let asked = holdings.ask(0, 0, 1, 1).expect("none is in flight");
+    assert_eq!(asked.moves, [Move { from: 1, to: None, count: 2 }]);
+    assert_eq!(holdings.in_hand(0), 1);
+}
+
+#[test]
+fn permits_that_end_first_are_returned_first() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 0, 1);
+    exchange(&mut holdings, 1_000, OLD, 1_000, 1);
+    let asked = holdings.ask(1_000, 0, 1, 1).expect("none is in flight");
+    assert_eq!(asked.moves, [Move { from: 1, to: None, count: 1 }]);
+}
+
+/// The ask may have arrived, or may arrive later.
+#[test]
+fn nothing_of_a_lost_ask_is_sent_again() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 0, 1);
+    assert!(holdings.take(0, 1));
+    assert_eq!(report(&mut holdings, 0).len(), 1);
+    holdings.on_lost();
+    assert_eq!(report(&mut holdings, 0), []);
+}
+
+#[test]
+fn one_ask_is_in_flight() {
+    let mut holdings = holdings(0);
+    assert_eq!(holdings.sent(), None);
+    let first = holdings.ask(5, 1, 1, 0).expect("none is in flight");
+    assert_eq!((holdings.sent(), holdings.ask(6, 1, 1, 0)), (Some(5), None));
+    holdings.on_lost();
+    let second = holdings.ask(6, 1, 1, 0).expect("none is in flight");
+    assert_eq!((first.seq, second.seq), (1, 2));
+}
+
+#[test]
+fn answer_is_accepted_once() {
+    let mut holdings = holdings(0);
+    let lost = holdings.ask(0, 1, 1, 0).expect("none is in flight");
+    holdings.on_lost();
+    let asked = holdings.ask(0, 1, 1, 0).expect("none is in flight");
+    assert!(!holdings.on_answer(0, &answer(lost.seq, OLD, 0, 1, 1)), "an earlier ask");
+    assert!(!holdings.on_answer(0, &answer(asked.seq + 1, OLD, 0, 1, 1)), "a later ask");
+    assert!(holdings.on_answer(0, &answer(asked.seq, OLD, 0, 1, 1)));
+    assert!(!holdings.on_answer(0, &answer(asked.seq, OLD, 0, 1, 1)), "again");
+    assert_eq!(holdings.in_hand(0), 1);
+}
+
+/// Returns a node with a permit of an old epoch that has learned of a new one. The quarantine allows for its use.
+fn with_a_permit_of_an_old_epoch() -> Holdings {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 0, 1);
+    exchange(&mut holdings, 0, NEW, 0, 0);
+    assert_eq!(holdings.in_hand(0), 1);
+    holdings
+}
+
+#[test]
+fn used_permit_of_an_old_epoch_is_not_reported() {
+    let mut holdings = with_a_permit_of_an_old_epoch();
+    assert!(holdings.take(0, 1));
+    assert_eq!(report(&mut holdings, 0), []);
+}
+
+#[test]
+fn returned_permit_of_an_old_epoch_is_not_reported() {
+    let mut holdings = with_a_permit_of_an_old_epoch();
+    let asked = holdings.ask(0, 0, 1, 0).expect("none is in flight");
+    assert_eq!((asked.moves, holdings.in_hand(0)), (vec![], 0));
+}
+
+#[test]
+fn ended_permit_of_an_old_epoch_is_not_reported() {
+    let mut holdings = with_a_permit_of_an_old_epoch();
+    assert_eq!((report(&mut holdings, 2_000), holdings.in_hand(2_000)), (vec![], 0));
+}
+
+#[test]
+fn moves_of_an_old_epoch_are_not_sent_to_a_new_one() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 0, 1);
+    let asked = holdings.ask(0, 0, 1, 1).expect("none is in flight");
+    assert!(holdings.take(0, 1));
+    assert_eq!(holdings.unreported(), 1);
+    holdings.on_answer(0, &answer(asked.seq, NEW, 0, 0, 0));
+    let asked = holdings.ask(0, 0, 1, 0).expect("none is in flight");
+    assert_eq!((asked.epoch, asked.moves), (Some(NEW), vec![]));
+}
+
+#[test]
+fn leases_of_two_epochs_stay_apart() {
+    let mut holdings = holdings(0);
+    exchange(&mut holdings, 0, OLD, 0, 1);
+    exchange(&mut holdings, 0, NEW, 0, 1);
+    assert!(holdings.take(0, 2));
+    assert_eq!(report(&mut holdings, 0), [Move { from: 1, to: Some(0), count: 1 }]);
+}
+
+#[test]
+fn moves_of_buckets_that_have_left_the_window_are_dropped() {
+    for (now, unreported) in [(3 * B - 1, 1), (3 * B, 0)] {
+        let mut holdings = holdings(0);
+        exchange(&mut holdings, 0, OLD, 0, 1);
+        let asked = holdings.ask(0, 0, 1, 1).expect("none is in flight");
+        assert!(holdings.take(0, 1));
+        holdings.on_answer(0, &answer(asked.seq, OLD, now, 0, 0));
+        assert_eq!(holdings.unreported(), unreported);
+    }
+}
+
+#[test]
+fn ask_has_at_most_so_many_moves() {
+    let config = LeaseConfig::new(100, 200, Duration::from_millis(200)).expect("valid");
+    let config = config.with_validity(200).and_then(|it| it.with_drift_ppm(0)).expect("valid");
+    let mut holdings = Holdings::new(config, 1);
+    for bucket in 1..=100 {
+        let asked = holdings.ask(0, 1, 200, u64::MAX).expect("none is in flight");
+        holdings.on_answer(0, &answer(asked.seq, OLD, 0, 1, bucket));
+    }
+    let asked = holdings.ask(0, 0, 1, 0).expect("none is in flight");
+    assert_eq!((asked.moves.len(), holdings.unreported()), (MAX_MOVES, 100 - MAX_MOVES as u64));
+    holdings.on_lost();
+    assert_eq!(report(&mut holdings, 0).len(), 100 - MAX_MOVES);
+}
+
+/// Returns the permits in hand, and what a use of one of them would be reported as.
+fn observed(holdings: &Holdings, now: u64) -> (u64, Vec<Move>) {
+    let mut holdings = holdings.clone();
+    let in_hand = holdings.in_hand(now);
+    let mut moves = if holdings.take(now, 1) { report(&mut holdings, now) } else { vec![] };
+    moves.retain(|it| it.to.is_some());
+    (in_hand, moves)
+}
+
+/// Until then, each time gives the same as now; and then, either the permits or the bucket of their use are others.
+#[test]
+fn holdings_are_stable_until_told() {
+    let mut random = fastrand::Rng::with_seed(1);
+    for drift_ppm in [0, 1_000, 100_000] {
+        for _ in 0..100 {
+            let mut holdings = holdings(drift_ppm);
+            let (sent, server) = (random.u64(..2 * B), 10 * B + random.u64(..3 * B));
+            exchange(&mut holdings, sent, OLD, server, 1);
+            let (sent, server) = (sent + random.u64(..B / 2), server + random.u64(B / 2..B));
+            exchange(&mut holdings, sent, OLD, server, 1);
+            let now = sent + random.u64(..B);
+            let until = holdings.stable_until(now);
+            assert!(until > now);
+            let at = observed(&holdings, now);
+            assert!((now..until).all(|it| observed(&holdings, it) == at), "until {until}");
+            if !at.1.is_empty() {
+                assert_ne!(observed(&holdings, until), at, "only until {until}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_in_hand_is_stable() {
+    let mut holdings = holdings(0);
+    assert_eq!((holdings.stable_until(0), holdings.first_end()), (u64::MAX, None));
+    exchange(&mut holdings, 0, OLD, 0, 1);
+    assert!(holdings.take(0, 1));
+    assert_eq!(holdings.first_end(), None);
+}
+
+/// The numbers of a server that is wrong change no more than the answer says: in particular, none wraps around.
+#[test]
+fn no_answer_overflows() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let numbers = [0, 1, 5, 1_999, 1 << 40, MAX_EXACT, u64::MAX - 1, u64::MAX];
+    for drift_ppm in [0, 1_000, 100_000] {
+        let (mut holdings, mut now, mut seq) = (holdings(drift_ppm), 0, 0);
+        for _ in 0..100_000 {
+            now += random.u64(..100);
+            let mut number = || numbers[random.usize(..numbers.len())];
+            let (of, epoch) = (number() % 4, if number() == 0 { NEW } else { OLD });
+            let time = if number() == 0 { number() } else { now };
+            match of {
+                0 => seq = holdings.ask(time, number(), 1, number()).map_or(seq, |it| it.seq),
+                1 => {
+                    let bucket = if number() == 0 { number() } else { now / B + 1 };
+                    let answer = answer(seq, epoch, number(), number(), bucket);
+                    holdings.on_answer(time, &answer);
+                }
+                _ => {
+                    let (in_hand, count) = (holdings.in_hand(time), number());
+                    assert_eq!(holdings.take(time, count), in_hand >= count);
+                }
+            }
+            assert!(holdings.stable_until(time) > time.min(u64::MAX - 1));
+            // The end of all times is the end of the run.
+            if time > u64::MAX / 2 {
+                holdings = Holdings::new(*holdings.config(), 1);
+            }
+        }
+    }
+}

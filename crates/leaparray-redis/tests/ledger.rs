@@ -1,0 +1,275 @@
+//! The server's side of the protocol: runs that need more steps than the model visits, and the contents of its answers.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use leaparray_redis::lease::{
+    Answer, Ask, Epoch, Holdings, LeaseConfig, Ledger, MAX_EXACT, MAX_MOVES, Move,
+};
+
+/// The length of a bucket.
+const B: u64 = 1_000;
+/// The end of the first quarantine: n + v + 1 buckets.
+const OPEN: u64 = 4 * B;
+
+/// Returns a limit of two permits in two buckets, with leases that are valid for one more bucket.
+fn config() -> LeaseConfig {
+    with_limit(2)
+}
+
+fn with_limit(limit: u64) -> LeaseConfig {
+    let config = LeaseConfig::new(limit, 2, Duration::from_millis(2)).expect("valid");
+    config.with_validity(1).and_then(|it| it.with_drift_ppm(0)).expect("valid")
+}
+
+fn ask(node: u64, seq: u64, epoch: Epoch, want: u64, moves: &[Move]) -> Ask {
+    Ask { node, seq, epoch: Some(epoch), want, validity: 1, moves: moves.to_vec() }
+}
+
+/// Returns a ledger that has opened.
+fn open() -> (Ledger, Epoch) {
+    opened(config())
+}
+
+fn opened(config: LeaseConfig) -> (Ledger, Epoch) {
+    let mut ledger = Ledger::new(config);
+    let epoch = ledger.lease(0, 1, &ask(9, 1, Epoch { identity: 0, since: 0 }, 0, &[])).epoch;
+    let quarantine = u64::try_from(config.quarantine().as_micros()).expect("some days");
+    let answer = ledger.lease(quarantine, 1, &ask(9, 2, epoch, 0, &[]));
+    assert_eq!((answer.epoch, answer.open_in, answer.free), (epoch, 0, config.limit()));
+    (ledger, epoch)
+}
+
+/// A message arrives after its sequence number has expired, and its moves are from a bucket that has been dropped. Another node has
+/// all permits of the window by then.
+#[test]
+fn late_message_gives_nothing() {
+    let (mut ledger, epoch) = open();
+    let granted = ledger.lease(OPEN, 1, &ask(1, 1, epoch, 2, &[]));
+    assert_eq!((granted.granted, granted.bucket), (2, 5));
+    let late = ask(1, 2, epoch, 2, &[Move { from: 5, to: Some(4), count: 2 }]);
+    assert_eq!(ledger.lease(OPEN, 1, &late).granted, 0);
+    assert_eq!(ledger.lease(9 * B, 1, &ask(2, 1, epoch, 2, &[])).granted, 2);
+    assert_eq!(ledger.lease(9 * B, 1, &late).granted, 0);
+}
+
+#[test]
+fn move_takes_at_most_the_charge() {
+    let (mut ledger, epoch) = open();
+    ledger.lease(OPEN, 1, &ask(1, 1, epoch, 1, &[]));
+    let moves = [Move { from: 5, to: Some(4), count: 2 }];
+    let answer = ledger.lease(OPEN, 1, &ask(1, 2, epoch, 2, &moves));
+    assert_eq!((answer.granted, answer.free), (1, 0));
+}
+
+#[test]
+fn move_to_a_later_bucket_is_refused() {
+    let (mut ledger, epoch) = open();
+    ledger.lease(OPEN, 1, &ask(1, 1, epoch, 2, &[]));
+    let moves = [Move { from: 5, to: Some(6), count: 2 }];
+    ledger.lease(OPEN, 1, &ask(1, 2, epoch, 0, &moves));
+    assert_eq!(ledger.lease(7 * B, 1, &ask(2, 1, epoch, 2, &[])).granted, 2);
+}
+
+#[test]
+fn move_out_of_the_window_frees_its_permits() {
+    let (mut ledger, epoch) = open();
+    ledger.lease(OPEN, 1, &ask(1, 1, epoch, 2, &[]));
+    let moves = [Move { from: 5, to: Some(4), count: 2 }];
+    let answer = ledger.lease(6 * B, 1, &ask(1, 2, epoch, 0, &moves));
+    assert_eq!(answer.free, 2);
+}
+
+#[test]
+fn moves_beyond_the_most_of_an_ask_are_ignored() {
+    let (mut ledger, epoch) = open();
+    ledger.lease(OPEN, 1, &ask(1, 1, epoch, 2, &[]));
+    let mut moves = vec![Move { from: 4, to: None, count: 1 }; MAX_MOVES];
+    moves.push(Move { from: 5, to: None, count: 1 });
+    assert_eq!(ledger.lease(OPEN, 1, &ask(1, 2, epoch, 0, &moves)).free, 0);
+    assert_eq!(ledger.lease(OPEN, 1, &ask(1, 3, epoch, 0, &moves[1..])).free, 1);
+}
+
+/// The state is lost, and the clock has stepped back by 10 buckets. A node that has got no answer of the new epoch returns permits that
+/// were charged in a bucket whose number comes again.
+#[test]
+fn moves_of_another_epoch_change_nothing() {
+    let (mut ledger, epoch) = open();
+    let old = ledger.lease(14 * B, 1, &ask(1, 1, epoch, 2, &[]));
+    assert_eq!((old.granted, old.bucket), (2, 15));
+    let mut ledger = Ledger::new(config());
+    let epoch_now = ledger.lease(4 * B, 2, &ask(9, 1, epoch, 0, &[])).epoch;
+    ledger.lease(8 * B, 2, &ask(9, 2, epoch_now, 0, &[]));
+    assert_eq!(ledger.lease(14 * B, 2, &ask(2, 1, epoch_now, 2, &[])).granted, 2);
+    ledger.lease(14 * B, 2, &ask(1, 2, epoch, 0, &[]));
+    let returned = [Move { from: 15, to: None, count: 2 }];
+    assert_eq!(ledger.lease(14 * B, 2, &ask(1, 3, epoch, 2, &returned)).granted, 0);
+}
+
+/// The clock steps back by 20 buckets, and the time of the limit stands still for longer than the charges are kept without an ask.
+#[test]
+fn charges_stay_while_the_time_stands_still() {
+    let (mut ledger, epoch) = open();
+    ledger.lease(30 * B, 1, &ask(9, 3, epoch, 0, &[]));
+    let first = ledger.lease(10 * B, 1, &ask(1, 1, epoch, 2, &[]));
+    assert_eq!((first.granted, first.now), (2, 30 * B));
+    let second = ledger.lease(20 * B, 1, &ask(2, 1, epoch, 2, &[]));
+    assert_eq!((second.epoch, second.granted, second.retry_in), (epoch, 0, B));
+}
+
+#[test]
+fn charge_leaves_the_window_with_its_bucket() {
+    let (mut ledger, epoch) = open();
+    assert_eq!(ledger.lease(OPEN, 1, &ask(1, 1, epoch, 2, &[])).bucket, 5);
+    let before = ledger.lease(7 * B - 1, 1, &ask(2, 1, epoch, 2, &[]));
+    assert_eq!((before.granted, before.retry_in), (0, 1));
+    assert_eq!(ledger.lease(7 * B, 1, &ask(2, 2, epoch, 2, &[])).granted, 2);
+}
+
+/// The charges and the sequence numbers expire, and no window needs them any more.
+#[test]
+fn unused_limit_stays_open() {
+    let (mut ledger, epoch) = open();
+    assert_eq!(ledger.lease(OPEN, 1, &ask(1, 1, epoch, 2, &[])).granted, 2);
+    let answer = ledger.lease(100 * B, 1, &ask(1, 1, epoch, 2, &[]));
+    assert_eq!((answer.epoch, answer.granted, answer.bucket), (epoch, 2, 101));
+}
+
+/// A node returns a permit, its number is evicted, and the ask is delivered again. Another node has the permit by then.
+#[test]
+fn evicted_number_lets_no_move_apply_twice() {
+    let (mut ledger, epoch) = open();
+    ledger.lease(OPEN, 1, &ask(1, 1, epoch, 1, &[]));
+    let returned = ask(1, 2, epoch, 0, &[Move { from: 5, to: None, count: 1 }]);
+    assert_eq!(ledger.lease(OPEN, 1, &returned).free, 2);
+    assert_eq!(ledger.lease(OPEN, 1, &ask(2, 1, epoch, 1, &[])).granted, 1);
+    ledger.evict_nodes();
+    assert_eq!(ledger.lease(OPEN, 1, &returned).free, 1);
+}
+
+#[test]
+fn lost_charges_begin_a_quarantine_as_long_as_a_window_needs_them() {
+    let (mut ledger, epoch) = open();
+    ledger.lease(OPEN, 1, &ask(1, 1, epoch, 2, &[]));
+    ledger.evict_charges();
+    let mut later = ledger.clone();
+    let answer = ledger.lease(7 * B - 1, 1, &ask(2, 1, epoch, 2, &[]));
+    assert_eq!((answer.granted, answer.open_in, answer.retry_in), (0, 4 * B, 4 * B));
+    assert_eq!(answer.epoch, Epoch { identity: 1, since: 7 * B - 1 });
+    let answer = later.lease(7 * B, 1, &ask(2, 1, epoch, 2, &[]));
+    assert_eq!((answer.epoch, answer.granted), (epoch, 2));
+}
+
+/// The state is lost, and the clock steps back by a microsecond. By the new clock, the lease ends nearly a bucket later than a lease
+/// that the old clock could have granted in the same bucket, and the quarantine still outlasts it by a window.
+#[test]
+fn quarantine_outlasts_the_leases_when_the_clock_shifts() {
+    let (mut ledger, epoch) = open();
+    let mut holdings = Holdings::new(config(), 1);
+    let asked = holdings.ask(OPEN, 2, 1, 0).expect("none is in flight");
+    holdings.on_answer(OPEN, &ledger.lease(OPEN, 1, &asked));
+    // The node's clock goes on, and is now ahead by one.
+    let last_use = 6 * B - 1;
+    assert!(holdings.take(last_use, 2) && !holdings.take(last_use + 1, 1));
+    let mut ledger = Ledger::new(config());
+    let opens = OPEN - 1 + ledger.lease(OPEN - 1, 2, &ask(2, 1, epoch, 2, &[])).open_in;
+    let epoch = Epoch { identity: 2, since: OPEN - 1 };
+    assert_eq!(ledger.lease(opens - 1, 2, &ask(2, 2, epoch, 1, &[])).granted, 0);
+    assert_eq!(ledger.lease(opens, 2, &ask(2, 3, epoch, 1, &[])).granted, 1);
+    assert!(opens / B >= (last_use - 1) / B + 2, "a window has the uses of both");
+}
+
+#[test]
+fn repeated_ask_gets_its_answer_again() {
+    let (mut ledger, epoch) = open();
+    let first = ledger.lease(OPEN, 1, &ask(1, 1, epoch, 1, &[]));
+    let again = ledger.lease(OPEN + B, 1, &ask(1, 1, epoch, 1, &[]));
+    assert_eq!((first.granted, again.granted, again.bucket), (1, 1, first.bucket));
+    assert_eq!(ledger.lease(OPEN + B, 1, &ask(2, 1, epoch, 2, &[])).granted, 1);
+}
+
+#[test]
+fn overtaken_ask_gets_nothing() {
+    let (mut ledger, epoch) = open();
+    assert_eq!(ledger.lease(OPEN, 1, &ask(1, 2, epoch, 1, &[])).granted, 1);
+    let overtaken = ledger.lease(OPEN, 1, &ask(1, 1, epoch, 1, &[]));
+    assert_eq!((overtaken.granted, overtaken.free), (0, 1));
+}
+
+/// A replica is promoted that has the answer. The permits were charged in the old epoch only.
+#[test]
+fn stored_answer_of_another_epoch_is_not_repeated() {
+    let (mut ledger, epoch) = open();
+    assert_eq!(ledger.lease(OPEN, 1, &ask(1, 1, epoch, 2, &[])).granted, 2);
+    let answer = ledger.lease(OPEN, 2, &ask(1, 1, epoch, 2, &[]));
+    assert_eq!((answer.granted, answer.open_in), (0, 4 * B));
+}
+
+#[test]
+fn lease_is_valid_for_as_long_as_asked_and_at_most_as_configured() {
+    let (mut ledger, epoch) = open();
+    let mut bucket = |seq, validity| {
+        ledger.lease(OPEN, 1, &Ask { validity, ..ask(1, seq, epoch, 0, &[]) }).bucket
+    };
+    assert_eq!((bucket(1, 0), bucket(2, 1), bucket(3, u32::MAX)), (4, 5, 5));
+}
+
+/// Lets nodes ask in turn in each of some buckets. Returns what each got in the last one.
+fn shares(limit: u64, wants: &[u64]) -> Vec<u64> {
+    let (mut ledger, epoch) = opened(with_limit(limit));
+    let mut shares = Vec::new();
+    // All that is granted in bucket 4 is charged in bucket 5, and leaves with bucket 6.
+    for (seq, bucket) in (1..).zip(4..=7) {
+        let nodes = (10..).zip(wants);
+        let lease = |(node, want): (u64, &u64)| {
+            ledger.lease(bucket * B, 1, &ask(node, seq, epoch, *want, &[])).granted
+        };
+        shares = nodes.map(lease).collect();
+    }
+    shares
+}
+
+#[test]
+fn shortage_is_shared_in_proportion() {
+    assert_eq!(shares(100, &[50, 50, 100]), [25, 25, 50]);
+    assert_eq!(shares(10, &[10, 10, 10]), [3, 3, 3]);
+    assert_eq!(shares(100, &[100, 1, 1]), [98, 1, 1]);
+}
+
+#[test]
+fn share_is_at_least_one() {
+    assert_eq!(shares(3, &[1; 5]), [1, 1, 1, 0, 0]);
+    assert_eq!(shares(3, &[LeaseConfig::MAX_LIMIT, 1, 1]), [1, 1, 1]);
+}
+
+#[test]
+fn demand_that_can_be_met_is_met() {
+    assert_eq!(shares(10, &[5, 3, 2]), [5, 3, 2]);
+    assert_eq!(shares(LeaseConfig::MAX_LIMIT, &[LeaseConfig::MAX_LIMIT]), [LeaseConfig::MAX_LIMIT]);
+}
+
+#[test]
+fn no_ask_overflows() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut number = || {
+        [0, 1, 5, 1 << 40, 1 << 52, MAX_EXACT - 1, MAX_EXACT, u64::MAX - 1, u64::MAX]
+            [random.usize(..9)]
+    };
+    let largest = LeaseConfig::new(LeaseConfig::MAX_LIMIT, 256, LeaseConfig::MAX_BUCKET_LEN * 256)
+        .and_then(|it| it.with_validity(LeaseConfig::MAX_VALIDITY))
+        .expect("valid");
+    for config in [config(), largest] {
+        let (mut ledger, mut epoch) = opened(config);
+        for _ in 0..20_000 {
+            let from = if number() == 0 { number() } else { number() % 16 };
+            let to = Some(number()).filter(|it| it % 2 == 0);
+            let moves = [Move { from, to, count: number() }];
+            let validity = u32::try_from(number()).unwrap_or(u32::MAX);
+            let asked = Ask { validity, ..ask(number() % 4, number(), epoch, number(), &moves) };
+            let Answer { granted, free, epoch: now, .. } =
+                ledger.lease(number(), number() % 2, &asked);
+            assert!(granted + free <= config.limit());
+            epoch = now;
+        }
+    }
+}
