@@ -18,24 +18,19 @@ pub(crate) enum Step {
 const LEAD: Duration = Duration::from_millis(200);
 
 /// How long a process is away.
-const AWAY: Duration = Duration::from_secs(1);
+pub(crate) const AWAY: Duration = Duration::from_secs(1);
 
-/// How long the server is away. It is short, so that the leases of the state that it has lost are in use when it is back.
-const SERVER_AWAY: Duration = Duration::from_millis(300);
+/// How long the server is away. It is short, so that leases of the state that it has lost are in use when it is back.
+pub(crate) const SERVER_AWAY: Duration = Duration::from_millis(100);
 
-/// Returns the steps of a run of `seconds`, in order.
+/// For how long a kill waits for the worst moment.
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(1);
+
+/// Returns the steps of a run of `seconds`, in order. What is killed is started a while later.
 pub(crate) fn steps(seconds: u32, is_own_server: bool) -> VecDeque<(Duration, Step)> {
-    let [third, two_thirds] =
-        [1, 2].map(|it| Duration::from_secs(u64::from(seconds) * it / 3) - LEAD);
-    let mut steps =
-        VecDeque::from([(third, Step::KillProcess), (third + AWAY, Step::StartProcess)]);
-    if is_own_server {
-        steps.push_back((two_thirds, Step::KillServer));
-        steps.push_back((two_thirds + SERVER_AWAY, Step::StartServer));
-    } else {
-        steps.push_back((two_thirds, Step::LeaveServer));
-    }
-    steps
+    let part = |thirds| Duration::from_secs(u64::from(seconds) * thirds / 3) - LEAD;
+    let server = if is_own_server { Step::KillServer } else { Step::LeaveServer };
+    VecDeque::from([(part(1), Step::KillProcess), (part(2), server)])
 }
 
 /// Returns the index of the process that is killed: the second one, if there is one. Without it, the others still have more requests

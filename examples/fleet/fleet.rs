@@ -17,7 +17,7 @@ use tokio::time::{interval, timeout};
 use crate::args::Args;
 use crate::audit::Audit;
 use crate::clock::{Offset, time_of_day};
-use crate::events::{Step, steps, victim};
+use crate::events::{AWAY, MAX_DELAY, SERVER_AWAY, Step, steps, victim};
 use crate::load::{self, Load};
 use crate::notes::Notes;
 use crate::process::Process;
@@ -125,7 +125,7 @@ impl Fleet {
     async fn observe(&mut self) -> Result<(), Box<dyn Error>> {
         let mut steps = steps(self.seconds, self.server.is_own());
         let mut ticks = interval(TICK);
-        let mut rows = 0;
+        let (mut rows, mut seen) = (0, Vec::new());
         while rows < self.seconds {
             tokio::select! {
                 () = &mut self.interrupted => {
@@ -134,54 +134,82 @@ impl Fleet {
                 }
                 _ = ticks.tick() => {}
             }
-            self.take_due(&mut steps)?;
+            self.take_due(&mut steps, &seen)?;
             self.check()?;
-            let seen = self.see().await;
-            if let Some(state) = self.watch.see(&seen, self.server_time()) {
+            seen = self.see().await;
+            let change = self.watch.see(&seen, self.server_time());
+            if let Some(state) = change {
                 self.say_state(state);
             }
-            if self.begin.elapsed().as_secs() > rows.into() {
-                rows += 1;
-                say(&table::row(self.begin.elapsed(), &seen, self.in_window()));
+            let is_due = self.begin.elapsed().as_secs() > rows.into();
+            rows += u32::from(is_due);
+            // Too short to be seen otherwise.
+            if is_due || change == Some(State::Away) {
+                self.say_row(&seen);
             }
         }
         Ok(())
     }
 
-    fn take_due(&mut self, steps: &mut VecDeque<(Duration, Step)>) -> Result<(), Box<dyn Error>> {
-        while steps.front().is_some_and(|it| it.0 <= self.begin.elapsed()) {
-            let Some((_, step)) = steps.pop_front() else { break };
-            let victim = victim(self.processes.len());
-            let number = victim + 1;
-            match step {
-                Step::KillProcess => {
-                    self.say(&format!(
-                        "process {number} is killed: what it has in hand ends with its leases"
-                    ));
-                    self.processes[victim].kill();
-                }
-                Step::StartProcess => {
-                    self.processes[victim].start_again()?;
-                    self.say(&format!("process {number} starts again"));
-                }
-                Step::KillServer => {
-                    self.say("the server is killed: the processes go on with the permits in hand");
-                    self.watch.end(self.server_time());
-                    self.server.kill();
-                }
-                Step::StartServer => {
-                    self.server.start_again()?;
-                    self.say("the server starts again, blank");
-                }
-                Step::LeaveServer => {
-                    let host = self.server.host();
-                    self.say(&format!(
-                        "the server at {host} is not killed: it is not of this program"
-                    ));
-                }
+    /// Takes the steps whose time has come. `seen`: the processes, at the last reading.
+    fn take_due(
+        &mut self,
+        steps: &mut VecDeque<(Duration, Step)>,
+        seen: &[Seen],
+    ) -> Result<(), Box<dyn Error>> {
+        let now = self.begin.elapsed();
+        let Some(&(at, step)) = steps.front().filter(|it| it.0 <= now) else { return Ok(()) };
+        let victim = victim(self.processes.len());
+        let (number, in_hand) = (victim + 1, seen.get(victim).map_or(0, Seen::in_hand));
+        // The worst moments: permits in hand are lost with a process, and permits that were just used are what a server might grant
+        // again that has lost its state.
+        let is_worst = match step {
+            Step::KillProcess => in_hand > 0,
+            Step::KillServer => self.is_burst(),
+            Step::StartProcess | Step::StartServer | Step::LeaveServer => true,
+        };
+        if !is_worst && now < at + MAX_DELAY {
+            return Ok(());
+        }
+        steps.pop_front();
+        match step {
+            Step::KillProcess => {
+                self.processes[victim].kill();
+                self.say(&format!(
+                    "process {number} is killed, with some {in_hand} permits in hand"
+                ));
+                steps.push_front((now + AWAY, Step::StartProcess));
+            }
+            Step::StartProcess => {
+                self.processes[victim].start_again()?;
+                self.say(&format!("process {number} starts again"));
+            }
+            Step::KillServer => {
+                self.watch.end(self.server_time());
+                self.server.kill();
+                self.say("the server is killed: the processes go on with the permits in hand");
+                steps.push_front((now + SERVER_AWAY, Step::StartServer));
+            }
+            Step::StartServer => {
+                self.server.start_again()?;
+                self.say("the server starts again, blank");
+            }
+            Step::LeaveServer => {
+                let host = self.server.host();
+                self.say(&format!(
+                    "the server at {host} is not killed: this program has not started it"
+                ));
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the fleet has just admitted many requests: 40 % of the limit in 300 ms.
+    fn is_burst(&self) -> bool {
+        let since = time_of_day() - 300_000;
+        let notes = self.notes.lock();
+        let recent = notes.uses.iter().rev().take_while(|it| it.latest > since).count() as u64;
+        recent * 5 > self.config.limit() * 2
     }
 
     /// Fails if a process or the server has ended that should run.
@@ -234,12 +262,16 @@ impl Fleet {
         match state {
             State::Leasing => self.say("all processes lease"),
             State::Quarantine => self.say(&format!(
-                "quarantine: the server is blank, and grants nothing for {:?}, until all earlier leases have ended",
+                "quarantine: a blank server grants nothing for {:?}, as earlier leases may be in use",
                 self.config.quarantine()
             )),
             State::Away => self.say("the server is away for all processes"),
             State::Connecting | State::Other => {}
         }
+    }
+
+    fn say_row(&self, seen: &[Seen]) {
+        say(&table::row(self.begin.elapsed(), seen, self.in_window()));
     }
 
     fn say(&self, event: &str) {

@@ -18,7 +18,7 @@ use crate::notes::{Notes, Use};
 use crate::service::{ADMITTED, ORDERS};
 
 /// The demand, in parts of the limit.
-pub(crate) const DEMAND: f64 = 1.8;
+pub(crate) const DEMAND: f64 = 2.5;
 
 /// The timeout of a request. Only a broken service reaches it.
 const MAX_WAIT: Duration = Duration::from_secs(2);

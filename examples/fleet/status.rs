@@ -25,7 +25,7 @@ pub(crate) struct Status {
 }
 
 impl State {
-    const ALL: [Self; 5] =
+    pub(crate) const ALL: [Self; 5] =
         [Self::Connecting, Self::Leasing, Self::Quarantine, Self::Away, Self::Other];
 
     pub(crate) const fn of(state: &LeaseState) -> Self {

@@ -13,6 +13,15 @@ pub(crate) enum Seen {
     Silent,
 }
 
+impl Seen {
+    pub(crate) const fn in_hand(&self) -> u64 {
+        match self {
+            Self::Status(status) => status.in_hand,
+            Self::Killed | Self::Silent => 0,
+        }
+    }
+}
+
 /// Returns the heading of the table.
 pub(crate) fn heading(processes: usize, limit: u64) -> String {
     let mut first = String::from("\n       ");
