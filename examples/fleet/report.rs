@@ -1,6 +1,7 @@
 //! The result of the audit, for people.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use crate::audit::Audit;
 use crate::notes::Endings;
@@ -12,15 +13,25 @@ pub(crate) struct Report {
     pub(crate) failures: Vec<String>,
 }
 
-/// Returns the report. `leasing`: the spans in which all processes leased. `began`: the time of the server at which the run began.
-pub(crate) fn report(
-    audit: &Audit,
-    endings: &Endings,
-    leasing: &[(u64, u64)],
-    began: u64,
-) -> Report {
-    let limit = audit.limit();
-    let mut text = format!("\naudit of every window, by the server's time\n{}", requests(endings));
+/// What is known about the times of the server, in microseconds.
+#[derive(Debug)]
+pub(crate) struct Times<'a> {
+    /// The time at which the run began.
+    pub(crate) began: u64,
+    /// The error of a time of this machine that is translated to a time of the server.
+    pub(crate) error: u64,
+    /// The spans in which all processes leased.
+    pub(crate) leasing: &'a [(u64, u64)],
+}
+
+/// Returns the report.
+pub(crate) fn report(audit: &Audit, endings: &Endings, times: &Times<'_>) -> Report {
+    let (limit, &Times { began, error, leasing }) = (audit.limit(), times);
+    let mut text = "\naudit of every window, by the server's time".to_owned();
+    if error > 0 {
+        let _ = write!(text, ", which is known to {:?}", Duration::from_micros(error));
+    }
+    let _ = write!(text, "\n{}", requests(endings));
     let mut failures: Vec<String> = endings
         .unexpected
         .iter()

@@ -10,7 +10,7 @@ use crate::audit::{Audit, Window};
 use crate::clock::Offset;
 use crate::events::{Step, steps, victim};
 use crate::notes::{Endings, Use};
-use crate::report::report;
+use crate::report::{Times, report};
 use crate::status::{State, Status};
 use crate::table::{self, Seen};
 use crate::watch::Watch;
@@ -89,7 +89,8 @@ fn report_fails_if_a_window_has_more_than_the_limit() {
     let endings =
         |count| Endings { uses: uses(120, count).collect(), refused: 7, ..Endings::default() };
     let report = |endings: &Endings| {
-        report(&audit(endings.uses.clone()), endings, &[(115 * B, 130 * B)], 110 * B)
+        let times = Times { began: 110 * B, error: 84, leasing: &[(115 * B, 130 * B)] };
+        report(&audit(endings.uses.clone()), endings, &times)
     };
     let good = report(&endings(10));
     assert!(good.failures.is_empty(), "{good:?}");
@@ -111,7 +112,7 @@ fn report_fails_without_an_admitted_request_and_with_an_unexpected_ending() {
     let unexpected = BTreeMap::from([("status 500".to_owned(), 2)]);
     let endings = Endings { unexpected, ..Endings::default() };
     assert_eq!(
-        report(&audit([]), &endings, &[], 0).failures,
+        report(&audit([]), &endings, &Times { began: 0, error: 0, leasing: &[] }).failures,
         [
             "2 requests ended with: status 500",
             "no request was admitted, so the audit shows nothing"
