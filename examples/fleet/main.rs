@@ -1,0 +1,100 @@
+//! A fleet of service processes with one limit, which Redis keeps. One process is killed, the server is killed, and at the end
+//! an audit of every admitted request says whether a window has had more than the limit.
+//!
+//! ```text
+//! cargo run --release --example fleet                      # starts redis-server, and takes 12 seconds
+//! cargo run --release --example fleet -- --redis redis://127.0.0.1:6379   # with a server that runs already
+//! ```
+//!
+//! The service processes are this program, started again: see `service`, which has the code of a service. Everything else is the
+//! load, the faults and the audit.
+//!
+//! Exit codes: 0 if no window has more than the limit; 1 if one has, or the fleet failed; 2 if it could not start.
+
+mod args;
+mod audit;
+mod clock;
+mod events;
+mod fleet;
+#[path = "../service/interrupt.rs"]
+mod interrupt;
+mod limit;
+mod load;
+mod notes;
+mod process;
+mod report;
+mod server;
+mod service;
+mod status;
+mod table;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::error::Error;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Args;
+use crate::fleet::Fleet;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return explain(&error),
+    };
+    if let Some(port) = args.serve {
+        return exit_code(service::serve(port, args.limit).await.map(|()| true));
+    }
+    let fleet = match start(&args).await {
+        Ok(fleet) => fleet,
+        Err(error) => {
+            complain(format_args!("error: {error}"));
+            return ExitCode::from(2);
+        }
+    };
+    exit_code(fleet.run().await)
+}
+
+async fn start(args: &Args) -> Result<Fleet, Box<dyn Error>> {
+    // From here on, a signal ends the run, and not the program: what was started is ended by the run.
+    let interrupted = Box::pin(interrupt::interrupted()?);
+    Fleet::start(args, interrupted).await
+}
+
+/// Returns the exit code of a run, which tells whether the limit held.
+fn exit_code(held: Result<bool, Box<dyn Error>>) -> ExitCode {
+    match held {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(format_args!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints help and version as they are, and an error in the arguments on one line.
+fn explain(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Fails only if stdout is closed, so there is no reader.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    complain(args::one_line(error));
+    ExitCode::from(2)
+}
+
+/// Prints text on stdout. A reader that has closed it does not end the run, whose exit code has the result.
+fn say(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
+}
+
+fn complain(line: impl Display) {
+    // If stderr is closed, only the exit code tells that there was an error.
+    let _ = writeln!(io::stderr(), "{line}");
+}
