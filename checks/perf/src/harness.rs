@@ -60,6 +60,20 @@ impl Suite {
         });
     }
 
+    /// Adds a case that runs an operation on `threads` threads at once. `make` makes the operation before each sample.
+    pub(crate) fn add_made<R, Op: Fn(u64) -> R + Sync>(
+        &mut self,
+        name: &str,
+        threads: usize,
+        make: impl Fn() -> Op + 'static,
+    ) {
+        let waits_for_core = threads > self.cores;
+        self.add_run(name, Crowd::of(threads), threads, move |iters, first| {
+            let elapsed = on_threads(threads, iters, first, &make())?;
+            Some(if waits_for_core { elapsed.core } else { elapsed.wall })
+        });
+    }
+
     /// Adds a case that runs `op` on one thread. The threads of the crowd have used the same window.
     pub(crate) fn add_with_crowd<R>(
         &mut self,

@@ -28,13 +28,20 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin feedback
 //! ```
 //!
-//! A fourth one counts the adds that this crate and its peers lose at rollovers:
+//! A fourth one measures the limiter of `leaparray-redis`, with the same options. The script is measured on a Redis server, if
+//! `redis-server` is installed:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin leases
+//! ```
+//!
+//! A fifth one counts the adds that this crate and its peers lose at rollovers:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
 //!
-//! A fifth one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
+//! A sixth one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin geometry
@@ -53,6 +60,7 @@ mod feedback;
 mod goals;
 mod harness;
 mod histograms;
+mod leases;
 mod losses;
 mod machine;
 mod middleware;
@@ -67,6 +75,7 @@ mod timed;
 
 pub use feedback::run as run_feedback;
 pub use histograms::run as run_histograms;
+pub use leases::run as run_leases;
 pub use losses::run as run_losses;
 pub use middleware::run as run_middleware;
 

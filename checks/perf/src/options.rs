@@ -36,6 +36,19 @@ impl Options {
         Ok(Self { plan, folder: folder.map(PathBuf::from) })
     }
 
+    /// Prints a report that is incomplete, and writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error with the reason if the report should be written.
+    pub(crate) fn withhold(&self, document: &str, reason: &str) -> Result<(), Box<dyn Error>> {
+        println!("{document}");
+        match self.folder {
+            Some(_) => Err(format!("{reason}: nothing was written").into()),
+            None => Ok(()),
+        }
+    }
+
     /// Prints the report of a run, and writes it.
     ///
     /// # Errors

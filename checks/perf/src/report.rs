@@ -44,6 +44,7 @@ pub(crate) enum Page {
     Histograms,
     Middleware,
     Feedback,
+    Leases,
 }
 
 impl Page {
@@ -54,12 +55,13 @@ impl Page {
             Self::Histograms => "-histograms",
             Self::Middleware => "-middleware",
             Self::Feedback => "-feedback",
+            Self::Leases => "-leases",
         }
     }
 
     /// Returns the page whose files have that name.
     fn of(name: &str) -> Self {
-        let pages = [Self::Histograms, Self::Middleware, Self::Feedback];
+        let pages = [Self::Histograms, Self::Middleware, Self::Feedback, Self::Leases];
         pages.into_iter().find(|page| name.ends_with(page.suffix())).unwrap_or(Self::Main)
     }
 }

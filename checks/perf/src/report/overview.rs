@@ -88,10 +88,10 @@ pub(super) fn document(folder: &Path) -> io::Result<String> {
 
 /// Returns the document of sets that are sorted by their ids.
 fn text(mut sets: Vec<Set>) -> String {
-    let [main, histograms, middleware, feedback] =
-        [Page::Main, Page::Histograms, Page::Middleware, Page::Feedback].map(|page| {
-            with_known_processors(sets.extract_if(.., |set| Page::of(&set.id) == page).collect())
-        });
+    let pages = [Page::Main, Page::Histograms, Page::Middleware, Page::Feedback, Page::Leases];
+    let [main, histograms, middleware, feedback, leases] = pages.map(|page| {
+        with_known_processors(sets.extract_if(.., |set| Page::of(&set.id) == page).collect())
+    });
     format!(
         include_str!("overview.md"),
         processors = processors(&main),
@@ -102,6 +102,8 @@ fn text(mut sets: Vec<Set>) -> String {
         goals_of_middleware = goals_of(&middleware),
         feedback = processors(&feedback),
         goals_of_feedback = goals_of(&feedback),
+        leases = processors(&leases),
+        goals_of_leases = goals_of(&leases),
     )
 }
 

@@ -1,0 +1,147 @@
+//! A limit on the server, with charges in all buckets.
+
+use std::cell::Cell;
+use std::error::Error;
+use std::time::Duration;
+
+use leaparray_redis::engine::script;
+use leaparray_redis::lease::{Answer, Ask, Epoch, LeaseConfig, LeaseKeys, Move};
+use redis::{Connection, Script};
+
+/// The charge of each bucket. All grants and moves of a sample are less than half of it.
+const CHARGE: u64 = 1 << 20;
+const WANT: u64 = 16;
+/// The validity that is asked for, in buckets.
+const VALIDITY: u32 = 2;
+/// The incarnation of the node that asks: a random number.
+const NODE: u64 = 4_503_599_627_370_449;
+
+/// A limit with buckets of a second, and the asks of a node.
+pub(super) struct Limit {
+    pub(super) config: LeaseConfig,
+    pub(super) keys: LeaseKeys,
+    /// The moves of an ask.
+    moves: usize,
+    script: Script,
+    seq: Cell<u64>,
+}
+
+/// What was stored before the asks of a sample.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seeded {
+    epoch: Epoch,
+    /// The bucket of that time.
+    bucket: u64,
+}
+
+impl Limit {
+    pub(super) fn new(buckets: u32, moves: usize) -> Self {
+        let interval = Duration::from_secs(buckets.into());
+        let config = LeaseConfig::new(LeaseConfig::MAX_LIMIT, buckets, interval);
+        let config = config.expect("buckets of a second");
+        let keys = LeaseKeys::new("a limit", &config).expect("a valid name");
+        Self { config, keys, moves, script: Script::new(&script::source()), seq: Cell::new(0) }
+    }
+
+    /// Stores a state without a quarantine: the same permits are charged in each bucket, from the first one of the window to the
+    /// last one of a lease.
+    pub(super) fn seed(&self, connection: &mut Connection) -> Result<Seeded, Box<dyn Error>> {
+        let code = format!("{}return {{ identity, time }}", script::CLOCK_AND_IDENTITY);
+        let (identity, time): (u64, u64) = Script::new(&code).invoke(connection)?;
+        let seeded = Seeded {
+            epoch: Epoch { identity, since: time },
+            bucket: time / self.config.bucket_micros(),
+        };
+        let (first, last) = self.charged(seeded.bucket);
+        let mark = format!("{identity} {time} 0 {time} {last}");
+        let [mark_key, charges, node] = self.stored();
+        redis::cmd("DEL").arg(&[&charges, &node]).exec(connection)?;
+        redis::cmd("SET").arg(&[mark_key, mark]).exec(connection)?;
+        let fields: Vec<_> = (first..=last).map(|bucket| (bucket, CHARGE)).collect();
+        redis::cmd("HSET").arg(charges).arg(fields).exec(connection)?;
+        // Not by an ask whose call fails.
+        self.script.load(connection)?;
+        Ok(seeded)
+    }
+
+    /// Returns the first and the last bucket that may be charged, in bucket `now`.
+    fn charged(&self, now: u64) -> (u64, u64) {
+        (now + 1 - u64::from(self.config.buckets()), now + u64::from(self.config.validity()))
+    }
+
+    /// Returns the next ask of the node.
+    pub(super) fn ask(&self, seeded: &Seeded) -> Ask {
+        self.seq.set(self.seq.get() + 1);
+        let (epoch, seq) = (Some(seeded.epoch), self.seq.get());
+        let moves = (0..self.moves as u64).map(|index| self.movement(seeded, index)).collect();
+        Ask { node: NODE, seq, epoch, want: WANT, validity: VALIDITY, moves }
+    }
+
+    /// Returns a move from one of the buckets in which leases end, to an earlier one. All are still charged when the next bucket
+    /// has begun.
+    fn movement(&self, seeded: &Seeded, index: u64) -> Move {
+        let (validity, buckets) =
+            (u64::from(self.config.validity()), u64::from(self.config.buckets()));
+        let from = seeded.bucket + 1 + index % validity;
+        let to = seeded.bucket - index / validity % (buckets - 1);
+        Move { from, to: Some(to), count: 1 }
+    }
+
+    /// Sends the next ask.
+    pub(super) fn send(
+        &self,
+        seeded: &Seeded,
+        connection: &mut Connection,
+    ) -> Result<Answer, Box<dyn Error>> {
+        let ask = self.ask(seeded);
+        let mut invocation = self.script.prepare_invoke();
+        for key in script::keys(&self.keys, &ask) {
+            invocation.key(key);
+        }
+        for argument in script::arguments(&self.config, &ask) {
+            invocation.arg(argument);
+        }
+        let reply: Vec<i64> = invocation.invoke(connection)?;
+        Ok(script::answer(&ask, &reply)?)
+    }
+
+    /// Checks that all was granted, and that the buckets of the window are charged.
+    pub(super) fn check(&self, seeded: &Seeded, answer: &Answer) -> Result<(), Box<dyn Error>> {
+        let begun = (answer.now / self.config.bucket_micros()).saturating_sub(seeded.bucket);
+        let (first, last) = self.charged(seeded.bucket);
+        let charged = last + 1 - first - begun;
+        // Rounded: grants and moves are small.
+        let found = (self.config.limit() - answer.free + CHARGE / 2) / CHARGE;
+        if begun > 1 || found != charged || answer.granted != WANT {
+            return Err(format!(
+                "{found} buckets are charged instead of {charged}, {begun} have begun: {answer:?}"
+            )
+            .into());
+        }
+        Ok(())
+    }
+
+    /// Checks that all moves of `asks` asks were applied.
+    pub(super) fn check_moves(
+        &self,
+        seeded: &Seeded,
+        connection: &mut Connection,
+        asks: u64,
+    ) -> Result<(), Box<dyn Error>> {
+        let from = seeded.bucket + 1;
+        let moved = (0..self.moves as u64)
+            .filter(|&index| self.movement(seeded, index).from == from)
+            .count() as u64;
+        let expected = CHARGE - moved * asks;
+        let found: u64 = redis::cmd("HGET").arg(self.keys.charges()).arg(from).query(connection)?;
+        if found != expected {
+            return Err(format!("{found} permits are left in a bucket, not {expected}").into());
+        }
+        Ok(())
+    }
+
+    /// Returns the keys of the mark, the charges, and the last ask of the node.
+    pub(super) fn stored(&self) -> [String; 3] {
+        [self.keys.mark(), self.keys.charges(), self.keys.node(NODE)]
+    }
+}
