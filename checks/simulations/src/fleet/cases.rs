@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leaparray_redis::lease::LeaseConfig;
 
-use super::{Failover, Faults, Observed, Scenario, Strategy, simulate};
+use super::{Failover, Faults, Observed, Scenario, Strategy, float, simulate};
 use crate::parallel;
 
 /// A row of the page: a strategy in a scenario, with some seeds.
@@ -36,14 +36,16 @@ pub(super) enum Table {
 pub struct Results(pub(super) Vec<(Case, Observed)>);
 
 /// The requests in a second, as a multiple of the limit.
-pub(super) const LOAD: f64 = 1.5;
+const LOAD: f64 = 1.5;
+/// A load with which the permits of a window are used at once.
+const HIGH_LOAD: f64 = 5.0;
 /// The numbers of nodes of the tables by nodes.
 pub(super) const NODES: [usize; 3] = [10, 100, 1_000];
 /// The numbers of nodes of the plots.
 pub(super) const PLOTTED_NODES: [usize; 5] = [10, 30, 100, 300, 1_000];
 
 /// The name of all faults at once.
-pub(super) const ALL_FAULTS: &str = "all of these";
+const ALL_FAULTS: &str = "all of these";
 
 /// Returns a limit whose bound on the rate error of the clocks is the error of the faults, so that the protocol has no margin.
 fn config(limit: u64, buckets: u32, secs: u64) -> LeaseConfig {
@@ -63,72 +65,109 @@ fn minute(nodes: usize) -> Scenario {
 /// Returns the cases of the page.
 #[must_use]
 pub fn all() -> Vec<Case> {
-    let mut all = Vec::new();
-    let mut add = |table, name, strategy, scenario, seeds| {
-        all.push(Case { table, name, strategy, scenario, seeds });
-    };
     // The long runs first, so that the processors end at the same time.
-    for (nodes, strategy) in by_nodes(&NODES) {
-        let seeds = if strategy == Strategy::Leases { 3 } else { 1 };
-        add(Table::Minute, "", strategy, minute(nodes), seeds);
-    }
-    for (nodes, strategy) in by_nodes(&PLOTTED_NODES) {
-        add(Table::Second, "", strategy, second(nodes), 3);
-    }
-    for nodes in [100, 1_000] {
-        for load in [0.5, 0.8, 1.0, 1.2, 5.0] {
-            let scenario = Scenario { demand: load * 10_000.0, ..second(nodes) };
-            add(Table::Loads, "", Strategy::Leases, scenario, 3);
-        }
-        for strategy in [Strategy::Leases, Strategy::RoundTrips] {
-            let config = config(1_000, 10, 1);
-            let scenario = Scenario { config, demand: LOAD * 1_000.0, ..second(nodes) };
-            add(Table::Loads, "", strategy, scenario, 3);
-        }
-    }
-    let scenario = Scenario { demand: 10_000.0, ..minute(1_000) };
-    add(Table::Loads, "", Strategy::Leases, scenario, 3);
-    for (name, faults) in faults() {
-        add(Table::Faults, name, Strategy::Leases, Scenario { faults, ..second(100) }, 10);
-    }
-    for nodes in [10, 1_000] {
-        let scenario = Scenario { faults: Faults::ALL, ..second(nodes) };
-        add(Table::Faults, ALL_FAULTS, Strategy::Leases, scenario, 10);
-    }
-    let rare = Faults { failover_secs: 150, ..Faults::ALL };
-    let scenario = Scenario { faults: rare, secs: 310, ..minute(100) };
-    add(
-        Table::Faults,
-        "all, 600,000 in a minute, a failover every 150 s",
-        Strategy::Leases,
-        scenario,
-        3,
-    );
-    for strategy in &Strategy::ALL[1..] {
-        let scenario = Scenario { faults: Faults::ALL, ..second(100) };
-        add(Table::Faults, ALL_FAULTS, *strategy, scenario, 10);
-    }
+    let mut all = minutes();
+    all.extend(seconds());
+    all.extend(loads());
+    all.extend(leases_with_faults());
+    all.extend(others_with_faults());
     all
+}
+
+fn minutes() -> Vec<Case> {
+    let case = |(nodes, strategy)| {
+        let seeds = if strategy == Strategy::Leases { 3 } else { 1 };
+        Case { table: Table::Minute, name: "", strategy, scenario: minute(nodes), seeds }
+    };
+    by_nodes(&NODES).map(case).collect()
+}
+
+fn seconds() -> Vec<Case> {
+    let case = |(nodes, strategy)| {
+        let scenario = second(nodes);
+        Case { table: Table::Second, name: "", strategy, scenario, seeds: 3 }
+    };
+    by_nodes(&PLOTTED_NODES).map(case).collect()
 }
 
 fn by_nodes(nodes: &[usize]) -> impl Iterator<Item = (usize, Strategy)> {
     nodes.iter().flat_map(|&nodes| Strategy::ALL.map(|strategy| (nodes, strategy)))
 }
 
-fn faults() -> [(&'static str, Faults); 9] {
+fn loads() -> Vec<Case> {
+    let mut all = Vec::new();
+    let mut add = |strategy, scenario| {
+        all.push(Case { table: Table::Loads, name: "", strategy, scenario, seeds: 3 });
+    };
+    for nodes in [100, 1_000] {
+        for load in [0.5, 0.8, 1.0, 1.2, 5.0] {
+            add(Strategy::Leases, second(nodes).with_load(load));
+        }
+        for strategy in [Strategy::Leases, Strategy::RoundTrips] {
+            let small = Scenario { config: config(1_000, 10, 1), ..second(nodes) };
+            add(strategy, small.with_load(LOAD));
+        }
+    }
+    add(Strategy::Leases, minute(1_000).with_load(1.0));
+    all
+}
+
+fn leases_with_faults() -> Vec<Case> {
     let none = Faults::NONE;
     let Faults { loss, repeats, late, crashes, drift_ppm, .. } = Faults::ALL;
-    [
-        ("none", none),
-        ("5 % of the messages lost", Faults { loss, ..none }),
-        ("5 % delivered twice", Faults { repeats, ..none }),
-        ("1 % up to 2 s late", Faults { late, ..none }),
-        ("20 % of the nodes crash in a second", Faults { crashes, ..none }),
-        ("a blank restart every 5 s", Faults { failovers: Failover::Restart, ..none }),
-        ("a promotion every 5 s", Faults { failovers: Failover::Promotion, ..none }),
-        ("clocks fast or slow by 500 ppm", Faults { drift_ppm, ..none }),
-        (ALL_FAULTS, Faults::ALL),
-    ]
+    let rare = Faults { failover_secs: 150, ..Faults::ALL };
+    let minute = Scenario { secs: 310, ..minute(100) };
+    let second = second(100);
+    let high = second.with_load(HIGH_LOAD);
+    // The highest bound of the protocol: leases are much shorter or longer on a node than on the server.
+    let drift = Faults { drift_ppm: LeaseConfig::MAX_DRIFT_PPM, ..none };
+    let bound = second.config.with_drift_ppm(LeaseConfig::MAX_DRIFT_PPM).expect("valid");
+    let bound = Scenario { config: bound, ..second };
+    let cases = [
+        ("none", second, none),
+        ("5 % of the messages lost", second, Faults { loss, ..none }),
+        ("5 % delivered twice", second, Faults { repeats, ..none }),
+        ("1 % up to 2 s late", second, Faults { late, ..none }),
+        ("20 % of the nodes crash in a second", second, Faults { crashes, ..none }),
+        ("a blank restart every 5 s", second, Faults { failovers: Failover::Restart, ..none }),
+        ("a promotion every 5 s", second, Faults { failovers: Failover::Promotion, ..none }),
+        ("clocks fast or slow by 500 ppm", second, Faults { drift_ppm, ..none }),
+        (ALL_FAULTS, second, Faults::ALL),
+        (ALL_FAULTS, Scenario { nodes: 10, ..second }, Faults::ALL),
+        (ALL_FAULTS, Scenario { nodes: 1_000, ..second }, Faults::ALL),
+        (ALL_FAULTS, high, Faults::ALL),
+        ("clocks fast or slow by 10 %, with that bound", bound, drift),
+        ("clocks fast or slow by 10 %, with that bound", bound.with_load(HIGH_LOAD), drift),
+        ("all, 600,000 in a minute, a failover every 150 s", minute, rare),
+    ];
+    let case = |(name, scenario, faults)| {
+        let seeds = if faults == rare { 3 } else { 10 };
+        let scenario = Scenario { faults, ..scenario };
+        Case { table: Table::Faults, name, strategy: Strategy::Leases, scenario, seeds }
+    };
+    cases.map(case).into()
+}
+
+fn others_with_faults() -> Vec<Case> {
+    let scenario = Scenario { faults: Faults::ALL, ..second(100) };
+    let case = |&strategy| {
+        let name = ALL_FAULTS;
+        Case { table: Table::Faults, name, strategy, scenario, seeds: 10 }
+    };
+    Strategy::ALL[1..].iter().map(case).collect()
+}
+
+impl Scenario {
+    /// Returns the scenario with a demand that is `load` times the limit.
+    fn with_load(self, load: f64) -> Self {
+        Self { demand: self.demand / self.load() * load, ..self }
+    }
+
+    /// Returns the demand as a multiple of the limit.
+    pub(super) fn load(&self) -> f64 {
+        let window = self.config.bucket_len() * self.config.buckets();
+        self.demand * window.as_secs_f64() / float(self.config.limit())
+    }
 }
 
 /// Runs the cases.

@@ -14,6 +14,8 @@ pub(super) struct Plot {
     pub(super) text: &'static str,
     axis: &'static str,
     highest: f64,
+    /// Where the names of the strategies are, in pixels from the top.
+    names_at: i32,
     of: fn(&Observed) -> f64,
 }
 
@@ -23,6 +25,7 @@ pub(super) const PLOTS: [Plot; 3] = [
         text: "The utilisation of the strategies by the number of nodes",
         axis: "admitted, % of a central limiter",
         highest: 160.0,
+        names_at: 215,
         of: |it| it.utilisation * 100.0,
     },
     Plot {
@@ -30,6 +33,7 @@ pub(super) const PLOTS: [Plot; 3] = [
         text: "The worst overshoot of the strategies by the number of nodes",
         axis: "beyond the limit, %",
         highest: 60.0,
+        names_at: 75,
         of: |it| it.overshoot * 100.0,
     },
     Plot {
@@ -37,6 +41,7 @@ pub(super) const PLOTS: [Plot; 3] = [
         text: "The operations of the strategies for each admitted request by the number of nodes",
         axis: "operations per admitted request",
         highest: 1.6,
+        names_at: 75,
         of: |it| it.operations_per_admitted,
     },
 ];
@@ -85,7 +90,7 @@ impl Plot {
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::MiddleLeft)
+            .position(SeriesLabelPosition::Coordinate(8, self.names_at))
             .background_style(WHITE.mix(0.8))
             .draw()?;
         area.present()?;

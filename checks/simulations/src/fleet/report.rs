@@ -64,7 +64,7 @@ request, and a node asks for most of them. The row with L = 600,000 is of a minu
 ";
 
 const FAULTS: &str = "\
-L = 10,000 in a second, with seeds 1 to 10 and a load of 1.5. *Late* messages take from 0 to 2 s, longer than the server keeps the numbers of asks. A node that crashes starts
+L = 10,000 in a second, with seeds 1 to 10. *Late* messages take from 0 to 2 s, longer than the server keeps the numbers of asks. A node that crashes starts
 again at once without its state; its waiting requests are *lost*. A blank restart loses the state of the server. A promotion restores the state of 300 ms before,
 with another identity. In the rows with all faults, these two alternate. Half of the clocks are fast by the error and half are slow. The utilisation contains the quarantines after failovers:
 1.7 s of each 5 s. The row of a window of a minute has seeds 1 to 3, is measured for 310 s, and contains two quarantines of 67 s.
@@ -101,8 +101,9 @@ fn text(results: &Results) -> String {
     let of = |case: &Case| vec![nodes(case), grouped(case.scenario.config.limit()), load(case)];
     let loads = rows(results, Table::Loads, &["nodes", "L", "load"], of);
     section("Other loads and limits", LOADS, &loads);
-    let of = |case: &Case| vec![case.name.to_owned(), nodes(case)];
-    section("Faults", FAULTS, &rows(results, Table::Faults, &["faults", "nodes"], of));
+    let of = |case: &Case| vec![case.name.to_owned(), nodes(case), load(case)];
+    let faults = rows(results, Table::Faults, &["faults", "nodes", "load"], of);
+    section("Faults", FAULTS, &faults);
     text
 }
 
@@ -161,7 +162,7 @@ fn nodes(case: &Case) -> String {
 }
 
 fn load(case: &Case) -> String {
-    format!("{:.1}", case.scenario.demand / super::float(case.scenario.config.limit()))
+    format!("{:.1}", case.scenario.load())
 }
 
 /// Writes a number below a million with a comma between thousands.

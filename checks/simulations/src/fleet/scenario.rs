@@ -34,7 +34,7 @@ pub enum Strategy {
 }
 
 /// The faults of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Faults {
     /// The share of the messages that are lost.
     pub loss: f64,
