@@ -11,7 +11,7 @@ use crate::parallel;
 #[derive(Clone, Debug)]
 pub struct Case {
     pub(super) table: Table,
-    /// What is special about it, for tables by another thing than the number of nodes.
+    /// The faults, for their table.
     pub(super) name: &'static str,
     pub(super) strategy: Strategy,
     pub(super) scenario: Scenario,

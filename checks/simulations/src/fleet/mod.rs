@@ -6,7 +6,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `scenario` | the fleet and its faults |
-//! | `queue`, `world`, `run` | events in their order, what all strategies share, and the loop |
+//! | `queue`, `world`, `run` | events in their order, the state that all strategies share, and the loop |
 //! | `demand`, `network`, `clock`, `server` | the surroundings: requests, messages, the nodes' clocks, a server and its replica |
 //! | `leases`, `round_trips`, `shares`, `counts` | the strategies |
 //! | `window`, `observed` | counts of a sliding window, and the results |

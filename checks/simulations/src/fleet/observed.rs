@@ -1,4 +1,4 @@
-//! What is observed of a run.
+//! The observations of a run and its results.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct Observed {
     /// The most requests beyond the limit that were admitted in a window of the server's time, from the start of the run on, as a share of the
     /// limit. A request counts in the bucket of the server's time at which its node lets it go ahead.
     pub overshoot: f64,
-    /// The requests that were admitted, as a share of those that a central limiter without latency admits.
+    /// The number of admitted requests, divided by the number that a central limiter without latency admits.
     pub utilisation: f64,
     /// The messages that the server handled in a second.
     pub operations: f64,
@@ -38,7 +38,7 @@ pub(super) struct Observer {
     secs: u64,
     /// The start of the measured seconds.
     start: u64,
-    /// What a central limiter without latency has admitted, and how many of these in the measured seconds.
+    /// The admissions of a central limiter without latency, and their number in the measured seconds.
     central: Window,
     central_measured: u64,
     /// The requests that were admitted, by the bucket of the server's time.

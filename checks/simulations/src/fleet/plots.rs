@@ -10,7 +10,7 @@ use super::{Observed, Results, Strategy, float};
 /// A plot of a result by the number of nodes, for windows of a second.
 pub(super) struct Plot {
     pub(super) file: &'static str,
-    /// What its picture says, for readers who do not see it.
+    /// The text in place of the picture.
     pub(super) text: &'static str,
     axis: &'static str,
     highest: f64,

@@ -41,7 +41,7 @@ At a load of 1.5, a window of a minute fills within 40 s, and refuses all reques
 - *Overshoot* is the most requests beyond L in any n consecutive buckets of the whole run, as a share of L. A request counts in the bucket of the server's time at which its
   node lets it go ahead. A server that decides on each request is exact in the buckets in which it decides. The requests go ahead 12.5 to 37.5 ms later, so some do so in
   the next bucket: its overshoot without faults comes from that alone.
-- *Utilisation* is the admitted requests, as a share of those that a central limiter without latency would admit. It is above 100 % for a strategy that overshoots.
+- *Utilisation* is the number of admitted requests, divided by the number that a central limiter without latency would admit. It is above 100 % for a strategy that overshoots.
 - *Operations* are messages that the server handles.
 - *Local* is the share of the decisions that wait for no message, and in parentheses the same for the admitted requests. A refusal is local if the server has told the node when
   to ask again.

@@ -54,7 +54,7 @@ pub struct Faults {
     pub keeps_identity: bool,
 }
 
-/// What a failover does to the state of the server.
+/// The effect of a failover on the state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failover {
     /// There is none.

@@ -1,4 +1,4 @@
-//! What all strategies share.
+//! The state that all strategies share.
 
 use fastrand::Rng;
 use leaparray_redis::lease::LeaseConfig;
