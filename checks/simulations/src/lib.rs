@@ -4,6 +4,7 @@
 pub mod algorithms;
 pub mod backend;
 pub mod fleet;
+pub mod parallel;
 pub mod report;
 pub mod scenarios;
 pub mod score;

@@ -1,16 +1,15 @@
-//! Writes `docs/SIMULATIONS.md` and its plots, or with `--check` compares the page and the plots with the results. Fails if the limits of `Headroom`
-//! miss a goal.
+//! Writes `docs/SIMULATIONS.md`, `docs/FLEET.md` and their plots, or with `--check` compares the pages and the plots with the results. Fails if the
+//! limits of `Headroom` or the leases miss a goal, or if leases overshoot.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
-use std::num::NonZero;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{env, fs, thread};
+use std::{env, fs};
 
 use leaparray_simulations::report::{self, Result};
 use leaparray_simulations::scenarios::{self, Scenario};
+use leaparray_simulations::{fleet, parallel};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
@@ -24,39 +23,40 @@ fn main() -> ExitCode {
     };
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let results = run_all();
-    let done = report::files(&results)
+    println!("a limit over a fleet");
+    let fleet = fleet::run_all(fleet::all());
+    let mut missed: Vec<_> = results.iter().flat_map(|(it, result)| result.missed(it)).collect();
+    missed.extend(fleet.missed());
+    for line in &missed {
+        eprintln!("missed: {line}");
+    }
+    let done = files(&results, &fleet)
         .and_then(|files| if is_check { check(&docs, &files) } else { write(&docs, &files) });
     if let Err(error) = done {
         eprintln!("{error}");
         return ExitCode::from(2);
     }
-    let missed: Vec<_> = results.iter().flat_map(|(it, result)| result.missed(it)).collect();
-    for line in &missed {
-        eprintln!("missed: {line}");
-    }
     ExitCode::from(u8::from(!missed.is_empty()))
 }
 
-/// Runs all scenarios, as many at a time as there are processors.
+/// Runs all scenarios of the limits that adapt themselves.
 fn run_all() -> Vec<(Scenario, Result)> {
     let scenarios = scenarios::all(60);
-    let next = AtomicUsize::new(0);
-    let run = || {
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(scenario) = scenarios.get(index) else { return done };
-            println!("{}", scenario.name);
-            done.push((index, report::run(scenario)));
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut done: Vec<_> = thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-        running.into_iter().flat_map(|it| it.join().expect("no panic")).collect()
+    let done = parallel::map(&scenarios, |scenario| {
+        println!("{}", scenario.name);
+        report::run(scenario)
     });
-    done.sort_by_key(|(index, _)| *index);
-    scenarios.into_iter().zip(done.into_iter().map(|(_, result)| result)).collect()
+    scenarios.into_iter().zip(done).collect()
+}
+
+/// Returns the pages and their plots, each with its path in the folder of the pages.
+fn files(
+    results: &[(Scenario, Result)],
+    fleet: &fleet::Results,
+) -> std::result::Result<Vec<(String, String)>, Box<dyn Error>> {
+    let mut files = report::files(results)?;
+    files.extend(fleet::report::files(fleet)?);
+    Ok(files)
 }
 
 fn write(docs: &Path, files: &[(String, String)]) -> std::result::Result<(), Box<dyn Error>> {

@@ -1,0 +1,170 @@
+//! The observations of a run and its results.
+
+use std::collections::BTreeMap;
+
+use super::window::Window;
+use super::{Scenario, float};
+
+/// The results of a run. All but the overshoot are about the measured seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// The most requests beyond the limit that were admitted in a window of the server's time, from the start of the run on, as a share of the
+    /// limit. A request counts in the bucket of the server's time at which its node lets it go ahead.
+    pub overshoot: f64,
+    /// The number of admitted requests, divided by the number that a central limiter without latency admits.
+    pub utilisation: f64,
+    /// The messages that the server handled in a second.
+    pub operations: f64,
+    /// The messages that the server handled for each request that was admitted.
+    pub operations_per_admitted: f64,
+    /// The share of the decisions that waited for no message.
+    pub local: f64,
+    /// The same share of the admissions.
+    pub admitted_locally: f64,
+    /// The mean time until a decision, in milliseconds.
+    pub mean_millis: f64,
+    /// The quantile 0.99 of the time until a decision, in milliseconds.
+    pub p99_millis: f64,
+    /// The share of the requests that were lost with their node.
+    pub lost: f64,
+}
+
+/// Counts requests and decisions.
+#[derive(Debug)]
+pub(super) struct Observer {
+    limit: u64,
+    buckets: u64,
+    bucket_micros: u64,
+    secs: u64,
+    /// The start of the measured seconds.
+    start: u64,
+    /// The admissions of a central limiter without latency, and their number in the measured seconds.
+    central: Window,
+    central_measured: u64,
+    /// The requests that were admitted, by the bucket of the server's time.
+    admitted: BTreeMap<u64, u64>,
+    admitted_measured: u64,
+    admitted_locally: u64,
+    operations: u64,
+    arrived: u64,
+    lost: u64,
+    /// How long each decision took.
+    waits: Vec<u64>,
+}
+
+impl Observer {
+    pub(super) fn new(scenario: &Scenario, start: u64) -> Self {
+        let config = &scenario.config;
+        Self {
+            limit: config.limit(),
+            buckets: u64::from(config.buckets()),
+            bucket_micros: config.bucket_micros(),
+            secs: scenario.secs,
+            start,
+            central: Window::new(config.buckets()),
+            central_measured: 0,
+            admitted: BTreeMap::new(),
+            admitted_measured: 0,
+            admitted_locally: 0,
+            operations: 0,
+            arrived: 0,
+            lost: 0,
+            waits: Vec::new(),
+        }
+    }
+
+    /// Counts a request that arrives.
+    pub(super) fn arrives(&mut self, time: u64) {
+        let bucket = time / self.bucket_micros;
+        if self.central.sum_at(bucket) < self.limit {
+            self.central.add(bucket, 1);
+            self.central_measured += self.measured(time);
+        }
+        self.arrived += self.measured(time);
+    }
+
+    /// Counts a message that the server handles.
+    pub(super) fn operation(&mut self, time: u64) {
+        self.operations += self.measured(time);
+    }
+
+    /// Counts a request that arrived at `since` and goes ahead at `time`.
+    pub(super) fn admits(&mut self, time: u64, since: u64) {
+        *self.admitted.entry(time / self.bucket_micros).or_default() += 1;
+        self.admitted_measured += self.measured(time);
+        self.admitted_locally += self.measured(time) * u64::from(time == since);
+        self.decides(time, since);
+    }
+
+    /// Counts a request that arrived at `since` and is refused at `time`.
+    pub(super) fn refuses(&mut self, time: u64, since: u64) {
+        self.decides(time, since);
+    }
+
+    /// Counts a request that arrived at `since` and is lost.
+    pub(super) fn loses(&mut self, since: u64) {
+        self.lost += self.measured(since);
+    }
+
+    fn decides(&mut self, time: u64, since: u64) {
+        if self.measured(since) > 0 {
+            self.waits.push(time - since);
+        }
+    }
+
+    fn measured(&self, time: u64) -> u64 {
+        u64::from(time >= self.start)
+    }
+
+    /// Returns the results of a run that ended at `end`, with requests that wait since these times: each counts as a decision that took until
+    /// the end.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a request was neither decided, nor lost, nor waits.
+    pub(super) fn observed(mut self, end: u64, waiting: &[u64]) -> Observed {
+        for since in waiting {
+            self.decides(end, *since);
+        }
+        assert_eq!(self.waits.len() as u64 + self.lost, self.arrived, "each request counts once");
+        let window =
+            |first: u64| self.admitted.range(first..first + self.buckets).map(|it| it.1).sum();
+        let most: u64 = self.admitted.keys().map(|&first| window(first)).max().unwrap_or_default();
+        self.waits.sort_unstable();
+        let decided = float(self.waits.len() as u64);
+        let local = float(self.waits.partition_point(|it| *it == 0) as u64);
+        let p99 = self.waits[(self.waits.len() * 99).div_ceil(100) - 1];
+        let (admitted, operations) = (float(self.admitted_measured), float(self.operations));
+        Observed {
+            overshoot: float(most.saturating_sub(self.limit)) / float(self.limit),
+            utilisation: admitted / float(self.central_measured),
+            operations: operations / float(self.secs),
+            operations_per_admitted: operations / admitted,
+            local: local / decided,
+            admitted_locally: float(self.admitted_locally) / admitted,
+            mean_millis: float(self.waits.iter().sum()) / decided / 1e3,
+            p99_millis: float(p99) / 1e3,
+            lost: float(self.lost) / float(self.arrived),
+        }
+    }
+}
+
+impl Observed {
+    /// Returns the worse of two results in each respect.
+    #[must_use]
+    pub const fn worse(self, other: Self) -> Self {
+        Self {
+            overshoot: self.overshoot.max(other.overshoot),
+            utilisation: self.utilisation.min(other.utilisation),
+            operations: self.operations.max(other.operations),
+            operations_per_admitted: self
+                .operations_per_admitted
+                .max(other.operations_per_admitted),
+            local: self.local.min(other.local),
+            admitted_locally: self.admitted_locally.min(other.admitted_locally),
+            mean_millis: self.mean_millis.max(other.mean_millis),
+            p99_millis: self.p99_millis.max(other.p99_millis),
+            lost: self.lost.max(other.lost),
+        }
+    }
+}
