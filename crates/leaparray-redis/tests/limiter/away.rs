@@ -121,6 +121,25 @@ async fn shares_and_leases_together_are_the_limit() {
     assert!(admitted >= 90, "{admitted}");
 }
 
+/// The buckets of the server have other edges than those of the process, so any second counts.
+#[tokio::test(start_paused = true)]
+async fn share_is_used_once_in_any_window_of_the_server() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    network.set_away(true);
+    let share = WhenAway::Share { part: 0.5, processes: 1 };
+    let limiter = builder(clock).with_when_away(share).start(network).unwrap();
+    // The last millisecond of a bucket of the process.
+    sleep(Duration::from_millis(5_099)).await;
+    assert!(limiter.try_acquire_many(50).is_admitted());
+    let start = clock.now();
+    while limiter.try_acquire().is_refused() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let after = clock.now().saturating_since(start);
+    assert!((Duration::from_secs(1)..=Duration::from_millis(1_400)).contains(&after), "{after:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn share_that_cannot_be_split_is_refused() {
     let clock = Simulated::start();

@@ -232,3 +232,16 @@ fn identity_changes_with_a_restart() {
     assert!(first == again && early <= late && first < 1 << 52);
     assert_ne!(identify(&other).0, first);
 }
+
+/// The process is the same, and its state is that of another primary.
+#[test]
+fn identity_changes_with_a_promotion() {
+    let Some(server) = Server::start("the identity of a server") else { return };
+    let Some(other) = Server::start("the identity of a server") else { return };
+    let code = format!("{}return identity", script::CLOCK_AND_IDENTITY);
+    let identify = || -> u64 { redis::Script::new(&code).invoke(&mut server.connect()).unwrap() };
+    let before = identify();
+    server.follow(&other);
+    server.run(&["REPLICAOF", "NO", "ONE"]);
+    assert_ne!(identify(), before);
+}
