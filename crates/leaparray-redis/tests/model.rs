@@ -1,9 +1,11 @@
-//! An exhaustive model of the protocol: two nodes and a window of two buckets, over all orders of asks, answers, uses, faults and steps
-//! of time. In no window are more permits used than the limit, and without a rule, some run overshoots: see `checks/mutants`.
+//! An exhaustive model of the protocol: two nodes and a window of two buckets, over all orders of asks, answers, uses,
+//! faults and steps of time. In no window are more permits used than the limit, and without a rule, some run overshoots:
+//! see `checks/mutants`.
 //!
-//! The nodes' [`Holdings`] and the server's [`Ledger`] are those of the crate. A step of time is a bucket, for all clocks. Each
-//! scenario has a budget for each kind of fault, so that its states can be visited within seconds. It also has to reach what the
-//! faults lead to, such as a permit that is used after a quarantine: a scenario without such a run would show nothing.
+//! The nodes' [`Holdings`] and the server's [`Ledger`] are those of the crate. A step of time is a bucket, for all clocks.
+//! Each scenario has a budget for each kind of fault, so that its states can be visited within seconds. It also has to
+//! reach what the faults lead to, such as a permit that is used after a quarantine: a scenario without such a run would
+//! show nothing.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -333,8 +335,8 @@ impl Model for Fleet {
             }
         }
         state.messages.sort();
-        // Drops the uses that no window shares with a use to come. The bucket never goes back unless the clock does: the ledger knows
-        // only the time of the last ask.
+        // Drops the uses that no window shares with a use to come. The bucket never goes back unless the clock does: the
+        // ledger knows only the time of the last ask.
         if self.faults.clock_steps_back == 0 {
             let bucket = state.bucket();
             assert!(bucket >= last.bucket(), "the time goes back");

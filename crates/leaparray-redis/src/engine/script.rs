@@ -26,8 +26,8 @@ pub const CLOCK_AND_IDENTITY: &str = include_str!("clock_and_identity.lua");
 /// The second part of the script. It needs `time` and `identity`.
 pub const LEASE: &str = include_str!("lease.lua");
 
-/// Returns the script, in Lua 5.1. It needs Redis 5 or later, or another server with the commands that it calls: `TIME`, `INFO`,
-/// `GET`, `SET`, `HGETALL`, `HSET`, `HDEL`, `DEL` and `PEXPIRE`.
+/// Returns the script, in Lua 5.1. It needs Redis 5 or later, or another server with the commands that it calls: `TIME`,
+/// `INFO`, `GET`, `SET`, `HGETALL`, `HSET`, `HDEL`, `DEL` and `PEXPIRE`.
 #[must_use]
 pub fn source() -> String {
     format!("{CLOCK_AND_IDENTITY}{LEASE}")
@@ -39,8 +39,8 @@ pub fn keys(keys: &LeaseKeys, ask: &Ask) -> [String; 3] {
     [keys.mark(), keys.charges(), keys.node(ask.node)]
 }
 
-/// Returns the arguments of the script. Numbers from [`MAX_EXACT`] on are sent as the highest number below it, and moves beyond
-/// [`MAX_MOVES`] are not sent.
+/// Returns the arguments of the script. Numbers from [`MAX_EXACT`] on are sent as the highest number below it, and moves
+/// beyond [`MAX_MOVES`] are not sent.
 #[must_use]
 pub fn arguments(config: &LeaseConfig, ask: &Ask) -> Vec<i64> {
     let (identity, since) = ask.epoch.map_or((-1, -1), |it| (exact(it.identity), exact(it.since)));

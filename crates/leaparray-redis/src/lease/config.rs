@@ -43,14 +43,14 @@ impl LeaseConfig {
 
     /// Creates a limit of `limit` permits in any `buckets` consecutive buckets that together span `interval`.
     ///
-    /// A lease is valid for 6 buckets after that of its grant, or for `buckets` if these are fewer. The least time between two asks
-    /// in the background is four buckets, but at most a second and at most two thirds of the validity of a lease. The clocks of a node and of the server differ
-    /// in rate by at most 1,000 ppm.
+    /// A lease is valid for 6 buckets after that of its grant, or for `buckets` if these are fewer. The least time between
+    /// two asks in the background is four buckets, but at most a second and at most two thirds of the validity of a lease.
+    /// The clocks of a node and of the server differ in rate by at most 1,000 ppm.
     ///
     /// # Errors
     ///
-    /// Returns a [`LeaseConfigError`] if the limit or the number of buckets is zero or too large, or if a bucket is not of whole
-    /// milliseconds, from one to [`MAX_BUCKET_LEN`](Self::MAX_BUCKET_LEN).
+    /// Returns a [`LeaseConfigError`] if the limit or the number of buckets is zero or too large, or if a bucket is not of
+    /// whole milliseconds, from one to [`MAX_BUCKET_LEN`](Self::MAX_BUCKET_LEN).
     pub fn new(limit: u64, buckets: u32, interval: Duration) -> Result<Self, LeaseConfigError> {
         if limit == 0 || limit > Self::MAX_LIMIT {
             return Err(LeaseConfigError::Limit { limit, max: Self::MAX_LIMIT });
@@ -88,9 +88,10 @@ impl LeaseConfig {
         Ok(self)
     }
 
-    /// Sets for how many buckets after that of its grant a lease is valid at most: v. A longer validity needs fewer asks, strands
-    /// more permits when a node crashes, and makes the quarantine after a loss of state longer, which takes n + v + 1 buckets. If the
-    /// [least time between two asks](Self::with_min_gap) is longer than such a lease, it becomes two thirds of it.
+    /// Sets for how many buckets after that of its grant a lease is valid at most: v. A longer validity needs fewer asks,
+    /// strands more permits when a node crashes, and makes the quarantine after a loss of state longer, which takes n + v +
+    /// 1 buckets. If the [least time between two asks](Self::with_min_gap) is longer than such a lease, it becomes two
+    /// thirds of it.
     ///
     /// # Errors
     ///
@@ -107,8 +108,8 @@ impl LeaseConfig {
         Ok(self)
     }
 
-    /// Sets the least time between two asks in the background, in whole microseconds: τ. Zero is allowed. A node without a permit
-    /// for a request does not wait for it.
+    /// Sets the least time between two asks in the background, in whole microseconds: τ. Zero is allowed. A node without a
+    /// permit for a request does not wait for it.
     ///
     /// # Errors
     ///
@@ -124,8 +125,8 @@ impl LeaseConfig {
         Ok(self)
     }
 
-    /// Sets the bound on the difference in rate between a node's clock and the server's, in millionths: ρ. A lease ends earlier on
-    /// the node by that much.
+    /// Sets the bound on the difference in rate between a node's clock and the server's, in millionths: ρ. A lease ends
+    /// earlier on the node by that much.
     ///
     /// # Errors
     ///

@@ -27,13 +27,13 @@ impl LeaseKeys {
     /// The longest name, in bytes.
     pub const MAX_NAME_LEN: usize = 256;
 
-    /// Returns the keys of the limit `name`. The number of its buckets, their length in milliseconds and the validity of its leases
-    /// are a part of them.
+    /// Returns the keys of the limit `name`. The number of its buckets, their length in milliseconds and the validity of
+    /// its leases are a part of them.
     ///
     /// # Errors
     ///
-    /// Returns a [`LeaseNameError`] if the name is empty, has more than [`MAX_NAME_LEN`](Self::MAX_NAME_LEN) bytes, or contains a
-    /// brace, which would end the hash tag.
+    /// Returns a [`LeaseNameError`] if the name is empty, has more than [`MAX_NAME_LEN`](Self::MAX_NAME_LEN) bytes, or
+    /// contains a brace, which would end the hash tag.
     pub fn new(name: &str, config: &LeaseConfig) -> Result<Self, LeaseNameError> {
         if name.is_empty() || name.len() > Self::MAX_NAME_LEN {
             return Err(LeaseNameError::Length { len: name.len(), max: Self::MAX_NAME_LEN });

@@ -122,8 +122,8 @@ impl Ledger {
         charges.buckets.retain(|&bucket, _| bucket + n > k);
 
         // The transport may deliver an ask twice, and asks out of order. If a move were applied twice, it would take the
-        // charge of another lease. The number of the ask for a lease expires after the bucket of the lease has been dropped. So
-        // without a number, the moves are of no use, or the number was evicted, and they may have been applied.
+        // charge of another lease. The number of the ask for a lease expires after the bucket of the lease has been
+        // dropped. So without a number, the moves are of no use, or the number was evicted, and they may have been applied.
         let last = self.last.get(&ask.node);
         let is_new = last.is_none_or(|it| it.seq < ask.seq);
         let is_next = last.is_some_and(|it| it.seq < ask.seq);
@@ -190,9 +190,9 @@ impl Ledger {
             Mark { high: now, ..mark }
         } else {
             self.charges = None;
-            // Leases of the lost state end within v + 1 buckets from now, by any clock. So their last use is in bucket k + v + 1 or
-            // before, and the last window with such a use ends with bucket k + v + n. Nothing is granted before its end. If the
-            // clock has not shifted with the loss, each of these is a bucket earlier.
+            // Leases of the lost state end within v + 1 buckets from now, by any clock. So their last use is in bucket k +
+            // v + 1 or before, and the last window with such a use ends with bucket k + v + n. Nothing is granted before
+            // its end. If the clock has not shifted with the loss, each of these is a bucket earlier.
             let open = now + config.buckets_micros(1);
             Mark { epoch: Epoch { identity, since: now }, open, high: now, charged_to: 0 }
         };
@@ -223,8 +223,8 @@ impl Charges {
 }
 
 impl Demand {
-    /// Notes that `want` permits are wanted in bucket `k`, while `free` are free. Returns how many of them a node may have: in
-    /// a shortage, a share in proportion to what it wants, and at least one.
+    /// Notes that `want` permits are wanted in bucket `k`, while `free` are free. Returns how many of them a node may have:
+    /// in a shortage, a share in proportion to what it wants, and at least one.
     fn share_of(&mut self, want: u64, free: u64, k: u64) -> u64 {
         if self.bucket != k {
             let wanted_before = if self.bucket + 1 == k { self.wanted } else { 0 };

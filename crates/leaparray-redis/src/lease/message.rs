@@ -8,11 +8,12 @@ pub const MAX_MOVES: usize = 64;
 
 /// A stretch of the server's state without a loss: charges of one epoch say nothing about leases of another.
 ///
-/// An epoch is named for the server process that began it and for the time at which it did. A counter would not do: a server that
-/// has lost its state would count from the start, and take the moves of an old epoch for those of its own.
+/// An epoch is named for the server process that began it and for the time at which it did. A counter would not do: a
+/// server that has lost its state would count from the start, and take the moves of an old epoch for those of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch {
-    /// The identity of the server process, below [`MAX_EXACT`]. It changes when the process restarts *and* when it is promoted.
+    /// The identity of the server process, below [`MAX_EXACT`]. It changes when the process restarts *and* when it is
+    /// promoted.
     pub identity: u64,
     /// The server's time at which the epoch began, in microseconds.
     pub since: u64,
@@ -29,8 +30,8 @@ pub struct Ask {
     pub epoch: Option<Epoch>,
     /// The permits that the node would like to have, 0 for a report.
     pub want: u64,
-    /// For how many buckets after that of the grant the lease has to be valid. The server takes at most the validity of the limit.
-    /// A lease for a request that already waits needs fewer buckets, and is charged in an earlier one.
+    /// For how many buckets after that of the grant the lease has to be valid. The server takes at most the validity of the
+    /// limit. A lease for a request that already waits needs fewer buckets, and is charged in an earlier one.
     pub validity: u32,
     /// The charges to move, at most [`MAX_MOVES`].
     pub moves: Vec<Move>,
@@ -60,8 +61,8 @@ pub struct Answer {
     pub granted: u64,
     /// The last bucket in which they may be used.
     pub bucket: u64,
-    /// The time until another ask may be granted more, in microseconds: 0 if all that was wanted was granted, and in a repeated
-    /// answer.
+    /// The time until another ask may be granted more, in microseconds: 0 if all that was wanted was granted, and in a
+    /// repeated answer.
     pub retry_in: u64,
     /// The time until the end of the quarantine, in microseconds: 0 if there is none. Nothing is granted before.
     pub open_in: u64,

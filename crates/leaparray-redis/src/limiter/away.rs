@@ -8,12 +8,12 @@ use leaparray::{Clock, Timestamp, WindowConfig};
 
 use crate::lease::{LeaseConfig, LeaseConfigError};
 
-/// What becomes of a request that has no lease while the server [is away](super::LeaseState::is_away): it does not answer, or is in
-/// quarantine. A lease in hand is used in any case.
+/// What becomes of a request that has no lease while the server [is away](super::LeaseState::is_away): it does not answer,
+/// or is in quarantine. A lease in hand is used in any case.
 ///
-/// A quarantine takes the window, the validity of a lease and one bucket. It follows each restart of the server without its state
-/// and each promotion of a replica, and is also the beginning of a new limit. **For a window of a minute, [`Closed`](Self::Closed)
-/// then refuses all requests for more than a minute.**
+/// A quarantine takes the window, the validity of a lease and one bucket. It follows each restart of the server without its
+/// state and each promotion of a replica, and is also the beginning of a new limit. **For a window of a minute,
+/// [`Closed`](Self::Closed) then refuses all requests for more than a minute.**
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum WhenAway {
@@ -25,9 +25,9 @@ pub enum WhenAway {
     Open,
     /// It is admitted from a reserve that each process owns. The limit is never exceeded.
     ///
-    /// Of the limit, `part` is set aside, and `processes` processes own the same share of it, whether the server is away or not.
-    /// The rest is leased. A process uses its share from one window after its start on, so that a process that starts again does not use
-    /// it twice. At most `processes` processes may share the limit.
+    /// Of the limit, `part` is set aside, and `processes` processes own the same share of it, whether the server is away or
+    /// not. The rest is leased. A process uses its share from one window after its start on, so that a process that starts
+    /// again does not use it twice. At most `processes` processes may share the limit.
     Share {
         /// The part of the limit that is set aside, above 0 and below 1.
         part: f64,

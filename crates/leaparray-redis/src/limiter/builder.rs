@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -47,8 +48,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
         self
     }
 
-    /// Sets for how long an answer is waited for. After that, the server counts as away until the next answer. By default, that is as
-    /// long as a lease is valid, and from 100 ms to a second.
+    /// Sets for how long an answer is waited for. After that, the server counts as away until the next answer. By default,
+    /// that is as long as a lease is valid, and from 100 ms to a second.
     pub const fn with_answer_timeout(mut self, timeout: Duration) -> Self {
         self.answer_timeout = timeout;
         self
@@ -60,13 +61,13 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
         LimiterBuilder { name, config, when_away, answer_timeout, clock }
     }
 
-    /// Starts the limiter: a task of the current Tokio runtime asks `engine` for leases until the last clone of the limiter is
-    /// dropped.
+    /// Starts the limiter: a task of the current Tokio runtime asks `engine` for leases until the last clone of the limiter
+    /// is dropped.
     ///
     /// # Errors
     ///
-    /// Returns a [`StartError`] if the name of the limit is not valid, if a [`WhenAway::Share`] cannot be split, or outside of
-    /// a Tokio runtime.
+    /// Returns a [`StartError`] if the name of the limit is not valid, if a [`WhenAway::Share`] cannot be split, or outside
+    /// of a Tokio runtime.
     pub fn start(self, engine: impl Engine) -> Result<LeasedLimiter<C>, StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (config, reserve) = match self.when_away {
@@ -78,7 +79,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
             }
         };
         let keys = LeaseKeys::new(&self.name, &config).map_err(StartError::Name)?;
-        let node = Node::new(config, fastrand::u64(1..MAX_EXACT));
+        let node = Node::new(config, random_name());
         let is_open = self.when_away == WhenAway::Open;
         let shared = Arc::new(Shared::new(self.name, self.clock, node, is_open, reserve));
         let answer_timeout = self.answer_timeout;
@@ -86,6 +87,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
         let task = Mutex::new(Some(runtime.spawn(driver.run())));
         Ok(LeasedLimiter { inner: Arc::new(Inner { shared, task }) })
     }
+}
+
+/// Returns the name of a node. Two nodes of the same name would get each other's grants, so it is drawn from the randomness
+/// of the operating system, and not from a clock, which machines may share.
+fn random_name() -> u64 {
+    RandomState::new().hash_one(std::process::id()) % MAX_EXACT
 }
 
 /// Why a limiter could not be started.

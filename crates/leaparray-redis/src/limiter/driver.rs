@@ -76,8 +76,8 @@ impl<C: Clock, E: Engine> Driver<C, E> {
         }
     }
 
-    /// Returns the wait after a failure: twice as long after each one, and drawn at random from its upper half, so that the nodes do not
-    /// ask at the same time when the server is back.
+    /// Returns the wait after a failure: twice as long after each one, and drawn at random from its upper half, so that the
+    /// nodes do not ask at the same time when the server is back.
     fn backoff(&self, failures: u32) -> Duration {
         let first = self.config.min_gap().clamp(Duration::from_millis(10), MAX_BACKOFF);
         let longest = first.saturating_mul(1 << failures.min(10)).min(MAX_BACKOFF);

@@ -9,16 +9,16 @@ const CLOSED: u64 = u64::MAX;
 
 /// A copy of the permits that a node has in hand, from which requests take without a lock.
 ///
-/// The node makes a hand, and later closes it and learns how many permits were used. In between, the node does not change. A hand
-/// is made for a time in which the permits stay in hand and all uses are in the same bucket, and is used only before its end. So
-/// the number of used permits is all that the node needs to know.
+/// The node makes a hand, and later closes it and learns how many permits were used. In between, the node does not change.
+/// A hand is made for a time in which the permits stay in hand and all uses are in the same bucket, and is used only before
+/// its end. So the number of used permits is all that the node needs to know.
 ///
 /// # Orderings
 ///
-/// All is in one atomic, `left`. A permit is taken by a compare-exchange from a count that is not closed, and the hand is closed
-/// by a swap. The modification order of `left` has each of these before or after the swap: a permit is either in the count that
-/// the swap returns, or was taken by one request. No other data is published through `left`, so all accesses are relaxed. The
-/// other fields are published by the pointer to the hand.
+/// All is in one atomic, `left`. A permit is taken by a compare-exchange from a count that is not closed, and the hand is
+/// closed by a swap. The modification order of `left` has each of these before or after the swap: a permit is either in the
+/// count that the swap returns, or was taken by one request. No other data is published through `left`, so all accesses are
+/// relaxed. The other fields are published by the pointer to the hand.
 #[derive(Debug)]
 pub(crate) struct Hand {
     /// The permits that were in hand when the hand was made.
@@ -88,8 +88,8 @@ impl Hand {
         }
     }
 
-    /// Closes the hand. Returns how many permits were used, or 0 if it was closed before: a thread may have panicked before it
-    /// made the next one.
+    /// Closes the hand. Returns how many permits were used, or 0 if it was closed before: a thread may have panicked before
+    /// it made the next one.
     pub(crate) fn close(&self) -> u64 {
         let left = self.left.swap(CLOSED, Ordering::Relaxed);
         self.permits.saturating_sub(left)

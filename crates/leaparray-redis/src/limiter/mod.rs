@@ -26,15 +26,15 @@ pub use state::{LeaseCounts, LeaseState};
 
 /// One limit over all processes that name it: at most L permits in any n consecutive buckets of the server's time.
 ///
-/// A task asks the server for permits in chunks, by [leases](crate::lease) that end. Requests are decided locally, from the permits
-/// in hand. A request that finds too few is refused, and the task asks for more at once; [`acquire`](Self::acquire) waits for the
-/// answer. Clones share the permits. When the last clone is dropped, unused permits are given back.
+/// A task asks the server for permits in chunks, by [leases](crate::lease) that end. Requests are decided locally, from the
+/// permits in hand. A request that finds too few is refused, and the task asks for more at once; [`acquire`](Self::acquire)
+/// waits for the answer. Clones share the permits. When the last clone is dropped, unused permits are given back.
 ///
-/// A request never waits for the server in [`try_acquire`](Limiter::try_acquire). Once in a bucket, it takes a lock that is held for
-/// about a microsecond.
+/// A request never waits for the server in [`try_acquire`](Limiter::try_acquire). Once in a bucket, it takes a lock that is
+/// held for about a microsecond.
 ///
-/// Times given to the limiter are of [its clock](Self::clock). A time ahead of it counts as the time of the clock, and at a time
-/// behind it, a lease is used that has ended. A request that enters a node is decided at the time of the limiter's
+/// Times given to the limiter are of [its clock](Self::clock). A time ahead of it counts as the time of the clock, and at a
+/// time behind it, a lease is used that has ended. A request that enters a node is decided at the time of the limiter's
 /// clock, because the end of a lease must not be told by another one.
 ///
 /// ```
@@ -83,8 +83,8 @@ impl<C: Clock> LeasedLimiter<C> {
 
     /// Asks for `permits` permits, all of them or none, and waits for an answer of the server if too few are in hand.
     ///
-    /// Waits for at most one answer, or the [timeout](LimiterBuilder::with_answer_timeout) of one. Requests that wait at the same
-    /// time are not served in order.
+    /// Waits for at most one answer, or the [timeout](LimiterBuilder::with_answer_timeout) of one. Requests that wait at
+    /// the same time are not served in order.
     ///
     /// # Errors
     ///
@@ -199,8 +199,8 @@ impl<C: Clock> Limiter for LeasedLimiter<C> {
         self.try_acquire_at(self.now(), permits)
     }
 
-    /// Returns that the request is admitted, if the permits are in hand. The decision of another request is not known before it is
-    /// made.
+    /// Returns that the request is admitted, if the permits are in hand. The decision of another request is not known
+    /// before it is made.
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
         (self.inner.shared.in_hand(now) >= permits).then_some(Decision::Admitted(()))
     }

@@ -16,9 +16,9 @@ use crate::lease::{Answer, Ask, Decided, Epoch, Node};
 
 /// The permits of a node as a [`Hand`], and the node itself behind a lock.
 ///
-/// A request takes from the hand. Once in each bucket of the limit, a request or the driver closes the hand, tells the node what was
-/// used, and makes the next hand; the driver also does so for each ask and answer. The lock is held for that long, and never while
-/// the server is waited for.
+/// A request takes from the hand. Once in each bucket of the limit, a request or the driver closes the hand, tells the node
+/// what was used, and makes the next hand; the driver also does so for each ask and answer. The lock is held for that long,
+/// and never while the server is waited for.
 #[derive(Debug)]
 pub(super) struct Shared<C> {
     /// The name of the limit.
@@ -178,8 +178,8 @@ impl<C: Clock> Shared<C> {
         }
     }
 
-    /// Replaces a hand whose time is over at `now`. Returns the time of the decision: a time ahead of the clock counts as that of the
-    /// clock. Otherwise, the next lease would count from the later time, and end too late.
+    /// Replaces a hand whose time is over at `now`. Returns the time of the decision: a time ahead of the clock counts as
+    /// that of the clock. Otherwise, the next lease would count from the later time, and end too late.
     #[cold]
     fn renew(&self, now: Timestamp) -> Timestamp {
         let now = now.min(self.clock.now());
@@ -191,8 +191,8 @@ impl<C: Clock> Shared<C> {
         now
     }
 
-    /// Closes the hand, tells the node what has happened, calls `change` with it and the time in microseconds, and makes the next
-    /// hand. The guard shows that the lock is held.
+    /// Closes the hand, tells the node what has happened, calls `change` with it and the time in microseconds, and makes
+    /// the next hand. The guard shows that the lock is held.
     fn with_node<R>(
         &self,
         node: &mut MutexGuard<'_, Node>,

@@ -19,10 +19,11 @@ pub use warning::Warning;
 /// The longest time between two attempts to connect, and the longest time that one of them takes.
 const RECONNECT: Duration = Duration::from_secs(1);
 
-/// A Redis server, or one that speaks its protocol and runs its scripts: version 5 or later, alone, with Sentinel, or as a cluster.
+/// A Redis server, or one that speaks its protocol and runs its scripts: version 5 or later, alone, with Sentinel, or as a
+/// cluster.
 ///
-/// It connects with the first ask, and again after a failure, so a service can start while the server is away. Clones share the
-/// connection, and all limits of a process may share one engine.
+/// It connects with the first ask, and again after a failure, so a service can start while the server is away. Clones share
+/// the connection, and all limits of a process may share one engine.
 ///
 /// An ask is one round trip: `EVALSHA`, or also `SCRIPT LOAD` after the server has restarted.
 #[derive(Clone)]
@@ -32,8 +33,8 @@ pub struct RedisEngine {
 }
 
 impl RedisEngine {
-    /// Creates an engine for the server at an address such as `redis://user:password@host:6379/0`, or `rediss://host` for TLS,
-    /// which needs the feature `tls`. Has to be called in a Tokio runtime.
+    /// Creates an engine for the server at an address such as `redis://user:password@host:6379/0`, or `rediss://host` for
+    /// TLS, which needs the feature `tls`. Has to be called in a Tokio runtime.
     ///
     /// TLS trusts the certificates of the operating system, and uses `ring` unless the process has chosen another provider of
     /// `rustls`.
@@ -63,8 +64,8 @@ impl RedisEngine {
         Self::new(Link::Server(connection))
     }
 
-    /// Creates an engine for the primary that Sentinel names for the service `name`, and again after each failover. `sentinels` are the
-    /// addresses of Sentinel's processes.
+    /// Creates an engine for the primary that Sentinel names for the service `name`, and again after each failover.
+    /// `sentinels` are the addresses of Sentinel's processes.
     ///
     /// # Errors
     ///
@@ -87,8 +88,8 @@ impl RedisEngine {
         Self::new(Link::sentinel(client))
     }
 
-    /// Creates an engine for a cluster. `nodes` are the addresses of some of its nodes. The user and the password of the first one are those
-    /// of all nodes.
+    /// Creates an engine for a cluster. `nodes` are the addresses of some of its nodes. The user and the password of the
+    /// first one are those of all nodes.
     ///
     /// # Errors
     ///
