@@ -6,8 +6,8 @@ use clap::Parser;
 #[derive(Parser, Debug)]
 #[command(name = "fleet", version)]
 pub(crate) struct Args {
-    /// The address of the Redis server of the limit; without it, redis-server is started on a free port. The step
-    /// that kills the server is left out, and a key of some 50 bytes stays on it
+    /// The address of the Redis server of the limit; without it, redis-server is started on a free port. A server
+    /// that is named is not killed, and a key of some 50 bytes stays on it
     #[arg(long, value_name = "redis://HOST:PORT")]
     pub(crate) redis: Option<String>,
     /// For how many seconds requests are sent. At a third of the time, a process is killed, and at two thirds the server
