@@ -6,9 +6,9 @@ use clap::Parser;
 #[derive(Parser, Debug)]
 #[command(name = "fleet", version)]
 pub(crate) struct Args {
-    /// The Redis server of the limit, such as redis://127.0.0.1:6379; without it, redis-server is started on a free port. The step
-    /// that kills the server is left out, and a key of some 50 bytes stays on it
-    #[arg(long, value_name = "ADDRESS")]
+    /// The address of the Redis server of the limit; without it, redis-server is started on a free port. A server
+    /// that is named is not killed, and a key of some 50 bytes stays on it
+    #[arg(long, value_name = "redis://HOST:PORT")]
     pub(crate) redis: Option<String>,
     /// For how many seconds requests are sent. At a third of the time, a process is killed, and at two thirds the server
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(9..=3_600))]

@@ -28,7 +28,7 @@ pub(crate) const MAX_DELAY: Duration = Duration::from_secs(1);
 
 /// Returns the steps of a run of `seconds`, in order. What is killed is started a while later.
 pub(crate) fn steps(seconds: u32, is_own_server: bool) -> VecDeque<(Duration, Step)> {
-    let part = |thirds| Duration::from_secs(u64::from(seconds) * thirds / 3) - LEAD;
+    let part = |thirds| Duration::from_secs(u64::from(seconds) * thirds / 3).saturating_sub(LEAD);
     let server = if is_own_server { Step::KillServer } else { Step::LeaveServer };
     VecDeque::from([(part(1), Step::KillProcess), (part(2), server)])
 }

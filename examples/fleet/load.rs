@@ -21,7 +21,7 @@ use crate::service::{ADMITTED, ORDERS};
 pub(crate) const DEMAND: f64 = 2.5;
 
 /// The timeout of a request. Only a broken service reaches it.
-const MAX_WAIT: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// The requests of a second that one connection sends.
 const PER_CONNECTION: f64 = 100.0;

@@ -46,11 +46,11 @@ pub(crate) async fn serve(port: u16, limit: u64) -> Result<(), Box<dyn Error>> {
     let engine = RedisEngine::open(&address)?;
     let limiter = LeasedLimiter::builder(limit::NAME, limit::config(limit)?).start(engine)?;
     let registry = Arc::new(Registry::with_config(RegistryConfig::default().node(geometry()?)));
-    let limited = ResourceLayer::new(Arc::clone(&registry), MatchedRoute)?.limit(limiter.clone());
+    let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute)?.limit(limiter.clone());
     let of_status = limiter.clone();
     let app = Router::new()
         .route(ORDERS, get(order))
-        .layer(limited)
+        .layer(layer)
         .layer(from_fn(note_arrival))
         .route(STATUS, get(async move || status(&of_status, &registry).to_string()));
 

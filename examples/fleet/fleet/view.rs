@@ -64,8 +64,8 @@ impl Fleet {
         match state {
             State::Leasing => self.say("all processes lease"),
             State::Quarantine => self.say(&format!(
-                "quarantine: a blank server grants nothing for {:?}, as earlier leases may be in use",
-                self.config.quarantine()
+                "quarantine: a blank server grants nothing for {:.1} s, as earlier leases may be in use",
+                self.config.quarantine().as_secs_f64()
             )),
             State::Away => self.say("the server is away for all processes"),
             State::Connecting | State::Other => {}
