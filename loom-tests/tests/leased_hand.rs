@@ -19,8 +19,13 @@ use hand::{Hand, Taken};
 
 const NOW: Timestamp = Timestamp::from_secs(1);
 
+const END: Timestamp = Timestamp::from_secs(2);
+
 fn hand(permits: u64) -> Arc<Hand> {
-    Arc::new(Hand::new(permits, Timestamp::from_secs(2), Timestamp::MIN))
+    let hand = Hand::new();
+    hand.close();
+    hand.open(permits, END, Timestamp::MIN);
+    Arc::new(hand)
 }
 
 /// Takes `count` permits, twice if they were given.
@@ -46,28 +51,37 @@ fn permits_are_used_once_while_the_hand_is_closed() {
     });
 }
 
-/// The permits that are back are in the next hand.
+/// The permits that are back are in the next hand, in the same memory.
 #[test]
 fn permits_that_are_back_are_used_once() {
     explore(None, || {
-        let (first, second) = (hand(2), Arc::new(loom::sync::Mutex::new(None)));
+        let hand = hand(2);
         let request = {
-            let (first, second) = (Arc::clone(&first), Arc::clone(&second));
-            thread::spawn(move || {
-                let mut taken = take(&first, 1);
-                let next: Option<Arc<Hand>> = second.lock().expect("no panic").clone();
-                if let Some(next) = next {
-                    taken += take(&next, 1);
-                }
-                taken
-            })
+            let hand = Arc::clone(&hand);
+            thread::spawn(move || take(&hand, 1))
         };
-        let used = first.close();
-        let next = hand(2 - used);
-        *second.lock().expect("no panic") = Some(Arc::clone(&next));
-        let mine = take(&next, 1);
-        let taken = request.join().expect("it does not panic");
-        assert!(taken + mine <= 2, "{taken} and {mine}");
-        assert_eq!(used + next.close(), taken + mine);
+        let used = hand.close();
+        hand.open(2 - used, END, Timestamp::MIN);
+        let mine = take(&hand, 1);
+        let taken = request.join().expect("it does not panic") + mine;
+        assert!(taken <= 2, "{taken}");
+        assert_eq!(used + hand.close(), taken);
+    });
+}
+
+/// The next hand ends earlier, and has the same number of permits: a request must not take them by the end of the hand before.
+#[test]
+fn permits_of_a_hand_are_not_used_after_its_end() {
+    explore(None, || {
+        let hand = hand(1);
+        let late = Timestamp::from_millis(1_500);
+        let request = {
+            let hand = Arc::clone(&hand);
+            thread::spawn(move || hand.take(late, 1) == Taken::Permits)
+        };
+        let used = hand.close();
+        hand.open(1, NOW, Timestamp::MIN);
+        let is_taken = request.join().expect("it does not panic");
+        assert_eq!((used, hand.close()), (u64::from(is_taken), 0));
     });
 }

@@ -1,10 +1,9 @@
 //! The state that the requests and the driver of a limiter share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use leaparray::flow::{Decision, Reason, Refusal, Retry};
 use leaparray::{Clock, Timestamp};
 use tokio::sync::{Notify, watch};
@@ -16,16 +15,16 @@ use crate::lease::{Answer, Ask, Decided, Epoch, Node};
 
 /// The permits of a node as a [`Hand`], and the node itself behind a lock.
 ///
-/// A request takes from the hand. Once in each bucket of the limit, a request or the driver closes the hand, tells the node
-/// what was used, and makes the next hand; the driver also does so for each ask and answer. The lock is held for that long,
-/// and never while the server is waited for.
+/// A request takes from the hand. Once in each bucket of the limit, a request or the driver closes the hand, tells the node what was
+/// used, and opens the next hand; the driver also does so for each ask and answer. The lock is held for that long, and never while
+/// the server is waited for.
 #[derive(Debug)]
 pub(super) struct Shared<C> {
     /// The name of the limit.
     name: String,
     pub(super) clock: C,
     pub(super) limit: u64,
-    hand: ArcSwap<Hand>,
+    hand: Hand,
     node: Mutex<Node>,
     demand: Demand,
     /// Wakes the driver: a request lacks permits, or the limiter is to be closed.
@@ -97,7 +96,7 @@ impl<C: Clock> Shared<C> {
             name,
             clock,
             limit: node.holdings().config().limit(),
-            hand: ArcSwap::from_pointee(Hand::new(0, Timestamp::MAX, Timestamp::MIN)),
+            hand: Hand::new(),
             node: Mutex::new(node),
             demand: Demand::default(),
             wake: Notify::new(),
@@ -115,15 +114,14 @@ impl<C: Clock> Shared<C> {
     #[inline]
     pub(super) fn decide(&self, mut now: Timestamp, permits: u64, request: Request) -> Decision {
         loop {
-            let hand = self.hand.load();
-            match hand.take(now, permits) {
+            match self.hand.take(now, permits) {
                 Taken::Permits => {
                     if request == Request::Again {
                         self.demand.retried.fetch_add(permits, Ordering::Relaxed);
                     }
                     return Decision::Admitted(());
                 }
-                Taken::TooFew => return self.decide_without(&hand, now, permits, request),
+                Taken::TooFew => return self.decide_without(now, permits, request),
                 Taken::Stale => now = self.renew(now),
             }
         }
@@ -131,13 +129,7 @@ impl<C: Clock> Shared<C> {
 
     /// Decides on a request that finds too few permits.
     #[cold]
-    fn decide_without(
-        &self,
-        hand: &Hand,
-        now: Timestamp,
-        permits: u64,
-        request: Request,
-    ) -> Decision {
+    fn decide_without(&self, now: Timestamp, permits: u64, request: Request) -> Decision {
         if request != Request::Again {
             self.demand.lacked.fetch_add(permits, Ordering::Relaxed);
         }
@@ -153,7 +145,8 @@ impl<C: Clock> Shared<C> {
             self.counts.reserved.fetch_add(permits, Ordering::Relaxed);
             return Decision::Admitted(());
         }
-        let is_short = now < hand.retry_at;
+        let retry_at = self.hand.retry_at();
+        let is_short = now < retry_at;
         if !is_short {
             if request == Request::Once {
                 self.demand.refused.fetch_max(permits, Ordering::Relaxed);
@@ -165,7 +158,7 @@ impl<C: Clock> Shared<C> {
             self.counts.unlimited.fetch_add(permits, Ordering::Relaxed);
             return Decision::Admitted(());
         }
-        let retry = if is_short { Retry::At(hand.retry_at) } else { Retry::Unknown };
+        let retry = if is_short { Retry::At(retry_at) } else { Retry::Unknown };
         let reason = if is_away { Reason::Custom(AWAY) } else { Reason::LimitReached };
         Decision::Refused(Refusal::new(reason, retry))
     }
@@ -185,13 +178,13 @@ impl<C: Clock> Shared<C> {
         let now = now.min(self.clock.now());
         let mut node = self.lock();
         // Another thread may have done so.
-        if !self.hand.load().is_usable(now) {
+        if !self.hand.is_usable(now) {
             self.with_node(&mut node, now, |_, _| ());
         }
         now
     }
 
-    /// Closes the hand, tells the node what has happened, calls `change` with it and the time in microseconds, and makes
+    /// Closes the hand, tells the node what has happened, calls `change` with it and the time in microseconds, and opens
     /// the next hand. The guard shows that the lock is held.
     fn with_node<R>(
         &self,
@@ -199,13 +192,13 @@ impl<C: Clock> Shared<C> {
         now: Timestamp,
         change: impl FnOnce(&mut Node, u64) -> R,
     ) -> R {
-        let (micros, hand) = (now.as_micros(), self.hand.load());
-        let used = hand.close();
+        let micros = now.as_micros();
+        let used = self.hand.close();
         let missing = self.demand.missing.swap(0, Ordering::AcqRel);
         let lacked = self.demand.lacked.swap(0, Ordering::Relaxed);
         let retried = self.demand.retried.swap(0, Ordering::Relaxed);
         // All uses were before the end of the hand, and in the bucket of its last time.
-        let at = micros.min(hand.last_micros());
+        let at = micros.min(self.hand.last_micros());
         let demanded = used.saturating_sub(retried).saturating_add(lacked);
         let refused = self.demand.refused.swap(0, Ordering::Relaxed);
         node.settle(at, &Decided { used, demanded, missing, refused });
@@ -213,7 +206,7 @@ impl<C: Clock> Shared<C> {
         let until = Timestamp::from_micros(node.stable_until(micros));
         let permits = node.holdings().in_hand(micros);
         let retry_at = Timestamp::from_micros(node.retry_at());
-        self.hand.store(Arc::new(Hand::new(permits, until, retry_at)));
+        self.hand.open(permits, until, retry_at);
         result
     }
 
@@ -293,9 +286,8 @@ impl<C: Clock> Shared<C> {
 
     /// Returns the permits in hand.
     pub(super) fn in_hand(&self, now: Timestamp) -> u64 {
-        let hand = self.hand.load();
-        if hand.is_usable(now) {
-            hand.left()
+        if self.hand.is_usable(now) {
+            self.hand.left()
         } else {
             self.lock().holdings().in_hand(now.as_micros())
         }

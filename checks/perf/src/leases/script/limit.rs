@@ -16,6 +16,21 @@ const VALIDITY: u32 = 2;
 /// The incarnation of the node that asks: a random number.
 const NODE: u64 = 4_503_599_627_370_449;
 
+/// Stores the state, as the script does. ARGV: microseconds of a bucket, buckets, validity, charge.
+const SEED: &str = "
+local k, n, v = math.floor(time / ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local charges = {}
+for i = 1, n + v do charges[i] = tonumber(ARGV[4]) end
+redis.call('SET', KEYS[1], cmsgpack.pack(identity, time, 0, time, k + v))
+redis.call('SET', KEYS[2], cmsgpack.pack(0, 0, 0, 0, k - n + 1, charges))
+redis.call('DEL', KEYS[3])
+return { identity, time }";
+
+/// Returns the charge of a bucket.
+const CHARGED: &str = "
+local _, _, _, _, first, charges = cmsgpack.unpack(redis.call('GET', KEYS[1]))
+return charges[ARGV[1] - first + 1]";
+
 /// A limit with buckets of a second, and the asks of a node.
 pub(super) struct Limit {
     pub(super) config: LeaseConfig,
@@ -46,27 +61,18 @@ impl Limit {
     /// Stores a state without a quarantine: the same permits are charged in each bucket, from the first one of the window to the
     /// last one of a lease.
     pub(super) fn seed(&self, connection: &mut Connection) -> Result<Seeded, Box<dyn Error>> {
-        let code = format!("{}return {{ identity, time }}", script::CLOCK_AND_IDENTITY);
-        let (identity, time): (u64, u64) = Script::new(&code).invoke(connection)?;
-        let seeded = Seeded {
-            epoch: Epoch { identity, since: time },
-            bucket: time / self.config.bucket_micros(),
-        };
-        let (first, last) = self.charged(seeded.bucket);
-        let mark = format!("{identity} {time} 0 {time} {last}");
-        let [mark_key, charges, node] = self.stored();
-        redis::cmd("DEL").arg(&[&charges, &node]).exec(connection)?;
-        redis::cmd("SET").arg(&[mark_key, mark]).exec(connection)?;
-        let fields: Vec<_> = (first..=last).map(|bucket| (bucket, CHARGE)).collect();
-        redis::cmd("HSET").arg(charges).arg(fields).exec(connection)?;
+        let code = format!("{}{SEED}", script::CLOCK_AND_IDENTITY);
+        let [mark, charges, node] = self.stored();
+        let (identity, time): (u64, u64) = Script::new(&code)
+            .key(&[mark, charges, node])
+            .arg(&[self.config.bucket_micros(), self.config.buckets().into()])
+            .arg(&[self.config.validity().into(), CHARGE])
+            .invoke(connection)?;
+        let bucket = time / self.config.bucket_micros();
+        let seeded = Seeded { epoch: Epoch { identity, since: time }, bucket };
         // Not by an ask whose call fails.
         self.script.load(connection)?;
         Ok(seeded)
-    }
-
-    /// Returns the first and the last bucket that may be charged, in bucket `now`.
-    fn charged(&self, now: u64) -> (u64, u64) {
-        (now + 1 - u64::from(self.config.buckets()), now + u64::from(self.config.validity()))
     }
 
     /// Returns the next ask of the node.
@@ -108,8 +114,7 @@ impl Limit {
     /// Checks that all was granted, and that the buckets of the window are charged.
     pub(super) fn check(&self, seeded: &Seeded, answer: &Answer) -> Result<(), Box<dyn Error>> {
         let begun = (answer.now / self.config.bucket_micros()).saturating_sub(seeded.bucket);
-        let (first, last) = self.charged(seeded.bucket);
-        let charged = last + 1 - first - begun;
+        let charged = u64::from(self.config.buckets() + self.config.validity()) - begun;
         // Rounded: grants and moves are small.
         let found = (self.config.limit() - answer.free + CHARGE / 2) / CHARGE;
         if begun > 1 || found != charged || answer.granted != WANT {
@@ -133,7 +138,8 @@ impl Limit {
             .filter(|&index| self.movement(seeded, index).from == from)
             .count() as u64;
         let expected = CHARGE - moved * asks;
-        let found: u64 = redis::cmd("HGET").arg(self.keys.charges()).arg(from).query(connection)?;
+        let code = Script::new(CHARGED);
+        let found: u64 = code.key(self.keys.charges()).arg(from).invoke(connection)?;
         if found != expected {
             return Err(format!("{found} permits are left in a bucket, not {expected}").into());
         }
