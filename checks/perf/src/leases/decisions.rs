@@ -48,14 +48,14 @@ fn case(limiter: &str, what: &str, geometry: Geometry) -> String {
 }
 
 /// Returns a baseline and its ratio, for each number of threads and each geometry.
-fn pairs(whats: &[&str]) -> Vec<Row> {
+fn pairs(whats: &[&str], goal: Option<f64>) -> Vec<Row> {
     let mut rows = Vec::new();
     for threads in THREADS {
         for geometry in GEOMETRIES {
             for what in whats {
                 let [local, leased] = [LOCAL, LEASED].map(|it| case(it, what, geometry));
                 rows.push(Row::baseline(&local, threads));
-                rows.push(Row::ratio(leased, threads, local, 1.2));
+                rows.push(Row::ratio(leased, threads, local, goal));
             }
         }
     }
@@ -63,18 +63,18 @@ fn pairs(whats: &[&str]) -> Vec<Row> {
 }
 
 pub(super) fn given() -> Vec<Row> {
-    let mut rows = pairs(&[AT]);
+    let mut rows = pairs(&[AT], Some(1.2));
     let [local, leased] = [LOCAL, LEASED].map(|it| case(it, FIRST, SECOND));
     rows.extend([Row::baseline(&local, 1), Row::ratio(leased, 1, local, None)]);
     rows
 }
 
 pub(super) fn clocks() -> Vec<Row> {
-    pairs(&[MONOTONIC, BOOT])
+    pairs(&[MONOTONIC, BOOT], Some(1.2))
 }
 
 pub(super) fn refusals() -> Vec<Row> {
-    pairs(&[REFUSED_AT, REFUSED])
+    pairs(&[REFUSED_AT, REFUSED], None)
 }
 
 pub(super) fn add(suite: &mut Suite, clock: &MonotonicClock) {
@@ -151,8 +151,8 @@ impl Cases<'_> {
         (local, leased)
     }
 
-    /// Adds a case that makes a limiter before each sample, and checks each decision, also while it is measured. If a decision
-    /// is not the expected one, the thread panics and the round is lost.
+    /// Adds a case that makes a limiter before each sample, and checks each decision, also while it is measured. If a
+    /// decision is not the expected one, the thread panics and the round is lost.
     fn add<L: Limiter<Permit = ()> + Sync + 'static>(
         &mut self,
         limiter: &str,

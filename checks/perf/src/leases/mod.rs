@@ -32,8 +32,8 @@ struct Measured {
 ///
 /// # Errors
 ///
-/// Returns an error if an argument is invalid, if the machine was disturbed, if `redis-server` is not installed and the report
-/// should be written, or if the report cannot be written.
+/// Returns an error if an argument is invalid, if the machine was disturbed, if `redis-server` is not installed and the
+/// report should be written, or if the report cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("leases")?;
     let measured = measure(options.plan)?;

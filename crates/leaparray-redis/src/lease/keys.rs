@@ -21,6 +21,7 @@ use super::LeaseConfig;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseKeys {
     prefix: String,
+    name: String,
 }
 
 impl LeaseKeys {
@@ -43,7 +44,13 @@ impl LeaseKeys {
         }
         let (buckets, millis) = (config.buckets(), config.bucket_len().as_millis());
         let prefix = format!("leaparray:{{{name}:{buckets}:{millis}:{}}}", config.validity());
-        Ok(Self { prefix })
+        Ok(Self { prefix, name: name.to_owned() })
+    }
+
+    /// Returns the name of the limit.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns the key of the mark: which server process holds the state, and since when. It does not expire.

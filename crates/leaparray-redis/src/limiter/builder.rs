@@ -81,9 +81,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> LimiterBuilder<C> {
         let keys = LeaseKeys::new(&self.name, &config).map_err(StartError::Name)?;
         let node = Node::new(config, random_name());
         let is_open = self.when_away == WhenAway::Open;
-        let shared = Arc::new(Shared::new(self.name, self.clock, node, is_open, reserve));
+        let shared = Arc::new(Shared::new(keys, self.clock, node, is_open, reserve));
         let answer_timeout = self.answer_timeout;
-        let driver = Driver { shared: Arc::clone(&shared), engine, keys, config, answer_timeout };
+        let driver = Driver { shared: Arc::clone(&shared), engine, config, answer_timeout };
         let task = Mutex::new(Some(runtime.spawn(driver.run())));
         Ok(LeasedLimiter { inner: Arc::new(Inner { shared, task }) })
     }

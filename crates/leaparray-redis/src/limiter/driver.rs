@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::shared::{Shared, Step};
 use super::state::LeaseState;
 use crate::engine::{Engine, EngineError};
-use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys};
+use crate::lease::{Answer, Ask, LeaseConfig};
 
 /// The longest wait between two asks after failures.
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
@@ -19,7 +19,6 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 pub(super) struct Driver<C, E> {
     pub(super) shared: Arc<Shared<C>>,
     pub(super) engine: E,
-    pub(super) keys: LeaseKeys,
     pub(super) config: LeaseConfig,
     pub(super) answer_timeout: Duration,
 }
@@ -60,7 +59,7 @@ impl<C: Clock, E: Engine> Driver<C, E> {
     }
 
     async fn ask(&self, ask: &Ask) -> Result<Answer, EngineError> {
-        let answer = self.engine.lease(&self.keys, &self.config, ask);
+        let answer = self.engine.lease(&self.shared.keys, &self.config, ask);
         let after = self.answer_timeout;
         timeout(after, answer).await.unwrap_or(Err(EngineError::Timeout { after }))
     }

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::clock::BootClock;
-use crate::lease::LeaseConfig;
+use crate::lease::{LeaseConfig, LeaseKeys};
 use shared::{Request, Shared};
 
 pub use away::{ShareError, WhenAway};
@@ -49,9 +49,9 @@ pub use state::{LeaseCounts, LeaseState};
 /// let config = LeaseConfig::new(100, 10, Duration::from_secs(1))?;
 /// let orders = LeasedLimiter::builder("orders", config).with_clock(clock.clone()).start(engine)?;
 /// // A new limit begins with a quarantine.
-/// assert!(orders.acquire(1).await.is_err());
+/// assert!(orders.acquire().await.is_err());
 /// clock.advance(config.quarantine());
-/// orders.acquire(3).await?;
+/// orders.acquire_many(3).await?;
 /// assert_eq!(orders.state(), LeaseState::Leasing);
 /// # orders.close().await;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -81,16 +81,35 @@ impl<C: Clock> LeasedLimiter<C> {
         &self.inner.shared.clock
     }
 
+    /// Asks for a permit, and waits for an answer of the server if none is in hand; see [`acquire_many`](Self::acquire_many).
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    pub async fn acquire(&self) -> Result<(), Refusal> {
+        self.acquire_many(1).await
+    }
+
     /// Asks for `permits` permits, all of them or none, and waits for an answer of the server if too few are in hand.
     ///
-    /// Waits for at most one answer, or the [timeout](LimiterBuilder::with_answer_timeout) of one. Requests that wait at
-    /// the same time are not served in order.
+    /// Waits for at most one answer, or the [timeout](LimiterBuilder::with_answer_timeout) of one. Requests that wait at the
+    /// same time are not served in order.
     ///
     /// # Errors
     ///
     /// Returns the refusal, if the server has told when to ask again, or if it is away.
-    pub async fn acquire(&self, permits: u64) -> Result<(), Refusal> {
+    pub async fn acquire_many(&self, permits: u64) -> Result<(), Refusal> {
         self.acquire_by(permits, None).await
+    }
+
+    /// Asks for a permit, and waits for up to `max_wait` until it is granted; see
+    /// [`acquire_many_within`](Self::acquire_many_within).
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    pub async fn acquire_within(&self, max_wait: Duration) -> Result<(), Refusal> {
+        self.acquire_many_within(1, max_wait).await
     }
 
     /// Asks for `permits` permits, all of them or none, and waits for up to `max_wait` until they are granted.
@@ -98,7 +117,11 @@ impl<C: Clock> LeasedLimiter<C> {
     /// # Errors
     ///
     /// Returns the refusal, after `max_wait`, or at once if the request cannot be admitted in that time.
-    pub async fn acquire_within(&self, permits: u64, max_wait: Duration) -> Result<(), Refusal> {
+    pub async fn acquire_many_within(
+        &self,
+        permits: u64,
+        max_wait: Duration,
+    ) -> Result<(), Refusal> {
         let deadline = self.now().saturating_add(max_wait);
         self.acquire_by(permits, Some(deadline)).await
     }
@@ -141,6 +164,12 @@ impl<C: Clock> LeasedLimiter<C> {
                 }
             }
         }
+    }
+
+    /// Returns the keys of the limit on the server.
+    #[must_use]
+    pub fn keys(&self) -> &LeaseKeys {
+        &self.inner.shared.keys
     }
 
     /// Returns the permits in hand.

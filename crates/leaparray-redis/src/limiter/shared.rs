@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use super::away::Reserve;
 use super::hand::{Hand, Taken};
 use super::state::{LeaseCounts, LeaseState};
-use crate::lease::{Answer, Ask, Decided, Epoch, Node};
+use crate::lease::{Answer, Ask, Decided, Epoch, LeaseKeys, Node};
 
 /// The permits of a node as a [`Hand`], and the node itself behind a lock.
 ///
@@ -20,8 +20,7 @@ use crate::lease::{Answer, Ask, Decided, Epoch, Node};
 /// the server is waited for.
 #[derive(Debug)]
 pub(super) struct Shared<C> {
-    /// The name of the limit.
-    name: String,
+    pub(super) keys: LeaseKeys,
     pub(super) clock: C,
     pub(super) limit: u64,
     hand: Hand,
@@ -86,14 +85,14 @@ pub(super) enum Step {
 
 impl<C: Clock> Shared<C> {
     pub(super) fn new(
-        name: String,
+        keys: LeaseKeys,
         clock: C,
         node: Node,
         is_open: bool,
         reserve: Option<Reserve<C>>,
     ) -> Self {
         Self {
-            name,
+            keys,
             clock,
             limit: node.holdings().config().limit(),
             hand: Hand::new(),
@@ -273,7 +272,7 @@ impl<C: Clock> Shared<C> {
         self.state.send_if_modified(|it| {
             let is_new = *it != state;
             if is_new {
-                report(&self.name, it, &state);
+                report(&self.keys, it, &state);
                 *it = state;
             }
             is_new
@@ -324,7 +323,8 @@ impl<C> Shared<C> {
 
 /// Tells of a change of the state, but not of each error while the server is away.
 #[cfg(feature = "tracing")]
-fn report(limit: &str, before: &LeaseState, state: &LeaseState) {
+fn report(keys: &LeaseKeys, before: &LeaseState, state: &LeaseState) {
+    let limit = keys.name();
     match (before, state) {
         (LeaseState::Away { .. }, LeaseState::Away { .. }) => {}
         (_, LeaseState::Away { .. } | LeaseState::Quarantine { .. }) => {
@@ -335,7 +335,7 @@ fn report(limit: &str, before: &LeaseState, state: &LeaseState) {
 }
 
 #[cfg(not(feature = "tracing"))]
-const fn report(_limit: &str, _before: &LeaseState, _state: &LeaseState) {}
+const fn report(_keys: &LeaseKeys, _before: &LeaseState, _state: &LeaseState) {}
 
 const AWAY: &str = "the server of the limit is away";
 const CLOSED: &str = "the limiter is closed";

@@ -30,6 +30,24 @@ pub enum LeaseState {
 }
 
 impl LeaseState {
+    /// Returns the name of the state in one word, such as for a label of a metric.
+    ///
+    /// ```
+    /// use leaparray_redis::LeaseState;
+    ///
+    /// assert_eq!(LeaseState::Leasing.name(), "leasing");
+    /// ```
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Leasing => "leasing",
+            Self::Quarantine { .. } => "quarantine",
+            Self::Away { .. } => "away",
+            Self::Closed => "closed",
+        }
+    }
+
     /// Returns whether the server grants nothing, so that [`WhenAway`](super::WhenAway) decides on requests without a lease.
     #[must_use]
     pub const fn is_away(&self) -> bool {

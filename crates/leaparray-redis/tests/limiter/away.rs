@@ -14,7 +14,7 @@ async fn closed_limiter_uses_its_lease_and_then_refuses() {
     let clock = Simulated::start();
     let network = Network::new(clock);
     let limiter = opened(clock, &network).await;
-    limiter.acquire(20).await.unwrap();
+    limiter.acquire_many(20).await.unwrap();
     assert!(limiter.in_hand() >= 5);
     network.set_away(true);
     assert!(limiter.try_acquire_many(5).is_admitted());
@@ -24,11 +24,11 @@ async fn closed_limiter_uses_its_lease_and_then_refuses() {
     sleep(Duration::from_millis(10)).await;
     let LeaseState::Away { error, .. } = limiter.state() else { panic!("{}", limiter.state()) };
     assert_eq!(error, "the server of the limit cannot be used: connection refused");
-    let refusal = limiter.acquire(1).await.unwrap_err();
+    let refusal = limiter.acquire().await.unwrap_err();
     assert_eq!(refusal.reason, Reason::Custom("the server of the limit is away"));
     assert!(refusal.retry_at().is_some());
     network.set_away(false);
-    limiter.acquire_within(1, Duration::from_secs(3)).await.unwrap();
+    limiter.acquire_within(Duration::from_secs(3)).await.unwrap();
     assert_eq!(limiter.state(), LeaseState::Leasing);
     assert_eq!((limiter.counts().unlimited, limiter.counts().reserved), (0, 0));
 }
@@ -77,7 +77,7 @@ async fn open_limiter_admits_all_while_the_server_is_away() {
     assert!(limiter.try_acquire_many(101).is_refused());
     sleep(Duration::from_millis(1_500)).await;
     assert_eq!(limiter.state(), LeaseState::Leasing);
-    limiter.acquire(50).await.unwrap();
+    limiter.acquire_many(50).await.unwrap();
     assert_eq!(limiter.counts().unlimited, 200);
     network.restart();
     sleep(Duration::from_millis(500)).await;
@@ -85,7 +85,7 @@ async fn open_limiter_admits_all_while_the_server_is_away() {
     sleep(Duration::from_millis(11)).await;
     assert!(matches!(limiter.state(), LeaseState::Quarantine { .. }), "{}", limiter.state());
     assert_eq!(limiter.counts().new_epochs, 1);
-    limiter.acquire(1).await.unwrap();
+    limiter.acquire().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +107,7 @@ async fn shares_and_leases_together_are_the_limit() {
     sleep(Duration::from_secs(5)).await;
     // 76 permits are leased, and each process has its 12. The first one keeps a permit in hand.
     assert_eq!(first.quota().unwrap().limit, 76);
-    first.acquire(70).await.unwrap();
+    first.acquire_many(70).await.unwrap();
     sleep(Duration::from_millis(500)).await;
     let mut admitted = 0;
     let start = clock.now();

@@ -18,7 +18,7 @@ async fn with_all_permits(
     assert!(first.try_acquire_many(100).is_refused());
     sleep(Duration::from_millis(11)).await;
     assert_eq!(first.in_hand(), 100);
-    second.acquire(50).await.unwrap_err();
+    second.acquire_many(50).await.unwrap_err();
     (first, second)
 }
 
@@ -34,9 +34,9 @@ async fn closed_limiter_gives_its_permits_back() {
         (refusal.reason, refusal.retry),
         (Reason::Custom("the limiter is closed"), Retry::Never)
     );
-    first.acquire(1).await.unwrap_err();
+    first.acquire().await.unwrap_err();
     // The server still shares by the demand of the bucket before.
-    second.acquire_within(90, Duration::from_millis(300)).await.unwrap();
+    second.acquire_many_within(90, Duration::from_millis(300)).await.unwrap();
     first.close().await;
 }
 
@@ -51,7 +51,7 @@ async fn dropped_limiter_gives_its_permits_back() {
     assert!(clone.try_acquire().is_admitted());
     drop(clone);
     // The server still shares by the demand of the bucket before.
-    second.acquire_within(90, Duration::from_millis(300)).await.unwrap();
+    second.acquire_many_within(90, Duration::from_millis(300)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

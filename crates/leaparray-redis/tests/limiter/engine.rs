@@ -98,6 +98,6 @@ pub(crate) fn builder(clock: Simulated) -> LimiterBuilder<Simulated> {
 /// Starts a limiter, and waits until the server has opened.
 pub(crate) async fn opened(clock: Simulated, network: &Network) -> LeasedLimiter<Simulated> {
     let limiter = builder(clock).start(network.clone()).unwrap();
-    limiter.acquire_within(1, Duration::from_secs(3)).await.unwrap();
+    limiter.acquire_within(Duration::from_secs(3)).await.unwrap();
     limiter
 }

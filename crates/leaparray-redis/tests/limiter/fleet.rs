@@ -29,7 +29,7 @@ async fn simulate(seed: u64, faults: bool) -> (u64, u64) {
                 let is_admitted = if random.bool() {
                     limiter.try_acquire_many(count).is_admitted()
                 } else {
-                    limiter.acquire(count).await.is_ok()
+                    limiter.acquire_many(count).await.is_ok()
                 };
                 if is_admitted {
                     let bucket = clock.now().as_micros() / config().bucket_micros();

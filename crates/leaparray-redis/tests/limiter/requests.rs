@@ -25,7 +25,7 @@ async fn new_limit_begins_with_a_quarantine() {
     assert_eq!(refusal.retry_at(), Some(Timestamp::from_micros(61_402_500)));
     sleep(Duration::from_millis(1_400)).await;
     assert_eq!(limiter.state(), LeaseState::Leasing);
-    limiter.acquire(1).await.unwrap();
+    limiter.acquire().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn acquire_waits_for_the_answer() {
     let limiter = opened(clock, &Network::new(clock)).await;
     sleep(Duration::from_secs(5)).await;
     let start = clock.now();
-    limiter.acquire(30).await.unwrap();
+    limiter.acquire_many(30).await.unwrap();
     assert_eq!(clock.now().saturating_since(start), Duration::from_millis(10));
 }
 
@@ -81,20 +81,20 @@ async fn acquire_is_refused_when_the_limit_is_reached() {
     let clock = Simulated::start();
     let limiter = opened(clock, &Network::new(clock)).await;
     sleep(Duration::from_secs(5)).await;
-    limiter.acquire(100).await.unwrap();
+    limiter.acquire_many(100).await.unwrap();
     let start = clock.now();
-    let refusal = limiter.acquire(1).await.unwrap_err();
+    let refusal = limiter.acquire().await.unwrap_err();
     assert_eq!(refusal.reason, Reason::LimitReached);
     assert!(refusal.retry_at().is_some_and(|it| it > clock.now()));
     assert!(clock.now().saturating_since(start) <= Duration::from_millis(10));
-    let refusal = limiter.acquire_within(1, Duration::from_millis(200)).await.unwrap_err();
+    let refusal = limiter.acquire_within(Duration::from_millis(200)).await.unwrap_err();
     assert_eq!(refusal.reason, Reason::LimitReached);
     let waited = clock.now().saturating_since(start);
     assert!(
         (Duration::from_millis(100)..=Duration::from_millis(220)).contains(&waited),
         "{waited:?}"
     );
-    limiter.acquire_within(1, Duration::from_secs(2)).await.unwrap();
+    limiter.acquire_within(Duration::from_secs(2)).await.unwrap();
     assert!(clock.now().saturating_since(start) <= Duration::from_millis(1_300));
 }
 
@@ -104,12 +104,12 @@ async fn more_than_the_limit_is_never_admitted() {
     let limiter = opened(clock, &Network::new(clock)).await;
     for refusal in [
         limiter.try_acquire_many(101).refusal().unwrap(),
-        limiter.acquire(101).await.unwrap_err(),
+        limiter.acquire_many(101).await.unwrap_err(),
         limiter.try_acquire_many(u64::MAX).refusal().unwrap(),
     ] {
         assert_eq!((refusal.reason, refusal.retry), (Reason::MoreThanLimit, Retry::Never));
     }
-    limiter.acquire(100).await.unwrap_err();
+    limiter.acquire_many(100).await.unwrap_err();
     assert!(limiter.try_acquire_many(0).is_admitted());
 }
 
@@ -121,7 +121,7 @@ async fn wrong_time_far_ahead_ends_leases_and_no_more() {
     assert!(limiter.try_acquire_at(far, 1).is_refused());
     assert!(limiter.try_acquire_at(Timestamp::MAX, 1).is_refused());
     sleep(Duration::from_secs(3)).await;
-    limiter.acquire(50).await.unwrap();
+    limiter.acquire_many(50).await.unwrap();
 }
 
 /// If the node believed the wrong time, its next lease would end a second late.
@@ -145,12 +145,12 @@ async fn wrong_time_ahead_does_not_lengthen_a_lease() {
 async fn node_is_entered_at_the_time_of_the_limiter() {
     let clock = Simulated::start();
     let limiter = opened(clock, &Network::new(clock)).await;
-    limiter.acquire(10).await.unwrap();
+    limiter.acquire_many(10).await.unwrap();
     let node = ResourceNode::new(NodeConfig::default());
     // The node's clock is years ahead of the limiter's.
     assert!(node.clock().now() > clock.now().saturating_add(Duration::from_secs(1_000_000)));
     sleep(Duration::from_secs(3)).await;
-    limiter.acquire(1).await.unwrap();
+    limiter.acquire().await.unwrap();
     assert!(limiter.try_acquire_many(2).is_refused());
     sleep(Duration::from_millis(11)).await;
     limiter.try_enter(&node).unwrap().success();

@@ -25,7 +25,7 @@ pub(crate) async fn work(
             on_use(it);
         } else if waits {
             let after = time_of_day();
-            if limiter.acquire(1).await.is_ok() {
+            if limiter.acquire().await.is_ok() {
                 on_use(Use { after, before: time_of_day() });
             }
         }

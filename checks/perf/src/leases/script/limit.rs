@@ -16,14 +16,14 @@ const VALIDITY: u32 = 2;
 /// The incarnation of the node that asks: a random number.
 const NODE: u64 = 4_503_599_627_370_449;
 
-/// Stores the state, as the script does. ARGV: microseconds of a bucket, buckets, validity, charge.
+/// Stores the state, as the script does; the moves of a node are applied only if the number of its last ask is known. ARGV: microseconds of a bucket, buckets, validity, charge.
 const SEED: &str = "
 local k, n, v = math.floor(time / ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local charges = {}
 for i = 1, n + v do charges[i] = tonumber(ARGV[4]) end
 redis.call('SET', KEYS[1], cmsgpack.pack(identity, time, 0, time, k + v))
 redis.call('SET', KEYS[2], cmsgpack.pack(0, 0, 0, 0, k - n + 1, charges))
-redis.call('DEL', KEYS[3])
+redis.call('SET', KEYS[3], cmsgpack.pack(0, time, 0, k))
 return { identity, time }";
 
 /// Returns the charge of a bucket.
