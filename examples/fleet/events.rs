@@ -33,8 +33,8 @@ pub(crate) fn steps(seconds: u32, is_own_server: bool) -> VecDeque<(Duration, St
     VecDeque::from([(part(1), Step::KillProcess), (part(2), server)])
 }
 
-/// Returns the index of the process that is killed: the second one, if there is one. Without it, the others still have more requests
-/// than the limit.
+/// Returns the index of the process that is killed: the second one, if there is one. Without it, the others still have more
+/// requests than the limit.
 pub(crate) const fn victim(processes: usize) -> usize {
     if processes > 1 { 1 } else { 0 }
 }

@@ -55,8 +55,8 @@ impl Load {
     }
 }
 
-/// Returns the requests of a second to each of the processes: the first one has the most, the second one half of that, the third
-/// one a third.
+/// Returns the requests of a second to each of the processes: the first one has the most, the second one half of that, the
+/// third one a third.
 pub(crate) fn rates(limit: u64, processes: usize) -> Vec<f64> {
     let shares: Vec<f64> = (1..).map(|it| 1.0 / f64::from(it)).take(processes).collect();
     let sum: f64 = shares.iter().sum();
@@ -115,7 +115,8 @@ async fn request(client: &Client<HttpConnector, Body>, uri: &Uri, notes: &Notes)
     let _ = timeout(MAX_WAIT, to_bytes(Body::new(body), usize::MAX)).await;
 }
 
-/// Notes a request without an answer. A process that is killed cuts its connections: what it has admitted was admitted before.
+/// Notes a request without an answer. A process that is killed cuts its connections: what it has admitted was admitted
+/// before.
 fn note_error(error: &Error, sent: u64, notes: &Notes) {
     let mut notes = notes.lock();
     if error.is_connect() {

@@ -1,13 +1,13 @@
-//! A fleet of service processes with one limit, which Redis keeps. One process is killed, the server is killed, and at the end
-//! an audit of every admitted request says whether a window has had more than the limit.
+//! A fleet of service processes with one limit, which Redis keeps. One process is killed, the server is killed, and at the
+//! end an audit of every admitted request says whether a window has had more than the limit.
 //!
 //! ```text
 //! cargo run --release --example fleet                      # starts redis-server, and takes 12 seconds
 //! cargo run --release --example fleet -- --redis redis://127.0.0.1:6379   # with a server that runs already
 //! ```
 //!
-//! The service processes are this program, started again: see `service`, which has the code of a service. Everything else is the
-//! load, the faults and the audit.
+//! The service processes are this program, started again: see `service`, which has the code of a service. Everything else
+//! is the load, the faults and the audit.
 //!
 //! Exit codes: 0 if no window has more than the limit; 1 if one has, or the fleet failed; 2 if it could not start.
 

@@ -1,5 +1,5 @@
-//! Writes `docs/SIMULATIONS.md`, `docs/FLEET.md` and their plots, or with `--check` compares the pages and the plots with the results. Fails if the
-//! limits of `Headroom` or the leases miss a goal, or if leases overshoot.
+//! Writes `docs/SIMULATIONS.md`, `docs/FLEET.md` and their plots, or with `--check` compares the pages and the plots with
+//! the results. Fails if the limits of `Headroom` or the leases miss a goal, or if leases overshoot.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

@@ -65,7 +65,8 @@ impl Leases {
         }
     }
 
-    /// Decides on the requests that wait, as far as the permits in hand last. If the server has told the node to ask later, it refuses the rest.
+    /// Decides on the requests that wait, as far as the permits in hand last. If the server has told the node to ask later,
+    /// it refuses the rest.
     fn retry(&mut self, world: &mut World, index: usize) {
         let member = &mut self.members[index];
         let now = member.clock.read(world.time);
