@@ -85,21 +85,3 @@ fn permits_of_a_hand_are_not_used_after_its_end() {
         assert_eq!((used, hand.close()), (u64::from(is_taken), 0));
     });
 }
-
-/// The first hand has ended, and the next one ends later: a request must not take permits of the first one by the end of the
-/// next.
-#[test]
-fn permits_are_not_used_by_a_later_end() {
-    explore(None, || {
-        let hand = hand(1);
-        let late = Timestamp::from_millis(2_500);
-        let request = {
-            let hand = Arc::clone(&hand);
-            thread::spawn(move || hand.take(late, 1) == Taken::Permits)
-        };
-        let used = hand.close();
-        hand.open(1, Timestamp::from_secs(3), Timestamp::MIN);
-        let is_taken = request.join().expect("it does not panic");
-        assert_eq!((used, hand.close()), (0, u64::from(is_taken)));
-    });
-}

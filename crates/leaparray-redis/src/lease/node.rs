@@ -277,7 +277,7 @@ impl Node {
     }
 
     /// Returns the permits that the node would like to have in hand: those that the demand needs for τ and a round trip. A
-    /// node with few requests keeps what half of the validity of a lease needs, up to [`FEW`], or what a request has lacked
+    /// node with few requests keeps what half of the validity of a lease needs, up to four, or what a request has lacked
     /// that does not wait; and nothing in a shortage.
     #[must_use]
     pub fn target(&self) -> u64 {

@@ -33,6 +33,8 @@ pub use state::{LeaseCounts, LeaseState};
 /// A request never waits for the server in [`try_acquire`](Limiter::try_acquire). Once in a bucket, it takes a lock that is
 /// held for about a microsecond.
 ///
+/// Do not fork a process that has one: the child would use the permits of its parent once more.
+///
 /// Times given to the limiter are of [its clock](Self::clock). A time ahead of it counts as the time of the clock, and at a
 /// time behind it, a lease is used that has ended. A request that enters a node is decided at the time of the limiter's
 /// clock, because the end of a lease must not be told by another one.
