@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leaparray::flow::{Limiter, Reason, Retry};
-use leaparray::{Clock, NodeConfig, ResourceNode, Timestamp};
+use leaparray::{Clock, ManualClock, NodeConfig, ResourceNode, Timestamp};
 use leaparray_redis::{LeaseState, LeasedLimiter, MemoryEngine, StartError};
 use tokio::time::sleep;
 
@@ -144,16 +144,16 @@ async fn wrong_time_ahead_does_not_lengthen_a_lease() {
 #[tokio::test(start_paused = true)]
 async fn node_is_entered_at_the_time_of_the_limiter() {
     let clock = Simulated::start();
-    let limiter = opened(clock, &Network::new(clock)).await;
-    limiter.acquire_many(10).await.unwrap();
-    let node = ResourceNode::new(NodeConfig::default());
-    // The node's clock is years ahead of the limiter's.
-    assert!(node.clock().now() > clock.now().saturating_add(Duration::from_secs(1_000_000)));
-    sleep(Duration::from_secs(3)).await;
-    limiter.acquire().await.unwrap();
-    assert!(limiter.try_acquire_many(2).is_refused());
+    let network = Network::new(clock);
+    let limiter = opened(clock, &network).await;
+    // A clock that stands still, before the lease.
+    let node = ResourceNode::with_clock(NodeConfig::default(), ManualClock::new(Timestamp::MIN));
+    assert!(limiter.try_acquire_many(20).is_refused());
     sleep(Duration::from_millis(11)).await;
     limiter.try_enter(&node).unwrap().success();
+    network.set_hangs(true);
+    sleep(Duration::from_millis(400)).await;
+    assert!(limiter.try_enter(&node).is_err(), "the lease has ended");
 }
 
 #[tokio::test(start_paused = true)]
