@@ -7,3 +7,5 @@ mod engine;
 mod fleet;
 mod requests;
 mod threads;
+#[cfg(feature = "tracing")]
+mod tracing_events;
