@@ -1,4 +1,4 @@
-//! The permits in hand of a leased limiter: each is used by one request, or is back when the hand is closed.
+//! The permits in hand of a leased limiter: each is used by one request, or returned to the node by the close of the hand.
 #![cfg(loom)]
 
 use leaparray::Timestamp;
@@ -51,9 +51,9 @@ fn permits_are_used_once_while_the_hand_is_closed() {
     });
 }
 
-/// The permits that are back are in the next hand, in the same memory.
+/// The permits that were returned are in the next hand, in the same memory.
 #[test]
-fn permits_that_are_back_are_used_once() {
+fn returned_permits_are_used_once() {
     explore(None, || {
         let hand = hand(2);
         let request = {

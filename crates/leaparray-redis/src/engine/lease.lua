@@ -35,9 +35,9 @@ if first ~= oldest or not stored then
   charges = kept
 end
 
--- The last ask of the node: its number, start of its epoch, grant and bucket.
-local last_seq, last_since, last_granted, last_bucket
-if last then last_seq, last_since, last_granted, last_bucket = unpacked(last) end
+-- The last ask of the node: its number, epoch, grant and bucket.
+local last_seq, last_identity, last_since, last_granted, last_bucket
+if last then last_seq, last_identity, last_since, last_granted, last_bucket = unpacked(last) end
 local is_new = not last_seq or last_seq < seq
 if last_seq and last_seq < seq and asked_identity == identity and asked_since == since then
   for i = FIRST_MOVE, math.min(#ARGV, FIRST_MOVE + 3 * MAX_MOVES) - 2, 3 do
@@ -78,10 +78,10 @@ if is_new then
     charged_to = math.max(charged_to, bucket)
   end
   if granted < want then retry_in = open_in > 0 and open_in or (k + 1) * b - now end
-  redis.call('SET', KEYS[3], pack(seq, since, granted, bucket), 'PX', kept_for)
+  redis.call('SET', KEYS[3], pack(seq, identity, since, granted, bucket), 'PX', kept_for)
 else
   bucket = last_bucket
-  if last_seq == seq and last_since == since then granted = last_granted end
+  if last_seq == seq and last_identity == identity and last_since == since then granted = last_granted end
 end
 
 redis.call('SET', KEYS[1], pack(identity, since, open, now, charged_to))

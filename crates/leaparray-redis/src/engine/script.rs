@@ -26,8 +26,8 @@ pub const CLOCK_AND_IDENTITY: &str = include_str!("clock_and_identity.lua");
 /// The second part of the script. It needs `time` and `identity`.
 pub const LEASE: &str = include_str!("lease.lua");
 
-/// Returns the script, in Lua 5.1. It needs Redis 5 or later, or another server with what it calls: the commands `TIME`, `INFO`,
-/// `MGET` and `SET`, and the library `cmsgpack`.
+/// Returns the script, in Lua 5.1. It needs Redis 5 or later, or another server with what it calls: the commands `TIME`,
+/// `INFO`, `MGET` and `SET`, and the library `cmsgpack`.
 #[must_use]
 pub fn source() -> String {
     format!("{CLOCK_AND_IDENTITY}{LEASE}")

@@ -94,6 +94,9 @@ impl Ledger {
     }
 
     /// Loses the last asks of all nodes and keeps the rest, as a server does that evicts keys.
+    ///
+    /// If two asks of a node are delivered again afterwards, in order, the moves of the second one are applied twice: the
+    /// first one is stored as the last ask. So a server must not evict keys.
     pub fn evict_nodes(&mut self) {
         self.last.clear();
     }

@@ -27,7 +27,10 @@ pub enum WhenAway {
     ///
     /// Of the limit, `part` is set aside, and `processes` processes own the same share of it, whether the server is away or
     /// not. The rest is leased. A process uses its share from one window after its start on, so that a process that starts
-    /// again does not use it twice. At most `processes` processes may share the limit.
+    /// again does not use it twice. The share is also used while the server answers, by requests that find no lease.
+    ///
+    /// At most `processes` processes may share the limit. All of them need the same part and the same number: beside
+    /// processes that lease the whole limit, such as during a deployment, the shares are admitted beyond it.
     Share {
         /// The part of the limit that is set aside, above 0 and below 1.
         part: f64,

@@ -7,7 +7,6 @@ use leaparray::{Clock, Timestamp};
 use tokio::time::{sleep, timeout};
 
 use super::shared::{Shared, Step};
-use super::state::LeaseState;
 use crate::engine::{Engine, EngineError};
 use crate::lease::{Answer, Ask, LeaseConfig};
 
@@ -21,6 +20,13 @@ pub(super) struct Driver<C, E> {
     pub(super) engine: E,
     pub(super) config: LeaseConfig,
     pub(super) answer_timeout: Duration,
+}
+
+/// Also if the engine has panicked, or if the runtime ends: a request that waits for an answer would wait for ever.
+impl<C, E> Drop for Driver<C, E> {
+    fn drop(&mut self) {
+        self.shared.end();
+    }
 }
 
 impl<C: Clock, E: Engine> Driver<C, E> {
@@ -37,8 +43,6 @@ impl<C: Clock, E: Engine> Driver<C, E> {
             // If it is lost, the permits are charged until the end of their leases.
             drop(self.ask(&ask).await);
         }
-        self.shared.set_state(LeaseState::Closed);
-        self.shared.answered.notify_waiters();
     }
 
     /// Sends an ask and takes its answer. Returns the number of failures in a row.

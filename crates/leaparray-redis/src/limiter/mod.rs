@@ -35,9 +35,9 @@ pub use state::{LeaseCounts, LeaseState};
 ///
 /// Do not fork a process that has one: the child would use the permits of its parent once more.
 ///
-/// Times given to the limiter are of [its clock](Self::clock). A time ahead of it counts as the time of the clock, and at a
-/// time behind it, a lease is used that has ended. A request that enters a node is decided at the time of the limiter's
-/// clock, because the end of a lease must not be told by another one.
+/// Times given to the limiter are of [its clock](Self::clock). A time ahead of the clock counts as the time of the clock. A
+/// time behind it may use a lease that has ended. A request that enters a node is decided at the time of the limiter's
+/// clock, since leases end by this clock.
 ///
 /// ```
 /// use leaparray::{ManualClock, Timestamp};
@@ -94,8 +94,9 @@ impl<C: Clock> LeasedLimiter<C> {
 
     /// Asks for `permits` permits, all of them or none, and waits for an answer of the server if too few are in hand.
     ///
-    /// Waits for at most one answer, or the [timeout](LimiterBuilder::with_answer_timeout) of one. Requests that wait at the
-    /// same time are not served in order.
+    /// Waits for at most two answers, each for at most the [timeout](LimiterBuilder::with_answer_timeout) of one: an ask may
+    /// be in flight already, and the next one asks for the permits. Requests that wait at the same time are not served in
+    /// order.
     ///
     /// # Errors
     ///
@@ -131,6 +132,7 @@ impl<C: Clock> LeasedLimiter<C> {
     async fn acquire_by(&self, permits: u64, deadline: Option<Timestamp>) -> Result<(), Refusal> {
         let shared = &self.inner.shared;
         let mut request = Request::First;
+        let mut answers = 0;
         loop {
             let mut answered = std::pin::pin!(shared.answered.notified());
             // From here on, no answer is missed.
@@ -142,7 +144,7 @@ impl<C: Clock> LeasedLimiter<C> {
             let gives_up = match (refusal.retry, deadline) {
                 (Retry::Never, _) | (Retry::At(_), None) => true,
                 (Retry::At(time), Some(deadline)) => time > deadline,
-                (_, None) => false,
+                (_, None) => answers == 2,
                 (_, Some(deadline)) => now >= deadline,
             };
             if gives_up {
@@ -153,6 +155,7 @@ impl<C: Clock> LeasedLimiter<C> {
                 shared.want(permits);
             }
             request = Request::Again;
+            answers += 1;
             match deadline {
                 None => answered.await,
                 Some(deadline) => {

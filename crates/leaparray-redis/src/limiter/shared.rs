@@ -15,9 +15,9 @@ use crate::lease::{Answer, Ask, Decided, Epoch, LeaseKeys, Node};
 
 /// The permits of a node as a [`Hand`], and the node itself behind a lock.
 ///
-/// A request takes from the hand. Once in each bucket of the limit, a request or the driver closes the hand, tells the node what was
-/// used, and opens the next hand; the driver also does so for each ask and answer. The lock is held for that long, and never while
-/// the server is waited for.
+/// A request takes from the hand. Once in each bucket of the limit, a request or the driver closes the hand, tells the node
+/// what was used, and opens the next hand; the driver also does so for each ask and answer. The lock is held for that long,
+/// and never while the server is waited for.
 #[derive(Debug)]
 pub(super) struct Shared<C> {
     pub(super) keys: LeaseKeys,
@@ -129,11 +129,12 @@ impl<C: Clock> Shared<C> {
     /// Decides on a request that finds too few permits.
     #[cold]
     fn decide_without(&self, now: Timestamp, permits: u64, request: Request) -> Decision {
-        if request != Request::Again {
-            self.demand.lacked.fetch_add(permits, Ordering::Relaxed);
-        }
+        // Not demand: it can never be met.
         if permits > self.limit {
             return Decision::Refused(Refusal::new(Reason::MoreThanLimit, Retry::Never));
+        }
+        if request != Request::Again {
+            self.demand.lacked.fetch_add(permits, Ordering::Relaxed);
         }
         if self.is_closing.load(Ordering::Relaxed) {
             return Decision::Refused(Refusal::new(Reason::Custom(CLOSED), Retry::Never));
@@ -267,29 +268,17 @@ impl<C: Clock> Shared<C> {
         self.answered.notify_waiters();
     }
 
-    pub(super) fn set_state(&self, state: LeaseState) {
-        self.is_away.store(state.is_away(), Ordering::Relaxed);
-        self.state.send_if_modified(|it| {
-            let is_new = *it != state;
-            if is_new {
-                report(&self.keys, it, &state);
-                *it = state;
-            }
-            is_new
-        });
-    }
-
     pub(super) fn watch(&self) -> watch::Receiver<LeaseState> {
         self.state.subscribe()
     }
 
     /// Returns the permits in hand.
     pub(super) fn in_hand(&self, now: Timestamp) -> u64 {
-        if self.hand.is_usable(now) {
-            self.hand.left()
-        } else {
-            self.lock().holdings().in_hand(now.as_micros())
+        // The node has not been told yet what was used of a hand whose time is over.
+        if !self.hand.is_usable(now) {
+            self.renew(now);
         }
+        self.hand.left()
     }
 
     pub(super) fn counts(&self) -> LeaseCounts {
@@ -316,12 +305,31 @@ impl<C> Shared<C> {
         self.wake.notify_one();
     }
 
+    /// Ends the limiter: no more asks are sent. Permits in hand may still be used until their leases end.
+    pub(super) fn end(&self) {
+        self.is_closing.store(true, Ordering::Release);
+        self.set_state(LeaseState::Closed);
+        self.answered.notify_waiters();
+    }
+
+    pub(super) fn set_state(&self, state: LeaseState) {
+        self.is_away.store(state.is_away(), Ordering::Relaxed);
+        self.state.send_if_modified(|it| {
+            let is_new = *it != state;
+            if is_new {
+                report(&self.keys, it, &state);
+                *it = state;
+            }
+            is_new
+        });
+    }
+
     pub(super) fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
     }
 }
 
-/// Tells of a change of the state, but not of each error while the server is away.
+/// Emits an event for a change of the state, but not for each error while the server is away.
 #[cfg(feature = "tracing")]
 fn report(keys: &LeaseKeys, before: &LeaseState, state: &LeaseState) {
     let limit = keys.name();

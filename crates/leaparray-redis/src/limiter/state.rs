@@ -12,8 +12,8 @@ pub enum LeaseState {
     Connecting,
     /// The server answers, and grants what is free.
     Leasing,
-    /// The server answers, and grants nothing before this time: leases of a state that it may have lost may be in use. A
-    /// limit also begins with a quarantine.
+    /// The server answers, and grants nothing before this time: it may have lost its state, and nodes may still use leases
+    /// of that state. A limit also begins with a quarantine.
     Quarantine {
         /// The end, in time of the limiter's clock.
         until: Timestamp,

@@ -113,6 +113,40 @@ async fn more_than_the_limit_is_never_admitted() {
     assert!(limiter.try_acquire_many(0).is_admitted());
 }
 
+/// If such a request counted as demand, the node would keep the whole limit from the others.
+#[tokio::test(start_paused = true)]
+async fn impossible_request_is_no_demand() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = opened(clock, &network).await;
+    sleep(Duration::from_secs(5)).await;
+    for _ in 0..10 {
+        assert!(limiter.try_acquire_many(101).is_refused());
+        assert!(limiter.try_acquire_many(u64::MAX).is_refused());
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(limiter.in_hand(), 0);
+    }
+}
+
+/// The bucket of the uses is over, and the node has not been told of them.
+#[tokio::test(start_paused = true)]
+async fn used_permits_are_not_in_hand() {
+    let clock = Simulated::start();
+    let network = Network::new(clock);
+    let limiter = opened(clock, &network).await;
+    sleep(Duration::from_secs(2)).await;
+    assert!(limiter.try_acquire_many(40).is_refused());
+    sleep(Duration::from_millis(11)).await;
+    network.set_hangs(true);
+    let now = clock.now();
+    assert!(limiter.try_acquire_at(now, limiter.in_hand()).is_admitted());
+    let next = now.saturating_add(Duration::from_millis(101));
+    assert_eq!(limiter.quota_at(next).unwrap().remaining, 0);
+    assert_eq!(limiter.peek_at(next, 1), None);
+    sleep(Duration::from_millis(101)).await;
+    assert_eq!(limiter.in_hand(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn wrong_time_far_ahead_ends_leases_and_no_more() {
     let clock = Simulated::start();

@@ -104,18 +104,9 @@ fn keys_of_a_limit_are_in_one_slot_of_a_cluster() {
 #[cfg(feature = "sentinel")]
 #[test]
 fn sentinel_names_the_new_primary_after_a_failover() {
-    let Some(primary) = Server::start("Sentinel") else { return };
-    let Some(replica) = Server::start("Sentinel") else { return };
-    replica.follow(&primary);
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let port = primary.port();
-    let monitor = format!(
-        "sentinel monitor limits 127.0.0.1 {port} 1\nsentinel down-after-milliseconds limits 500\n\
-         sentinel failover-timeout limits 5000\n"
-    );
-    std::fs::write(file.path(), monitor).unwrap();
-    let path = file.path().to_str().unwrap();
-    let Some(sentinel) = Server::start_sentinel("Sentinel", path) else { return };
+    let Some((primary, replica, sentinel)) = Server::start_with_sentinel("Sentinel") else {
+        return;
+    };
     let runtime = Runtime::new().unwrap();
     runtime.block_on(async {
         let engine = RedisEngine::open_sentinel(vec![sentinel.address()], "limits").unwrap();
@@ -131,6 +122,7 @@ fn sentinel_names_the_new_primary_after_a_failover() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         };
         assert_ne!(before, after);
+        drop(replica);
     });
 }
 

@@ -4,6 +4,7 @@
 mod addresses;
 mod audit;
 mod faults;
+mod network;
 mod processes;
 mod script;
 mod server;

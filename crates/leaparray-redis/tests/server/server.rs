@@ -17,7 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Server {
     child: Child,
     port: u16,
-    _folder: TempDir,
+    #[cfg_attr(
+        not(feature = "sentinel"),
+        expect(dead_code, reason = "is deleted when it is dropped")
+    )]
+    folder: TempDir,
     args: Vec<String>,
 }
 
@@ -27,10 +31,28 @@ impl Server {
         Self::start_with(test, &[])
     }
 
-    /// Starts a process of Sentinel with a configuration, which it writes to.
+    /// Starts a primary, its replica, and a process of Sentinel that calls them `limits`.
     #[cfg(feature = "sentinel")]
-    pub(crate) fn start_sentinel(test: &str, file: &str) -> Option<Self> {
-        Self::spawn(test, &[file], &["--sentinel"])
+    pub(crate) fn start_with_sentinel(test: &str) -> Option<(Self, Self, Self)> {
+        let (primary, replica) = (Self::start(test)?, Self::start(test)?);
+        replica.follow(&primary);
+        // Sentinel writes to its configuration.
+        let file = primary.folder.path().join("sentinel.conf");
+        let monitor = format!(
+            "sentinel monitor limits 127.0.0.1 {} 1\nsentinel down-after-milliseconds limits 500\n\
+             sentinel failover-timeout limits 5000\n",
+            primary.port
+        );
+        std::fs::write(&file, monitor).unwrap();
+        let sentinel = Self::spawn(test, &[file.to_str().unwrap()], &["--sentinel"])?;
+        Some((primary, replica, sentinel))
+    }
+
+    /// Stops the process: its connections stay open, and nothing is answered.
+    #[cfg(feature = "sentinel")]
+    pub(crate) fn stop(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-STOP", &pid]).status().unwrap().success());
     }
 
     /// Starts a server with more arguments.
@@ -50,7 +72,7 @@ impl Server {
         let args: Vec<_> = given(first).into_iter().chain(own).chain(given(args)).collect();
         match spawn(&args) {
             Ok(child) => {
-                let server = Self { child, port, _folder: folder, args };
+                let server = Self { child, port, folder, args };
                 server.wait();
                 Some(server)
             }

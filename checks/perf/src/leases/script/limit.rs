@@ -23,7 +23,7 @@ local charges = {}
 for i = 1, n + v do charges[i] = tonumber(ARGV[4]) end
 redis.call('SET', KEYS[1], cmsgpack.pack(identity, time, 0, time, k + v))
 redis.call('SET', KEYS[2], cmsgpack.pack(0, 0, 0, 0, k - n + 1, charges))
-redis.call('SET', KEYS[3], cmsgpack.pack(0, time, 0, k))
+redis.call('SET', KEYS[3], cmsgpack.pack(0, identity, time, 0, k))
 return { identity, time }";
 
 /// Returns the charge of a bucket.

@@ -1,15 +1,16 @@
 //! The connection of an engine.
 
-#[cfg(any(feature = "sentinel", feature = "cluster"))]
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use redis::aio::ConnectionManager;
+use redis::aio::{ConnectionLike, ConnectionManager};
 use redis::{FromRedisValue, RedisResult, ScriptInvocation};
 
 /// A connection that is opened again after a failure.
 #[derive(Clone)]
 pub(super) enum Link {
-    Server(ConnectionManager),
+    Server(Arc<Reopened<Server>>),
+    /// A connection with settings of the user's own, which reconnects by itself.
+    Manager(ConnectionManager),
     #[cfg(feature = "sentinel")]
     Sentinel(Arc<Reopened<tokio::sync::Mutex<redis::sentinel::SentinelClient>>>),
     #[cfg(feature = "cluster")]
@@ -17,15 +18,18 @@ pub(super) enum Link {
 }
 
 impl Link {
+    pub(super) fn server(client: redis::Client) -> Self {
+        Self::Server(Reopened::new(Server(client)))
+    }
+
     #[cfg(feature = "sentinel")]
     pub(super) fn sentinel(client: redis::sentinel::SentinelClient) -> Self {
-        let client = tokio::sync::Mutex::new(client);
-        Self::Sentinel(Arc::new(Reopened { client, current: Mutex::new(None) }))
+        Self::Sentinel(Reopened::new(tokio::sync::Mutex::new(client)))
     }
 
     #[cfg(feature = "cluster")]
     pub(super) fn cluster(client: redis::cluster::ClusterClient) -> Self {
-        Self::Cluster(Arc::new(Reopened { client, current: Mutex::new(None) }))
+        Self::Cluster(Reopened::new(client))
     }
 
     /// Runs a script.
@@ -34,7 +38,8 @@ impl Link {
         script: &ScriptInvocation<'_>,
     ) -> RedisResult<T> {
         match self {
-            Self::Server(connection) => script.invoke_async(&mut connection.clone()).await,
+            Self::Server(it) => it.run(script).await,
+            Self::Manager(connection) => script.invoke_async(&mut connection.clone()).await,
             #[cfg(feature = "sentinel")]
             Self::Sentinel(it) => it.run(script).await,
             #[cfg(feature = "cluster")]
@@ -44,23 +49,40 @@ impl Link {
 }
 
 /// A client, and a connection that it has opened.
-#[cfg(any(feature = "sentinel", feature = "cluster"))]
 pub(super) struct Reopened<K: Open> {
     client: K,
     current: Mutex<Option<K::Connection>>,
 }
 
 /// A client that opens connections.
-#[cfg(any(feature = "sentinel", feature = "cluster"))]
 pub(super) trait Open {
-    type Connection: redis::aio::ConnectionLike + Clone + Send;
+    type Connection: ConnectionLike + Clone + Send;
 
     fn open(&self) -> impl Future<Output = RedisResult<Self::Connection>> + Send;
 }
 
-#[cfg(any(feature = "sentinel", feature = "cluster"))]
+/// Discards the connection of a call that has failed, or that was given up: the limiter drops a call without an answer in
+/// time. The next call opens another connection, to the server that is the primary then.
+struct Discard<'a, K: Open> {
+    of: &'a Reopened<K>,
+    is_done: bool,
+}
+
+impl<K: Open> Drop for Discard<'_, K> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            *self.of.lock() = None;
+        }
+    }
+}
+
 impl<K: Open> Reopened<K> {
+    fn new(client: K) -> Arc<Self> {
+        Arc::new(Self { client, current: Mutex::new(None) })
+    }
+
     async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> RedisResult<T> {
+        let mut discard = Discard { of: self, is_done: false };
         let current = self.lock().clone();
         let mut connection = if let Some(connection) = current {
             connection
@@ -69,15 +91,25 @@ impl<K: Open> Reopened<K> {
             self.lock().insert(opened).clone()
         };
         let result = script.invoke_async(&mut connection).await;
-        if result.is_err() {
-            // The next call asks which server is the primary now.
-            *self.lock() = None;
-        }
+        discard.is_done = result.is_ok();
         result
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<K::Connection>> {
+    fn lock(&self) -> MutexGuard<'_, Option<K::Connection>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One server.
+pub(super) struct Server(redis::Client);
+
+impl Open for Server {
+    type Connection = redis::aio::MultiplexedConnection;
+
+    async fn open(&self) -> RedisResult<Self::Connection> {
+        // The limiter bounds the time that it waits for an answer.
+        let config = redis::AsyncConnectionConfig::new().set_response_timeout(None);
+        self.0.get_multiplexed_async_connection_with_config(&config).await
     }
 }
 

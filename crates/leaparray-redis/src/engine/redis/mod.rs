@@ -5,9 +5,10 @@ mod warning;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+#[cfg(feature = "tracing")]
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::aio::ConnectionManager;
 use redis::{Client, RedisError, Script};
 
 use super::{Engine, EngineError, script};
@@ -16,56 +17,47 @@ use link::Link;
 
 pub use warning::Warning;
 
-/// The longest time between two attempts to connect, and the longest time that one of them takes.
-const RECONNECT: Duration = Duration::from_secs(1);
-
 /// A Redis server, or one that speaks its protocol and runs its scripts: version 5 or later, alone, with Sentinel, or as a
 /// cluster.
 ///
-/// It connects with the first ask, and again after a failure, so a service can start while the server is away. Clones share
-/// the connection, and all limits of a process may share one engine.
+/// It connects with the first ask, and again after an ask that failed or got no answer in time, so a service can start
+/// while the server is away. The limiter waits between two asks, for up to a second, drawn at random. Clones share the
+/// connection, and all limits of a process may share one engine.
 ///
 /// An ask is one round trip: `EVALSHA`, or also `SCRIPT LOAD` after the server has restarted.
 #[derive(Clone)]
 pub struct RedisEngine {
     link: Link,
     script: Arc<Script>,
+    /// Whether the settings of the server were looked at.
+    #[cfg(feature = "tracing")]
+    is_checked: Arc<AtomicBool>,
 }
 
 impl RedisEngine {
     /// Creates an engine for the server at an address such as `redis://user:password@host:6379/0`, or `rediss://host` for
-    /// TLS, which needs the feature `tls`. Has to be called in a Tokio runtime.
+    /// TLS, which needs the feature `tls`.
     ///
     /// TLS trusts the certificates of the operating system, and uses `ring` unless the process has chosen another provider of
     /// `rustls`.
-    ///
-    /// The waits between two attempts to connect grow up to a second, and are drawn at random.
     ///
     /// # Errors
     ///
     /// Returns an [`EngineError`] if the address is not valid.
     pub fn open(address: &str) -> Result<Self, EngineError> {
-        #[cfg(feature = "tls")]
-        install_cryptography();
         let client = Client::open(address).map_err(address_error)?;
-        // The limiter bounds the time that it waits for an answer.
-        let config = ConnectionManagerConfig::new()
-            .set_response_timeout(None)
-            .set_connection_timeout(Some(RECONNECT))
-            .set_max_delay(RECONNECT);
-        let connection =
-            ConnectionManager::new_lazy_with_config(client, config).map_err(address_error)?;
-        Ok(Self::with_connection(connection))
+        Ok(Self::new(Link::server(client)))
     }
 
     /// Creates an engine over a connection with settings of your own, such as certificates.
     #[must_use]
     pub fn with_connection(connection: ConnectionManager) -> Self {
-        Self::new(Link::Server(connection))
+        Self::new(Link::Manager(connection))
     }
 
     /// Creates an engine for the primary that Sentinel names for the service `name`, and again after each failover.
-    /// `sentinels` are the addresses of Sentinel's processes.
+    /// `sentinels` are the addresses of Sentinel's processes. The servers are used without a password and without TLS; for
+    /// others, see [`with_sentinel`](Self::with_sentinel).
     ///
     /// # Errors
     ///
@@ -108,10 +100,31 @@ impl RedisEngine {
     }
 
     fn new(link: Link) -> Self {
-        Self { link, script: Arc::new(Script::new(&script::source())) }
+        #[cfg(feature = "tls")]
+        install_cryptography();
+        let script = Arc::new(Script::new(&script::source()));
+        Self {
+            link,
+            script,
+            #[cfg(feature = "tracing")]
+            is_checked: Arc::default(),
+        }
     }
 
-    /// Returns what in the settings of the server weakens the limit of these keys.
+    /// Emits an event for each warning, once.
+    #[cfg(feature = "tracing")]
+    async fn report_warnings(&self, keys: &LeaseKeys) {
+        if !self.is_checked.swap(true, Ordering::Relaxed)
+            && let Ok(warnings) = self.warnings(keys).await
+        {
+            for warning in warnings {
+                tracing::warn!(limit = keys.name(), %warning, "a setting of the server weakens limits");
+            }
+        }
+    }
+
+    /// Returns what in the settings of the server weakens the limit of these keys. With the feature `tracing`, the first
+    /// ask also emits an event for each.
     ///
     /// # Errors
     ///
@@ -140,6 +153,8 @@ impl Engine for RedisEngine {
             invocation.arg(argument);
         }
         let reply: Vec<i64> = self.link.run(&invocation).await.map_err(server_error)?;
+        #[cfg(feature = "tracing")]
+        self.report_warnings(keys).await;
         script::answer(ask, &reply)
     }
 }

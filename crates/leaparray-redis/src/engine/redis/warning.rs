@@ -6,12 +6,14 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// The server evicts keys when its memory is full. A limit that loses keys is not exceeded, but it begins a quarantine.
+    /// The server evicts keys when its memory is full. A limit that loses keys begins a quarantine. It may be exceeded if
+    /// it loses the number of a node's last ask, and asks of that node arrive twice.
     Evicts {
         /// The setting `maxmemory-policy`; `noeviction` is safe.
         policy: String,
     },
-    /// A primary with replicas goes on writing after it has lost them: after a failover, two primaries may grant L each.
+    /// A primary with replicas goes on writing after it has lost them: after a failover, two primaries may grant L each. With
+    /// `min-replicas-to-write`, it stops after `min-replicas-max-lag`, which is 10 s by default.
     SplitBrain {
         /// The number of replicas that are connected.
         replicas: u64,
@@ -40,12 +42,12 @@ impl fmt::Display for Warning {
             Self::Evicts { policy } => {
                 write!(
                     f,
-                    "maxmemory-policy is {policy}: set it to noeviction, or a limit may be in quarantine at any time"
+                    "maxmemory-policy is {policy}: set it to noeviction, or a limit may be in quarantine at any time, or be exceeded"
                 )
             }
             Self::SplitBrain { replicas } => write!(
                 f,
-                "{replicas} replicas are connected and min-replicas-to-write is 0: set it to 1, or a limit may be doubled while \
+                "{replicas} replicas are connected and min-replicas-to-write is 0: set it to 1, or a limit may be doubled for as long as \
                  two primaries accept writes"
             ),
         }
