@@ -129,7 +129,7 @@ impl Node {
         let bucket = self.holdings.config().bucket_micros();
         self.demand.add(now, demanded, bucket);
         assert!(self.holdings.take(now, used), "{used} permits were used that were not in hand");
-        self.missing = self.missing.saturating_add(missing);
+        self.wait(missing);
         self.spare = self.spare.max(refused.min(self.holdings.config().limit()));
         if demanded > 0 {
             self.spare_until = now.saturating_add(SPARE_FOR);
