@@ -1,4 +1,4 @@
-//! What happens to the fleet on the way, and when.
+//! The faults of a run, and their times.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the clients note about their requests.
+//! The notes of the clients about their requests.
 
 use std::collections::BTreeMap;
 use std::fmt;

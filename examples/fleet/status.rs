@@ -1,4 +1,4 @@
-//! What a service process tells about itself, as a line of text.
+//! The status of a service process, as a line of text.
 
 use std::fmt;
 use std::str::FromStr;

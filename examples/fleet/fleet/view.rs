@@ -1,4 +1,4 @@
-//! What is seen of the fleet, and printed.
+//! The view of the fleet, as it is printed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a node asks, and what the server answers.
+//! The messages: asks of nodes, and answers of the server.
 
 /// The bound on numbers that travel, 2^53: a double holds all whole numbers below it.
 pub const MAX_EXACT: u64 = 1 << 53;

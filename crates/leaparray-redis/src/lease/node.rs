@@ -55,7 +55,7 @@ pub struct Node {
     round_trip: u64,
 }
 
-/// What requests have got and lacked since the node was last told.
+/// The permits that requests have got and lacked since the node was last told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decided {
     /// The permits that were used.

@@ -8,8 +8,8 @@ use leaparray::{Clock, Timestamp, WindowConfig};
 
 use crate::lease::{LeaseConfig, LeaseConfigError};
 
-/// What becomes of a request that has no lease while the server [is away](super::LeaseState::is_away): it does not answer,
-/// or is in quarantine. A lease in hand is used in any case.
+/// The decision on a request that has no lease while the server [is away](super::LeaseState::is_away): the server does not
+/// answer, or is in quarantine. A lease in hand is used in any case.
 ///
 /// A quarantine takes the window, the validity of a lease and one bucket. It follows each restart of the server without its
 /// state and each promotion of a replica, and is also the beginning of a new limit. **For a window of a minute,

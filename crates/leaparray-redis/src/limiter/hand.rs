@@ -54,7 +54,7 @@ pub(crate) struct Hand {
     permits: AtomicU64,
 }
 
-/// What a request has got from a hand.
+/// The outcome of a request to a hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// Its permits.

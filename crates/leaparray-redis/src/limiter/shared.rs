@@ -40,7 +40,7 @@ pub(super) struct Shared<C> {
     is_closing: AtomicBool,
 }
 
-/// What requests have demanded since the node was last told. Not part of the hand, so that nothing is lost when it is closed.
+/// The demand of the requests since the node was last told. Not part of the hand, so that nothing is lost when it is closed.
 #[derive(Debug, Default)]
 struct Demand {
     /// Permits that requests lacked, which the next ask should want.

@@ -1,4 +1,4 @@
-//! What was admitted, by the server's time.
+//! The admitted permits, by the server's time.
 
 use std::collections::BTreeMap;
 
