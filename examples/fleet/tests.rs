@@ -161,7 +161,7 @@ fn cells_of_the_table_are_below_their_headings() {
     assert_eq!(
         format!("{heading}{row}"),
         "
-         -- ------ process 1 ---------  -------- process 2 ---------  -------- process 3 ---------   fleet
+         -------- process 1 ---------  -------- process 2 ---------  -------- process 3 ---------   fleet
  time    state      hand   ok/s  429/s  state      hand   ok/s  429/s  state      hand   ok/s  429/s  of 1000
  12.0 s  quarantine   41    520   1364  killed        -      -      -  no answer     -      -      -      998
 "
