@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::status::Status;
 
-/// What is known of a process.
+/// The last known status of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Status(Status),

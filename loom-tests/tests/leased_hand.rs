@@ -11,7 +11,7 @@ mod sync {
 }
 
 // The file of `leaparray-redis`: its other dependencies do not run in loom.
-#[allow(dead_code, reason = "the model does not use all of it")]
+#[expect(dead_code, reason = "the model takes, opens and closes, and does not need the rest")]
 #[path = "../../crates/leaparray-redis/src/limiter/hand.rs"]
 mod hand;
 

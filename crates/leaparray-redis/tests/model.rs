@@ -39,7 +39,7 @@ struct Fleet {
     /// The steps of time.
     steps: u64,
     faults: Faults,
-    /// Whether the identity of a server is that of its process alone, which stays when it is demoted and promoted again.
+    /// Whether the identity of a server names its process alone, and stays when the process is demoted and promoted again.
     identity_of_process: bool,
 }
 

@@ -29,12 +29,12 @@ const USUAL: (u32, usize) = (60, 4);
 /// In nanoseconds.
 const GOAL: f64 = 50_000.0;
 
-/// The length of a sample, as a multiple of that of the other cases.
+/// A sample takes this many times as long as a sample of the other cases.
 const SAMPLES: u32 = 2;
 
 const PING: &str = "a round trip of `PING`";
 
-/// What is known of the server beside the costs.
+/// Measurements of the server beside the costs.
 #[derive(Debug)]
 pub(super) struct OnServer {
     pub(super) version: String,

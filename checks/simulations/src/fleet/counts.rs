@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::run::Fleet;
-use super::server::Server;
+use super::server::{FailOver, Server};
 use super::window::Window;
 use super::world;
 
@@ -124,16 +124,8 @@ impl Fleet for Counts {
         Vec::new()
     }
 
-    fn replicate(&mut self) {
-        self.server.replicate();
-    }
-
-    fn restart(&mut self) {
-        self.server.restart();
-    }
-
-    fn promote(&mut self, keeps_identity: bool) {
-        self.server.promote(keeps_identity);
+    fn server(&mut self) -> Option<&mut dyn FailOver> {
+        Some(&mut self.server)
     }
 
     fn waiting(&self) -> Vec<u64> {

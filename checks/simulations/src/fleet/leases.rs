@@ -7,7 +7,7 @@ use leaparray_redis::lease::{Answer, Ask, Ledger, Node};
 use super::clock::Clock;
 use super::network::TIME_OUT;
 use super::run::Fleet;
-use super::server::Server;
+use super::server::{FailOver, Server};
 use super::world;
 
 type World = world::World<Event>;
@@ -155,16 +155,8 @@ impl Fleet for Leases {
         std::mem::replace(&mut self.members[index], member).waiting.into()
     }
 
-    fn replicate(&mut self) {
-        self.server.replicate();
-    }
-
-    fn restart(&mut self) {
-        self.server.restart();
-    }
-
-    fn promote(&mut self, keeps_identity: bool) {
-        self.server.promote(keeps_identity);
+    fn server(&mut self) -> Option<&mut dyn FailOver> {
+        Some(&mut self.server)
     }
 
     fn waiting(&self) -> Vec<u64> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::network::TIME_OUT;
 use super::run::Fleet;
-use super::server::Server;
+use super::server::{FailOver, Server};
 use super::window::Window;
 use super::world;
 
@@ -70,16 +70,8 @@ impl Fleet for RoundTrips {
         lost
     }
 
-    fn replicate(&mut self) {
-        self.server.replicate();
-    }
-
-    fn restart(&mut self) {
-        self.server.restart();
-    }
-
-    fn promote(&mut self, keeps_identity: bool) {
-        self.server.promote(keeps_identity);
+    fn server(&mut self) -> Option<&mut dyn FailOver> {
+        Some(&mut self.server)
     }
 
     fn waiting(&self) -> Vec<u64> {

@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use super::leases::Leases;
 use super::round_trips::RoundTrips;
-use super::server::LAG;
+use super::server::{FailOver, LAG};
 use super::shares::Shares;
 use super::world::{Event, World};
 use super::{Failover, Observed, Scenario, Strategy, demand, float, gap};
@@ -21,12 +21,10 @@ pub(super) trait Fleet {
     /// A node crashes, and starts again at once. Returns when the requests had arrived that waited on it.
     fn crash(&mut self, world: &mut World<Self::Event>, node: usize) -> Vec<u64>;
 
-    /// The replica gets the state of the server.
-    fn replicate(&mut self) {}
-
-    fn restart(&mut self) {}
-
-    fn promote(&mut self, _keeps_identity: bool) {}
+    /// Returns the server, if the strategy has one.
+    fn server(&mut self) -> Option<&mut dyn FailOver> {
+        None
+    }
 
     /// Returns when the requests had arrived that wait.
     fn waiting(&self) -> Vec<u64>;
@@ -88,16 +86,23 @@ fn run<F: Fleet>(
                 world.queue.add(next, Event::Crash);
             }
             Event::Replicate => {
-                fleet.replicate();
+                if let Some(server) = fleet.server() {
+                    server.replicate();
+                }
                 world.queue.add(time + LAG, Event::FailOver);
             }
             Event::FailOver => {
                 failovers += 1;
                 let faults = &world.scenario.faults;
-                match faults.failovers {
-                    Failover::Promotion => fleet.promote(faults.keeps_identity),
-                    Failover::InTurn if failovers % 2 == 0 => fleet.promote(faults.keeps_identity),
-                    _ => fleet.restart(),
+                let is_promotion = match faults.failovers {
+                    Failover::Promotion => true,
+                    Failover::InTurn => failovers % 2 == 0,
+                    _ => false,
+                };
+                match fleet.server() {
+                    Some(server) if is_promotion => server.promote(faults.keeps_identity),
+                    Some(server) => server.restart(),
+                    None => {}
                 }
                 world.queue.add(time + between - LAG, Event::Replicate);
             }

@@ -13,24 +13,35 @@ pub(super) struct Server<S> {
     pub(super) identity: u64,
 }
 
+/// The faults of a server, whatever its state is.
+pub(super) trait FailOver {
+    /// Copies the state to the replica.
+    fn replicate(&mut self);
+
+    /// Restarts without a state.
+    fn restart(&mut self);
+
+    /// Promotes the replica.
+    fn promote(&mut self, keeps_identity: bool);
+}
+
 impl<S: Clone> Server<S> {
     pub(super) fn new(blank: S) -> Self {
         Self { state: blank.clone(), replica: blank.clone(), blank, identity: 1 }
     }
+}
 
-    /// Copies the state to the replica.
-    pub(super) fn replicate(&mut self) {
+impl<S: Clone> FailOver for Server<S> {
+    fn replicate(&mut self) {
         self.replica.clone_from(&self.state);
     }
 
-    /// Restarts without a state.
-    pub(super) fn restart(&mut self) {
+    fn restart(&mut self) {
         self.state.clone_from(&self.blank);
         self.identity += 1;
     }
 
-    /// Promotes the replica.
-    pub(super) fn promote(&mut self, keeps_identity: bool) {
+    fn promote(&mut self, keeps_identity: bool) {
         self.state.clone_from(&self.replica);
         self.identity += u64::from(!keeps_identity);
     }

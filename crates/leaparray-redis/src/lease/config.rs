@@ -43,7 +43,7 @@ impl LeaseConfig {
 
     /// Creates a limit of `limit` permits in any `buckets` consecutive buckets that together span `interval`.
     ///
-    /// A lease is valid for 6 buckets after that of its grant, or for `buckets` if these are fewer. The least time between
+    /// A lease is valid until the end of the sixth bucket after its grant, or of the bucket `buckets` after it if that is earlier. The least time between
     /// two asks in the background is four buckets, but at most a second and at most two thirds of the validity of a lease.
     /// The clocks of a node and of the server differ in rate by at most 1,000 ppm.
     ///
@@ -88,7 +88,7 @@ impl LeaseConfig {
         Ok(self)
     }
 
-    /// Sets for how many buckets after that of its grant a lease is valid at most: v. A longer validity needs fewer asks,
+    /// Sets the validity of a lease: the highest number of buckets from the bucket of its grant to its last one, v. A longer validity needs fewer asks,
     /// strands more permits when a node crashes, and makes the quarantine after a loss of state longer, which takes n + v +
     /// 1 buckets. If the [least time between two asks](Self::with_min_gap) is longer than such a lease, it becomes two
     /// thirds of it.
@@ -163,7 +163,7 @@ impl LeaseConfig {
         self.bucket_millis * 1_000
     }
 
-    /// Returns for how many buckets after that of its grant a lease is valid at most, v.
+    /// Returns the validity of a lease: the highest number of buckets from the bucket of its grant to its last one, v.
     #[must_use]
     pub const fn validity(&self) -> u32 {
         self.validity

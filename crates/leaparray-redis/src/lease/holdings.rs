@@ -163,7 +163,7 @@ impl Holdings {
         true
     }
 
-    /// Asks for `want` permits at `now`, by a lease that is valid for `validity` buckets after that of the grant. Permits
+    /// Asks for `want` permits at `now`, by a lease whose last bucket is `validity` buckets after the bucket of the grant. Permits
     /// beyond `keep` are returned, those that end first before others. `None` if an ask is in flight.
     pub fn ask(&mut self, now: u64, want: u64, validity: u32, keep: u64) -> Option<Ask> {
         self.advance(now);

@@ -30,7 +30,7 @@ pub struct Ask {
     pub epoch: Option<Epoch>,
     /// The permits that the node would like to have, 0 for a report.
     pub want: u64,
-    /// For how many buckets after that of the grant the lease has to be valid. The server takes at most the validity of the
+    /// The number of buckets from the bucket of the grant to the last bucket of the lease. The server takes at most the validity of the
     /// limit. A lease for a request that already waits needs fewer buckets, and is charged in an earlier one.
     pub validity: u32,
     /// The charges to move, at most [`MAX_MOVES`].

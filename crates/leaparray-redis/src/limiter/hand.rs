@@ -25,7 +25,7 @@ const fn number_of(word: u64) -> u64 {
 /// Hands follow one another in the same memory, as with a seqlock: `word` is `{ number of the hand: 22, permits left: 42
 /// }`. A request reads the word, then the fields, and takes its permits by a compare-exchange on that word. If another hand
 /// has been opened in between, the number has changed, and it fails. The number wraps around after 2^22 hands: only a
-/// thread that stalls for exactly a multiple of so many hands would take permits of a later hand by the end of an earlier
+/// thread that stalls for exactly a multiple of 2^22 hands would take permits of a later hand by the end of an earlier
 /// one.
 ///
 /// # Orderings
@@ -118,7 +118,7 @@ impl Hand {
                 return Taken::Stale;
             }
             if left < count {
-                // The end may be that of a later hand.
+                // The end may belong to a later hand.
                 let found = self.word.load(Ordering::Acquire);
                 if number_of(found) == number_of(word) && found & COUNT != CLOSED {
                     return Taken::TooFew;

@@ -172,7 +172,7 @@ impl<C: Clock> Shared<C> {
     }
 
     /// Replaces a hand whose time is over at `now`. Returns the time of the decision: a time ahead of the clock counts as
-    /// that of the clock. Otherwise, the next lease would count from the later time, and end too late.
+    /// the time of the clock. Otherwise, the next lease would count from the later time, and end too late.
     #[cold]
     fn renew(&self, now: Timestamp) -> Timestamp {
         let now = now.min(self.clock.now());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leaparray::flow::{Limiter, Reason, Retry};
+use leaparray::flow::{AllOf, ConcurrencyLimiter, Limiter, Reason, Retry};
 use leaparray::{Clock, ManualClock, NodeConfig, ResourceNode, Timestamp};
 use leaparray_redis::{LeaseState, LeasedLimiter, MemoryEngine, StartError};
 use tokio::time::sleep;
@@ -202,6 +202,17 @@ async fn quota_is_what_is_in_hand() {
     assert!(limiter.peek_at(now, quota.remaining).unwrap().is_admitted());
     assert_eq!(limiter.peek_at(now, quota.remaining + 1), None);
     assert_eq!(limiter.in_hand(), quota.remaining);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limiter_is_a_part_of_all_of() {
+    let clock = Simulated::start();
+    let limiter = opened(clock, &Network::new(clock)).await;
+    let concurrency = ConcurrencyLimiter::new(1);
+    let both = AllOf::new((limiter.clone(), &concurrency));
+    assert!(both.try_acquire().is_refused());
+    sleep(Duration::from_millis(11)).await;
+    assert!(both.try_acquire().is_admitted());
 }
 
 #[tokio::test(start_paused = true)]

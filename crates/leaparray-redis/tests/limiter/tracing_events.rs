@@ -1,33 +1,18 @@
 //! The events of a limiter, as a subscriber writes them.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
 use crate::engine::{Network, Simulated, opened};
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn changes_of_the_state_are_events() {
-    let log = Log::default();
-    let writer = log.clone();
+    let log = tempfile::NamedTempFile::new().unwrap();
     let subscriber = tracing_subscriber::fmt().without_time().with_ansi(false);
-    let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+    let subscriber = subscriber.with_writer(Arc::new(log.reopen().unwrap())).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let clock = Simulated::start();
     let network = Network::new(clock);
@@ -39,7 +24,7 @@ async fn changes_of_the_state_are_events() {
     network.set_away(false);
     sleep(Duration::from_secs(2)).await;
     limiter.close().await;
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = fs::read_to_string(log.path()).unwrap();
     let lines: Vec<_> = text.lines().map(str::trim_start).collect();
     let expected = [
         ("WARN", "no leases are granted", "state=in quarantine until"),

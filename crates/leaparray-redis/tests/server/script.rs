@@ -233,7 +233,7 @@ fn identity_changes_with_a_restart() {
     assert_ne!(identify(&other).0, first);
 }
 
-/// The process is the same, and its state is that of another primary.
+/// The process is the same, and has the state of another primary.
 #[test]
 fn identity_changes_with_a_promotion() {
     let Some(server) = Server::start("the identity of a server") else { return };

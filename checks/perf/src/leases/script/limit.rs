@@ -41,7 +41,7 @@ pub(super) struct Limit {
     seq: Cell<u64>,
 }
 
-/// What was stored before the asks of a sample.
+/// The state before the asks of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seeded {
     epoch: Epoch,
