@@ -175,3 +175,24 @@ fn address_of_tls_is_encrypted_and_verified() {
     let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     assert!(!connects(&file("other.pem", other.cert.pem())), "the certificate is not trusted");
 }
+
+#[cfg(feature = "tracing")]
+#[test]
+fn settings_that_weaken_a_limit_are_events_of_the_first_ask() {
+    let Some(server) = Server::start("warnings as events") else { return };
+    server.run(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let writer = std::sync::Arc::new(log.reopen().unwrap());
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let engine = RedisEngine::open(&server.address()).unwrap();
+        for seq in 1..3 {
+            ask(&engine, seq).await.unwrap();
+        }
+    });
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    let events = text.lines().filter(|it| it.contains("maxmemory-policy is allkeys-lru"));
+    assert_eq!(events.count(), 1, "{text}");
+}

@@ -1,0 +1,113 @@
+//! An exhaustive model of the protocol: two nodes and a window of two buckets, over all orders of asks, answers, uses,
+//! faults and steps of time. In no window are more permits used than the limit, and without a rule, some run overshoots:
+//! see `checks/mutants`.
+//!
+//! The nodes' [`Holdings`] and the server's [`Ledger`] are those of the crate. A step of time is a bucket, for all clocks.
+//! Each scenario has a budget for each kind of fault, so that its states can be visited within seconds. It also has to
+//! reach what the faults lead to, such as a permit that is used after a quarantine: a scenario without such a run would
+//! show nothing.
+#![forbid(unsafe_code)]
+
+mod fleet;
+
+use fleet::{Faults, Fleet, explore};
+
+fn repeats() -> Fleet {
+    Fleet::new(1, 3, Faults { asks: 3, repeats: 1, ..Faults::default() })
+}
+
+fn losses() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 3, losses: 1, crashes: 1, ..Faults::default() })
+}
+
+fn lost_answers() -> Fleet {
+    Fleet::new(1, 1, Faults { asks: 4, losses: 1, ..Faults::default() })
+}
+
+fn late_repeats() -> Fleet {
+    Fleet::new(1, 6, Faults { asks: 2, repeats: 1, ..Faults::default() })
+}
+
+fn blank_restarts() -> Fleet {
+    Fleet::new(1, 5, Faults { asks: 3, blank_restarts: 1, ..Faults::default() })
+}
+
+fn promotions() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 3, promotions: 1, ..Faults::default() })
+}
+
+fn evictions() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 3, evictions: 1, ..Faults::default() })
+}
+
+fn clock_steps_back() -> Fleet {
+    Fleet::new(1, 5, Faults { asks: 3, clock_steps_back: 1, ..Faults::default() })
+}
+
+fn two_permits() -> Fleet {
+    Fleet::new(2, 3, Faults { asks: 3, ..Faults::default() })
+}
+
+fn two_permits_and_repeats() -> Fleet {
+    Fleet::new(2, 2, Faults { asks: 3, repeats: 1, ..Faults::default() })
+}
+
+fn two_permits_and_losses() -> Fleet {
+    Fleet::new(2, 2, Faults { asks: 3, losses: 1, ..Faults::default() })
+}
+
+fn two_permits_and_blank_restarts() -> Fleet {
+    Fleet::new(2, 5, Faults { asks: 2, blank_restarts: 1, ..Faults::default() })
+}
+
+fn crash_and_blank_restart() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 3, crashes: 1, blank_restarts: 1, ..Faults::default() })
+}
+
+fn repeat_and_promotion() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 2, repeats: 1, promotions: 1, ..Faults::default() })
+}
+
+fn eviction_and_loss() -> Fleet {
+    Fleet::new(1, 4, Faults { asks: 3, evictions: 1, losses: 1, ..Faults::default() })
+}
+
+fn clock_steps_back_and_repeat() -> Fleet {
+    Fleet::new(1, 3, Faults { asks: 3, repeats: 1, clock_steps_back: 1, ..Faults::default() })
+}
+
+macro_rules! holds {
+    ($($name:ident: $fleet:expr;)*) => {$(
+        #[test]
+        #[cfg_attr(debug_assertions, ignore = "takes a minute without optimizations")]
+        fn $name() {
+            assert_eq!(explore($fleet), None);
+        }
+    )*};
+}
+
+holds! {
+    limit_holds_under_repeats: repeats();
+    limit_holds_under_losses_and_crashes: losses();
+    limit_holds_under_lost_answers: lost_answers();
+    limit_holds_under_late_repeats: late_repeats();
+    limit_holds_under_blank_restarts: blank_restarts();
+    limit_holds_under_promotions: promotions();
+    limit_holds_under_evictions: evictions();
+    limit_holds_when_the_clock_steps_back: clock_steps_back();
+    limit_of_two_holds: two_permits();
+    limit_of_two_holds_under_repeats: two_permits_and_repeats();
+    limit_of_two_holds_under_losses: two_permits_and_losses();
+    limit_of_two_holds_under_blank_restarts: two_permits_and_blank_restarts();
+    limit_holds_under_a_crash_and_a_blank_restart: crash_and_blank_restart();
+    limit_holds_under_a_repeat_and_a_promotion: repeat_and_promotion();
+    limit_holds_under_an_eviction_and_a_loss: eviction_and_loss();
+    limit_holds_under_a_repeat_when_the_clock_steps_back: clock_steps_back_and_repeat();
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without optimizations")]
+fn overshoots_if_a_process_keeps_its_identity_when_it_is_promoted_again() {
+    let run = explore(Fleet { identity_of_process: true, ..promotions() });
+    assert!(run.is_some(), "no run overshoots");
+}
