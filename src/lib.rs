@@ -96,8 +96,8 @@ mod window;
 pub use array::{Bucket, BucketGuard, BucketWrap, CurrentBucket, LeapArray, Ledger};
 pub use count_window::{CountTotals, CountWindow, CountWindowError};
 pub use histogram::{
-    HistogramBucket, HistogramConfig, HistogramConfigError, HistogramScaleError, LatencyHistogram,
-    LatencyQuantiles,
+    HistogramBucket, HistogramBucketsError, HistogramConfig, HistogramConfigError,
+    HistogramScaleError, LatencyHistogram, LatencyQuantiles,
 };
 pub use metric::{MetricBucket, MetricEvent, MetricTotals, SecondMetrics};
 #[cfg(feature = "sentinel-format")]

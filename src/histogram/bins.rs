@@ -29,6 +29,13 @@ impl Bins {
         layout.index(layout.position(nanos)) >> self.scale.min(0).unsigned_abs()
     }
 
+    /// Returns the index of the bin of 2⁶² ns, the last one.
+    pub(super) const fn last_index(self) -> i32 {
+        let layout = Layout::at(if self.scale < 0 { 0 } else { self.scale.unsigned_abs() });
+        let coarser = if self.scale < 0 { self.scale.unsigned_abs() } else { 0 };
+        layout.index(layout.positions() - 1) >> coarser
+    }
+
     /// Returns the shortest response time in the bin, in whole nanoseconds. If it is above [`last`](Self::last), no whole
     /// nanosecond is in the bin.
     pub(super) fn first(self, index: i32) -> u64 {

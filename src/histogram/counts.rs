@@ -15,6 +15,21 @@ impl Counts {
         Self { first: 0, counts: Vec::new() }
     }
 
+    /// Creates counts of zero for the bins from the first to the last, or for the first if the last is before it. The caller
+    /// [sets](Self::set) the count of the first, and that of the last.
+    pub(super) fn zeros(first: i32, last: i32) -> Self {
+        let bins = first.abs_diff(last.max(first)) as usize + 1;
+        Self { first, counts: vec![0; bins] }
+    }
+
+    /// Sets the count of a bin that is zero, and not before the first bin, to one above zero.
+    pub(super) fn set(&mut self, index: i32, count: u64) {
+        match self.counts.get_mut(self.first.abs_diff(index) as usize) {
+            Some(present) => *present = count,
+            None => self.add(index, count),
+        }
+    }
+
     /// Removes all counts. Keeps the memory.
     pub(super) fn clear(&mut self) {
         self.first = 0;

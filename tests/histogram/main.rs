@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod case;
+mod from_buckets;
 mod properties;
 #[cfg(feature = "serde")]
 mod serialized;
