@@ -3,8 +3,9 @@
 use std::ops::AddAssign;
 use std::time::Duration;
 
+use super::{MetricEvent, MetricTotals};
 use crate::histogram::LatencyHistogram;
-use crate::time::{Timestamp, duration_of};
+use crate::time::{Timestamp, duration_of, saturating_nanos};
 
 /// The metrics of one resource in one second: plain data, an item of Sentinel's metric log.
 ///
@@ -87,6 +88,28 @@ impl SecondMetrics {
     #[must_use]
     pub fn avg_rt(&self) -> Option<Duration> {
         self.rt_sum.as_nanos().checked_div(self.rt_count.into()).map(duration_of)
+    }
+
+    /// Returns the counts as totals.
+    pub(crate) fn totals(&self) -> MetricTotals {
+        let rt_nanos = self.rt_sum.as_nanos();
+        MetricTotals {
+            events: MetricEvent::EVENTS.map(|event| match event {
+                MetricEvent::Pass => self.pass,
+                MetricEvent::Block => self.block,
+                MetricEvent::Success => self.success,
+                MetricEvent::Exception => self.exception,
+                MetricEvent::Rt => rt_nanos.try_into().unwrap_or(u64::MAX),
+                MetricEvent::ReservedPass => self.reserved_pass,
+                MetricEvent::Cancelled => self.cancelled,
+            }),
+            rt_nanos,
+            rt_count: self.rt_count,
+            min_rt: self.min_rt.map(saturating_nanos),
+            max_rt: self.max_rt.map(saturating_nanos),
+            // A request in flight counts itself, so a recorded concurrency is above 0.
+            max_concurrency: (self.concurrency > 0).then_some(self.concurrency),
+        }
     }
 }
 

@@ -114,6 +114,56 @@ impl<C: Clock + Clone> ResourceNode<C> {
         self.seconds_in(seconds)
     }
 
+    /// Returns the totals of the second that is not complete yet; see [`unfinished_at`](Self::unfinished_at).
+    pub fn unfinished(&self) -> MetricTotals {
+        self.unfinished_at(self.clock().now())
+    }
+
+    /// Returns the totals of everything that was recorded in the second of `now` and in later seconds, reserved permits
+    /// included: the seconds that [`poll_seconds_at`](Self::poll_seconds_at) leaves out because they are not complete.
+    ///
+    /// With the [lifetime](Self::lifetime) and the delivered seconds, this tells how many counts came late, after their
+    /// second was delivered:
+    ///
+    /// lifetime = delivered seconds + unfinished + late
+    ///
+    /// Read the lifetime first. Counts that threads record between the two reads are then in `unfinished` only, so the
+    /// difference lifetime − unfinished is a lower bound of the delivered and the late counts.
+    ///
+    /// Counts that left the long window unread also count as late here: see [`SecondsCursor::missed`]. A bucket that lies in
+    /// two seconds is in no delivered second. It is in `unfinished` if it began in the second of `now` or later. A record
+    /// that is more than a long window ahead of `now` can displace the second of `now`. For a node in which nothing was
+    /// recorded since the start of the second, the call only compares two times.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode, SecondsCursor, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let node = ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    /// let cursor = SecondsCursor::new();
+    /// node.block_many(3);
+    /// clock.advance(Duration::from_secs(1));
+    /// let delivered: u64 = node.poll_seconds(&cursor).map(|it| it.block).sum();
+    ///
+    /// node.block_many(2);
+    /// // A stalled thread has a time of the second that was delivered.
+    /// node.block_many_at(Timestamp::from_secs(60), 4);
+    /// let lifetime = node.lifetime().sum(MetricEvent::Block);
+    /// let unfinished = node.unfinished().sum(MetricEvent::Block);
+    /// assert_eq!((delivered, unfinished, lifetime), (3, 2, 9));
+    /// let late = lifetime - unfinished - delivered;
+    /// assert_eq!(late, 4);
+    /// ```
+    pub fn unfinished_at(&self, now: Timestamp) -> MetricTotals {
+        let start = Timestamp::from_secs(number_of(now));
+        let newest = Timestamp::from_nanos(self.recorded_before().as_nanos().saturating_sub(1));
+        if newest < start {
+            return MetricTotals::default();
+        }
+        self.totals_between(&Span::until_now(start, newest))
+    }
+
     /// Returns the seconds with these numbers that are whole in the long window at `now`. Seconds without any record are
     /// left out.
     pub(crate) fn seconds_in_window(

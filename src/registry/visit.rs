@@ -55,6 +55,17 @@ pub struct Visit {
     pub seconds: Range<u64>,
     /// The lifetime totals of all resources that were evicted or removed.
     pub delisted: MetricTotals,
+    /// The totals of these resources in the second of `now` and in later seconds: the part of `delisted` that no second
+    /// delivers yet. The second of `now` has the number `seconds.end`.
+    ///
+    /// The registry keeps the seconds of a resource without handles only for the cursors that it knows. So if the resource
+    /// was evicted before the first visit with this cursor, its totals are in `delisted`, and here only if another cursor
+    /// was known. The first visit has the resources that still have handles.
+    ///
+    /// Together with [`unfinished_at`](ResourceNode::unfinished_at) of the visited nodes, it tells how many counts came late,
+    /// after their second was delivered: the lifetimes of the visited nodes, plus `delisted`, are the delivered seconds, plus
+    /// `unfinished` of the nodes and of this, plus late counts.
+    pub unfinished: MetricTotals,
 }
 
 /// The seconds of resources that are no longer listed, each of a node and a second once, by their names.
@@ -126,8 +137,14 @@ impl<C: Clock + Clone> Registry<C> {
         let mut apart: Vec<_> = delisted.undelivered().of(&seconds).cloned().collect();
         let mut totals = delisted.reclaimed(TrafficType::Inbound).clone();
         totals += delisted.reclaimed(TrafficType::Outbound);
+        let mut unfinished = MetricTotals::default();
+        for second in delisted.undelivered().of(&(seconds.end..u64::MAX)) {
+            unfinished += &second.metrics.totals();
+        }
         for listed in delisted.with_holders() {
             totals += &listed.lifetime();
+            // After the lifetime: what a thread records in between is in `unfinished` only.
+            unfinished += &listed.unfinished_at(now);
             listed.append_seconds(now, &seconds, &mut apart);
         }
         let mut apart = Apart::new(apart);
@@ -144,7 +161,7 @@ impl<C: Clock + Clone> Registry<C> {
             visit(Visited::Delisted(second));
         }
         delisted.undelivered().forget_before(oldest);
-        Visit { seconds, delisted: totals }
+        Visit { seconds, delisted: totals, unfinished }
     }
 }
 
