@@ -4,14 +4,20 @@
 
 mod clock;
 pub mod engine;
+pub mod fleet;
 pub mod lease;
 mod limiter;
 mod sync;
+mod window;
 
 pub use clock::BootClock;
-pub use engine::{Engine, EngineError, MemoryEngine};
+pub use engine::{Engine, EngineError, FleetEngine, MemoryEngine, MemoryFleet};
 #[cfg(feature = "redis")]
 pub use engine::{RedisEngine, Warning};
 pub use limiter::{
     LeaseCounts, LeaseState, LeasedLimiter, LimiterBuilder, ShareError, StartError, WhenAway,
+};
+pub use window::{
+    FleetReader, FleetReaderBuilder, FleetReporter, FleetReporterBuilder, FleetStartError,
+    FleetState,
 };

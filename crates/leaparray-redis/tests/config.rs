@@ -208,13 +208,14 @@ fn name_is_from_1_to_256_bytes_without_braces() {
     }
     for (name, len) in [("", 0), (&*"a".repeat(max + 1), 257), (&"ö".repeat(129), 258)] {
         assert_eq!(error(name), LeaseNameError::Length { len, max });
-        let message = format!("the name of a limit has from 1 to 256 bytes, not {len}");
+        let message = format!("the name of a limit or a fleet has from 1 to 256 bytes, not {len}");
         assert_eq!(error(name).to_string(), message);
     }
     for (name, at) in [("{", 0), ("ab}", 2), ("ö{a}", 2)] {
         assert_eq!(error(name), LeaseNameError::Brace { at });
-        let message =
-            format!("the name of a limit has a brace at byte {at}, which would end its hash tag");
+        let message = format!(
+            "the name of a limit or a fleet has a brace at byte {at}, which would end its hash tag"
+        );
         assert_eq!(error(name).to_string(), message);
     }
 }

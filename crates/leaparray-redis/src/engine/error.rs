@@ -22,6 +22,11 @@ pub enum EngineError {
         /// The numbers of the answer.
         found: Vec<i64>,
     },
+    /// The answer is not one of the scripts of a fleet.
+    FleetReply {
+        /// The part that is not.
+        found: String,
+    },
     /// The address of the server is not valid.
     Address(Box<dyn Error + Send + Sync>),
 }
@@ -29,12 +34,18 @@ pub enum EngineError {
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Server(error) => write!(f, "the server of the limit cannot be used: {error}"),
+            Self::Server(error) => write!(f, "the server cannot be used: {error}"),
             Self::Timeout { after } => {
-                write!(f, "the server of the limit did not answer in {after:?}")
+                write!(f, "the server did not answer in {after:?}")
             }
             Self::Reply { found } => {
                 write!(f, "an answer has eight numbers from 0 to 2^53, and not {found:?}")
+            }
+            Self::FleetReply { found } => {
+                write!(
+                    f,
+                    "an answer about a fleet has an outcome, identities and versions, and not `{found}`"
+                )
             }
             Self::Address(error) => write!(f, "the address of the server is not valid: {error}"),
         }
@@ -45,7 +56,7 @@ impl Error for EngineError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Server(error) | Self::Address(error) => Some(&**error),
-            Self::Timeout { .. } | Self::Reply { .. } => None,
+            Self::Timeout { .. } | Self::Reply { .. } | Self::FleetReply { .. } => None,
         }
     }
 }

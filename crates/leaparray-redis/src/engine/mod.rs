@@ -1,6 +1,7 @@
 //! Engines: where the state of a limit is kept, and how an ask gets there.
 
 mod error;
+pub mod fleet;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
@@ -11,6 +12,7 @@ use std::future::Future;
 use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys};
 
 pub use error::EngineError;
+pub use fleet::{FleetEngine, MemoryFleet};
 pub use memory::MemoryEngine;
 #[cfg(feature = "redis")]
 pub use redis::{RedisEngine, Warning};

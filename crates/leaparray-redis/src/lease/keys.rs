@@ -36,15 +36,18 @@ impl LeaseKeys {
     /// Returns a [`LeaseNameError`] if the name is empty, has more than [`MAX_NAME_LEN`](Self::MAX_NAME_LEN) bytes, or
     /// contains a brace, which would end the hash tag.
     pub fn new(name: &str, config: &LeaseConfig) -> Result<Self, LeaseNameError> {
-        if name.is_empty() || name.len() > Self::MAX_NAME_LEN {
-            return Err(LeaseNameError::Length { len: name.len(), max: Self::MAX_NAME_LEN });
-        }
-        if let Some(at) = name.find(['{', '}']) {
-            return Err(LeaseNameError::Brace { at });
-        }
+        Self::check_name(name)?;
         let (buckets, millis) = (config.buckets(), config.bucket_len().as_millis());
         let prefix = format!("leaparray:{{{name}:{buckets}:{millis}:{}}}", config.validity());
         Ok(Self { prefix, name: name.to_owned() })
+    }
+
+    /// Checks that a name can be a part of a hash tag.
+    pub(crate) fn check_name(name: &str) -> Result<(), LeaseNameError> {
+        if name.is_empty() || name.len() > Self::MAX_NAME_LEN {
+            return Err(LeaseNameError::Length { len: name.len(), max: Self::MAX_NAME_LEN });
+        }
+        name.find(['{', '}']).map_or(Ok(()), |at| Err(LeaseNameError::Brace { at }))
     }
 
     /// Returns the name of the limit.
@@ -72,7 +75,7 @@ impl LeaseKeys {
     }
 }
 
-/// The error of the name of a limit.
+/// The error of the name of a limit or a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseNameError {
@@ -94,12 +97,12 @@ impl fmt::Display for LeaseNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Length { len, max } => {
-                write!(f, "the name of a limit has from 1 to {max} bytes, not {len}")
+                write!(f, "the name of a limit or a fleet has from 1 to {max} bytes, not {len}")
             }
             Self::Brace { at } => {
                 write!(
                     f,
-                    "the name of a limit has a brace at byte {at}, which would end its hash tag"
+                    "the name of a limit or a fleet has a brace at byte {at}, which would end its hash tag"
                 )
             }
         }

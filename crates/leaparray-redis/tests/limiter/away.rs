@@ -23,7 +23,7 @@ async fn closed_limiter_uses_its_lease_and_then_refuses() {
     assert!(limiter.try_acquire().is_refused());
     sleep(Duration::from_millis(10)).await;
     let LeaseState::Away { error, .. } = limiter.state() else { panic!("{}", limiter.state()) };
-    assert_eq!(error, "the server of the limit cannot be used: connection refused");
+    assert_eq!(error, "the server cannot be used: connection refused");
     let refusal = limiter.acquire().await.unwrap_err();
     assert_eq!(refusal.reason, Reason::Custom("the server of the limit is away"));
     assert!(refusal.retry_at().is_some());
@@ -44,7 +44,7 @@ async fn server_that_does_not_answer_is_away() {
     assert_eq!(limiter.state(), LeaseState::Leasing);
     sleep(Duration::from_millis(2)).await;
     let LeaseState::Away { since, error } = limiter.state() else { panic!("{}", limiter.state()) };
-    assert_eq!(error, "the server of the limit did not answer in 300ms");
+    assert_eq!(error, "the server did not answer in 300ms");
     sleep(Duration::from_secs(10)).await;
     let LeaseState::Away { since: still, .. } = limiter.state() else { panic!() };
     assert_eq!(since, still);

@@ -39,7 +39,7 @@ fn address_has_the_password_and_no_text_shows_it() {
         for text in &texts {
             assert!(!text.contains("s3cret") && !text.contains("s4cret"), "{text}");
         }
-        assert!(texts[2].starts_with("the server of the limit cannot be used: "), "{error}");
+        assert!(texts[2].starts_with("the server cannot be used: "), "{error}");
         let error = RedisEngine::open("redis://limits:s3cret@[").unwrap_err();
         assert!(matches!(error, EngineError::Address(_)), "{error}");
         let texts = [format!("{error:?}"), error.to_string()];

@@ -7,7 +7,7 @@ use redis::{FromRedisValue, RedisResult, ScriptInvocation};
 
 /// A connection that is opened again after a failure.
 #[derive(Clone)]
-pub(super) enum Link {
+pub(in crate::engine) enum Link {
     Server(Arc<Reopened<Server>>),
     /// A connection with settings of the user's own, which reconnects by itself.
     Manager(ConnectionManager),
@@ -33,7 +33,7 @@ impl Link {
     }
 
     /// Runs a script.
-    pub(super) async fn run<T: FromRedisValue>(
+    pub(in crate::engine) async fn run<T: FromRedisValue>(
         &self,
         script: &ScriptInvocation<'_>,
     ) -> RedisResult<T> {
@@ -49,13 +49,13 @@ impl Link {
 }
 
 /// A client, and a connection that it has opened.
-pub(super) struct Reopened<K: Open> {
+pub(in crate::engine) struct Reopened<K: Open> {
     client: K,
     current: Mutex<Option<K::Connection>>,
 }
 
 /// A client that opens connections.
-pub(super) trait Open {
+pub(in crate::engine) trait Open {
     type Connection: ConnectionLike + Clone + Send;
 
     fn open(&self) -> impl Future<Output = RedisResult<Self::Connection>> + Send;
@@ -101,7 +101,7 @@ impl<K: Open> Reopened<K> {
 }
 
 /// One server.
-pub(super) struct Server(redis::Client);
+pub(in crate::engine) struct Server(redis::Client);
 
 impl Open for Server {
     type Connection = redis::aio::MultiplexedConnection;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redis::aio::ConnectionManager;
 use redis::{Client, RedisError, Script};
 
+use super::fleet::FleetScripts;
 use super::{Engine, EngineError, script};
 use crate::lease::{Answer, Ask, LeaseConfig, LeaseKeys};
 use link::Link;
@@ -29,6 +30,7 @@ pub use warning::Warning;
 pub struct RedisEngine {
     link: Link,
     script: Arc<Script>,
+    fleet: Arc<FleetScripts>,
     /// Whether the settings of the server were looked at.
     #[cfg(feature = "tracing")]
     is_checked: Arc<AtomicBool>,
@@ -106,9 +108,18 @@ impl RedisEngine {
         Self {
             link,
             script,
+            fleet: Arc::new(FleetScripts::new()),
             #[cfg(feature = "tracing")]
             is_checked: Arc::default(),
         }
+    }
+
+    pub(super) const fn link(&self) -> &Link {
+        &self.link
+    }
+
+    pub(super) fn fleet(&self) -> &FleetScripts {
+        &self.fleet
     }
 
     /// Emits an event for each warning, once.
@@ -179,6 +190,6 @@ fn address_error(error: RedisError) -> EngineError {
     EngineError::Address(error.into())
 }
 
-fn server_error(error: RedisError) -> EngineError {
+pub(super) fn server_error(error: RedisError) -> EngineError {
     EngineError::Server(error.into())
 }

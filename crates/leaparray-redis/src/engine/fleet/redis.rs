@@ -1,0 +1,103 @@
+//! The engine over a Redis server.
+
+use redis::Script;
+
+use super::super::redis::{RedisEngine, server_error};
+use super::{EngineError, FleetEngine, script};
+use crate::fleet::{Delivery, FleetConfig, FleetKeys, ProcessId, Receipt, Survey};
+
+/// The scripts.
+#[derive(Debug)]
+pub(in crate::engine) struct FleetScripts {
+    deliver: Script,
+    survey: Script,
+    fetch: Script,
+}
+
+impl FleetScripts {
+    pub(in crate::engine) fn new() -> Self {
+        let of = |script: &str| Script::new(&format!("{}{script}", script::CLOCK));
+        Self { deliver: of(script::DELIVER), survey: of(script::SURVEY), fetch: of(script::FETCH) }
+    }
+}
+
+impl RedisEngine {
+    async fn fetch(
+        &self,
+        key: String,
+        fields: Vec<String>,
+    ) -> Result<Vec<Option<Vec<u8>>>, EngineError> {
+        let mut invocation = self.fleet().fetch.prepare_invoke();
+        invocation.key(key);
+        for field in fields {
+            invocation.arg(field);
+        }
+        self.link().run(&invocation).await.map_err(server_error)
+    }
+}
+
+impl FleetEngine for RedisEngine {
+    async fn deliver(
+        &self,
+        keys: &FleetKeys,
+        config: &FleetConfig,
+        delivery: &Delivery,
+    ) -> Result<Receipt, EngineError> {
+        let mut invocation = self.fleet().deliver.prepare_invoke();
+        for key in script::deliver_keys(keys, delivery) {
+            invocation.key(key);
+        }
+        for argument in script::deliver_arguments(config, delivery) {
+            invocation.arg(argument);
+        }
+        script::receipt(self.link().run(&invocation).await.map_err(server_error)?)
+    }
+
+    async fn survey(&self, keys: &FleetKeys, config: &FleetConfig) -> Result<Survey, EngineError> {
+        let mut invocation = self.fleet().survey.prepare_invoke();
+        invocation.key(keys.records()).key(keys.contacts()).arg(config.departed());
+        let reply: Vec<redis::Value> = self.link().run(&invocation).await.map_err(server_error)?;
+        let [now, since, processes @ ..] = reply.as_slice() else {
+            return Err(EngineError::FleetReply { found: format!("{} values", reply.len()) });
+        };
+        let number = |it: &redis::Value| {
+            redis::from_redis_value_ref(it).map_err(|it| server_error(it.into()))
+        };
+        let (now, since) = (number(now)?, number(since)?);
+        let processes = processes.chunks_exact(3).map(|it| {
+            let text = |it| {
+                redis::from_redis_value_ref(it)
+                    .map_err(|it: redis::ParsingError| server_error(it.into()))
+            };
+            let stored =
+                redis::from_redis_value_ref(&it[2]).map_err(|it| server_error(it.into()))?;
+            Ok((text(&it[0])?, text(&it[1])?, stored))
+        });
+        script::survey((now, since, processes.collect::<Result<_, EngineError>>()?))
+    }
+
+    async fn second(
+        &self,
+        keys: &FleetKeys,
+        config: &FleetConfig,
+        second: u64,
+        processes: &[ProcessId],
+    ) -> Result<Vec<Option<Vec<u8>>>, EngineError> {
+        let fields = script::second_fields(config, second, processes);
+        let mut found = self.fetch(keys.second(second), fields).await?;
+        // Nothing at all, if the server has forgotten the second.
+        found.resize(processes.len(), None);
+        Ok(found)
+    }
+
+    async fn names(
+        &self,
+        keys: &FleetKeys,
+        process: ProcessId,
+        from: u32,
+        count: u32,
+    ) -> Result<Vec<Vec<u8>>, EngineError> {
+        let found = self.fetch(keys.names(process), script::name_fields(from, count)).await?;
+        Ok(found.into_iter().map_while(|it| it).collect())
+    }
+}

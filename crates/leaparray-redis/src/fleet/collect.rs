@@ -1,0 +1,281 @@
+//! Reading the finished seconds of a registry.
+
+use std::collections::HashMap;
+use std::mem;
+use std::ops::Range;
+use std::sync::Arc;
+
+use leaparray::{
+    Clock, MetricTotals, Refusals, Registry, RegistryCursor, ResourceId, ResourceNode,
+    SecondMetrics, Timestamp, Visited, VisitedNode,
+};
+
+use super::counts::FleetCounts;
+use super::names::{Names, ResourceKey};
+use super::outbox::{Outbox, Undelivered};
+use super::second::{ProcessSecond, Row};
+use super::totals::FleetTotals;
+
+/// How often a node is read again if threads record in it at the same time.
+const MAX_TRIES: usize = 64;
+
+/// Reads the finished seconds of a registry, each once.
+#[derive(Debug)]
+pub struct Collector<C> {
+    registry: Arc<Registry<C>>,
+    cursor: RegistryCursor,
+    max_bytes: usize,
+    /// The refusals of each node at the last reading, and the number of that reading.
+    refusals: HashMap<ResourceId, (u64, Refusals)>,
+    readings: u64,
+    /// What was recorded before the first second.
+    before: FleetTotals,
+    /// What was recorded in the seconds that were read.
+    read: FleetTotals,
+    /// What was recorded in seconds that were not read in time.
+    unread: FleetTotals,
+    late: FleetTotals,
+    missed: u64,
+}
+
+/// What was read from a registry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Collected {
+    /// The seconds, the oldest first.
+    pub seconds: Vec<Undelivered>,
+    /// What was recorded since the first second.
+    pub lifetime: FleetTotals,
+    /// What was recorded after its second had been read: a lower bound, exact if no thread records during the reading.
+    pub late: FleetTotals,
+    /// The number of resources in the last second for which there was no room.
+    pub left_out: u64,
+}
+
+impl<C: Clock + Clone> Collector<C> {
+    /// Begins with the second of `now`. A second takes up to `max_bytes` bytes.
+    ///
+    /// What was recorded before `now` in seconds that are over belongs to no second.
+    #[must_use]
+    pub fn new(registry: Arc<Registry<C>>, now: Timestamp, max_bytes: usize) -> Self {
+        let cursor = RegistryCursor::new();
+        let mut before = FleetTotals::default();
+        let mut refusals = HashMap::new();
+        let visit = registry.visit_seconds_at(now, &cursor, |visited| {
+            if let Visited::Node(visited) = visited {
+                let (lifetime, unfinished) = coherent(visited.node, now);
+                before += &lifetime.saturating_sub(&unfinished);
+                refusals.insert(visited.id, (0, visited.node.refusals()));
+            }
+        });
+        before += &finished(&visit.delisted, &visit.unfinished);
+        Self {
+            registry,
+            missed: cursor.missed(),
+            cursor,
+            max_bytes,
+            refusals,
+            readings: 0,
+            before,
+            read: FleetTotals::default(),
+            unread: FleetTotals::default(),
+            late: FleetTotals::default(),
+        }
+    }
+
+    /// Reads the seconds that are over at `now`, and adds them to the outbox.
+    pub fn collect_into(&mut self, now: Timestamp, outbox: &mut Outbox) {
+        let Collected { seconds, lifetime, late, left_out } = self.collect(now, outbox.names_mut());
+        for second in seconds {
+            outbox.push(second);
+            outbox.set_left_out(left_out);
+        }
+        outbox.set_totals(lifetime, late);
+    }
+
+    fn collect(&mut self, now: Timestamp, names: &mut Names) -> Collected {
+        self.readings += 1;
+        let mut reading = Reading {
+            now,
+            number: self.readings,
+            seconds: 0..0,
+            rows: Vec::new(),
+            lifetime: FleetTotals::default(),
+            finished: FleetTotals::default(),
+            names,
+            refusals: &mut self.refusals,
+            current: None,
+        };
+        let visit =
+            self.registry.visit_seconds_at(now, &self.cursor, |visited| reading.visit(visited));
+        reading.finish_node();
+        let Reading { seconds, rows, mut lifetime, finished: mut in_finished, .. } = reading;
+        lifetime += &FleetTotals::from(&visit.delisted);
+        in_finished += &finished(&visit.delisted, &visit.unfinished);
+        let number = self.readings;
+        if !seconds.is_empty() {
+            self.refusals.retain(|_, (last, _)| *last == number);
+        }
+        let names_len = names.len();
+        let (mut undelivered, mut left_out) = (Vec::new(), 0);
+        for (second, rows) in seconds.zip(rows) {
+            let mut totals = FleetTotals::default();
+            for row in &rows {
+                totals += &FleetTotals::from(&row.counts.metrics);
+            }
+            self.read += &totals;
+            let (bytes, out) = ProcessSecond::encode(second, rows, names_len, self.max_bytes);
+            left_out = out;
+            undelivered.push(Undelivered { second, totals, bytes, unread: FleetTotals::default() });
+        }
+        self.account(&in_finished, &mut undelivered);
+        Collected {
+            seconds: undelivered,
+            lifetime: lifetime.saturating_sub(&self.before),
+            late: self.late,
+            left_out,
+        }
+    }
+
+    /// Finds where the counts are that are in finished seconds and were not read.
+    fn account(&mut self, finished: &FleetTotals, seconds: &mut [Undelivered]) {
+        let mut rest = finished.saturating_sub(&self.before);
+        for part in [&self.read, &self.unread] {
+            rest = rest.saturating_sub(part);
+        }
+        let missed = self.cursor.missed();
+        if mem::replace(&mut self.missed, missed) != missed
+            && let Some(first) = seconds.first_mut()
+        {
+            // The window has left seconds behind that were not read.
+            first.unread = rest.saturating_sub(&self.late);
+            self.unread += &first.unread;
+        } else {
+            self.late = self.late.max(&rest);
+        }
+    }
+}
+
+/// What was read so far.
+struct Reading<'a> {
+    now: Timestamp,
+    number: u64,
+    seconds: Range<u64>,
+    /// The rows of each of the seconds.
+    rows: Vec<Vec<Row>>,
+    lifetime: FleetTotals,
+    /// What of it is in seconds that are over.
+    finished: FleetTotals,
+    names: &'a mut Names,
+    refusals: &'a mut HashMap<ResourceId, (u64, Refusals)>,
+    /// The node that was visited last, and its counts in the newest second.
+    current: Option<(ResourceKey, FleetCounts)>,
+}
+
+impl Reading<'_> {
+    fn visit<C: Clock + Clone>(&mut self, visited: Visited<'_, C>) {
+        match visited {
+            Visited::Seconds(seconds) => {
+                self.rows = seconds.clone().map(|_| Vec::new()).collect();
+                self.seconds = seconds;
+            }
+            Visited::Node(node) => {
+                self.finish_node();
+                self.begin_node(&node);
+            }
+            Visited::Second(metrics) => {
+                let newest = self.seconds.end.saturating_sub(1);
+                match &mut self.current {
+                    Some((_, counts)) if metrics.second.as_secs() == newest => {
+                        counts.metrics.clone_from(metrics);
+                    }
+                    Some((key, _)) => {
+                        let key = key.clone();
+                        self.add(key, metrics);
+                    }
+                    None => {}
+                }
+            }
+            Visited::Delisted(second) => {
+                self.finish_node();
+                let context = second.context.as_ref();
+                let key = ResourceKey::new(&second.name, context, second.traffic_type);
+                self.add(key, &second.metrics);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_node<C: Clock + Clone>(&mut self, visited: &VisitedNode<'_, C>) {
+        let node = visited.node;
+        // In this order: what is recorded in between is not taken for late.
+        let lifetime = node.lifetime();
+        self.finished += &finished(&lifetime, &node.unfinished_at(self.now));
+        self.lifetime += &FleetTotals::from(&lifetime);
+        if self.seconds.is_empty() {
+            return;
+        }
+        let key = ResourceKey::new(visited.name, visited.context, visited.traffic_type);
+        let refusals = node.refusals();
+        let (_, before) =
+            self.refusals.insert(visited.id, (self.number, refusals)).unwrap_or_default();
+        let mut counts = FleetCounts::new(self.seconds.end - 1);
+        counts.in_flight = node.concurrency();
+        counts.refusals = newly(&refusals, &before);
+        self.current = Some((key, counts));
+    }
+
+    fn add(&mut self, key: ResourceKey, metrics: &SecondMetrics) {
+        let index = metrics.second.as_secs().checked_sub(self.seconds.start);
+        let index = index.and_then(|it| usize::try_from(it).ok());
+        if let Some(rows) = index.and_then(|it| self.rows.get_mut(it)) {
+            let counts = FleetCounts { metrics: metrics.clone(), ..FleetCounts::default() };
+            rows.push(Row { name: self.names.number(key), counts });
+        }
+    }
+
+    /// Adds the row of the node in the newest second.
+    fn finish_node(&mut self) {
+        if let (Some((key, counts)), Some(newest)) = (self.current.take(), self.rows.last_mut())
+            && !counts.is_empty()
+        {
+            newest.push(Row { name: self.names.number(key), counts });
+        }
+    }
+}
+
+/// Returns what of the lifetime is in seconds that are over.
+fn finished(lifetime: &MetricTotals, unfinished: &MetricTotals) -> FleetTotals {
+    FleetTotals::from(lifetime).saturating_sub(&FleetTotals::from(unfinished))
+}
+
+/// Reads both at one time: the lifetime has all counts of the seconds that are not over, and no other ones of these. If threads
+/// record all the time, the last try is taken.
+fn coherent<C: Clock + Clone>(
+    node: &ResourceNode<C>,
+    now: Timestamp,
+) -> (FleetTotals, FleetTotals) {
+    let mut lifetime = node.lifetime();
+    let mut unfinished = node.unfinished_at(now);
+    for _ in 0..MAX_TRIES {
+        let again = node.lifetime();
+        if again == lifetime {
+            break;
+        }
+        lifetime = again;
+        unfinished = node.unfinished_at(now);
+    }
+    (FleetTotals::from(&lifetime), FleetTotals::from(&unfinished))
+}
+
+/// Returns the refusals since a reading.
+const fn newly(now: &Refusals, before: &Refusals) -> Refusals {
+    let mut newly = *now;
+    newly.limit_reached = now.limit_reached.saturating_sub(before.limit_reached);
+    newly.wait_too_long = now.wait_too_long.saturating_sub(before.wait_too_long);
+    newly.more_than_limit = now.more_than_limit.saturating_sub(before.more_than_limit);
+    newly.failing = now.failing.saturating_sub(before.failing);
+    newly.custom = now.custom.saturating_sub(before.custom);
+    newly.queue_full = now.queue_full.saturating_sub(before.queue_full);
+    newly
+}

@@ -1,0 +1,60 @@
+//! The counts of a resource or a process, in a second or in several.
+
+use std::time::Duration;
+
+use leaparray::{Refusals, SecondMetrics, Timestamp};
+
+/// The counts of a resource, of a process or of the fleet: plain data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FleetCounts {
+    /// What was recorded, from the second on that it names. Its highest number of requests in flight is the highest of a
+    /// single resource in a single process.
+    pub metrics: SecondMetrics,
+    /// The number of requests in flight when the newest second was read.
+    pub in_flight: u64,
+    /// The refusals by reason. Those of a resource that was evicted are missing.
+    pub refusals: Refusals,
+}
+
+impl FleetCounts {
+    pub(crate) fn new(second: u64) -> Self {
+        Self { metrics: SecondMetrics::new(Timestamp::from_secs(second)), ..Self::default() }
+    }
+
+    /// Returns whether there is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self { metrics, in_flight, refusals } = self;
+        let m = metrics;
+        let counts = [m.pass, m.block, m.success, m.exception, m.reserved_pass, m.cancelled];
+        counts == [0; 6] && m.rt_count == 0 && *in_flight == 0 && *refusals == Refusals::default()
+    }
+
+    /// Returns the number of requests: those that were let through, and those that were refused.
+    #[must_use]
+    pub const fn requests(&self) -> u64 {
+        self.metrics.pass.saturating_add(self.metrics.block)
+    }
+
+    /// Returns a quantile of the response times, with the relative error of the histogram; `None` if there are none, or if
+    /// the histogram of some of them is not known.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        self.metrics.histogram.as_ref()?.quantile(q)
+    }
+
+    /// Adds the counts of another resource or process.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let in_flight = self.in_flight.saturating_add(other.in_flight);
+        self.add_later(other);
+        self.in_flight = in_flight;
+    }
+
+    /// Adds the counts of a later second.
+    pub(crate) fn add_later(&mut self, later: &Self) {
+        self.metrics += &later.metrics;
+        self.in_flight = later.in_flight;
+        self.refusals += &later.refusals;
+    }
+}

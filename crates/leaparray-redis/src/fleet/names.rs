@@ -1,0 +1,88 @@
+//! The names of the resources of a process, each sent once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use leaparray::TrafficType;
+use serde::{Deserialize, Serialize};
+
+use super::codec::{FormatError, from_bytes, to_bytes};
+
+/// The identity of a resource, or of one of its contexts, in all processes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ResourceKey {
+    /// The name of the resource.
+    pub name: Arc<str>,
+    /// The name of the context; `None` for the requests without a context.
+    pub context: Option<Arc<str>>,
+    /// Whether requests leave the process: the resource is [outbound](TrafficType::Outbound).
+    pub is_outbound: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WireName(String, Option<String>, bool);
+
+impl ResourceKey {
+    /// Creates the identity of a resource, or of one of its contexts.
+    #[must_use]
+    pub fn new(name: &Arc<str>, context: Option<&Arc<str>>, traffic_type: TrafficType) -> Self {
+        let is_outbound = traffic_type == TrafficType::Outbound;
+        Self { name: Arc::clone(name), context: context.cloned(), is_outbound }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let context = self.context.as_deref().map(str::to_owned);
+        to_bytes(&WireName(self.name.to_string(), context, self.is_outbound))
+    }
+
+    /// Reads a name as it is stored.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`FormatError`] if it is of another version, or damaged.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let WireName(name, context, is_outbound) = from_bytes(bytes)?;
+        Ok(Self { name: name.into(), context: context.map(Into::into), is_outbound })
+    }
+}
+
+/// The names of a process, by their numbers. A number is never used for another name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    numbers: HashMap<ResourceKey, u32>,
+    encoded: Vec<Vec<u8>>,
+}
+
+impl Names {
+    /// The most names. A resource beyond them is left out of the rows, and counted in the sum.
+    pub(crate) const MAX: u32 = 16_384;
+
+    /// Returns the number of a name; [`MAX`](Self::MAX) if there are too many.
+    pub(crate) fn number(&mut self, key: ResourceKey) -> u32 {
+        let next = self.len();
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        if next == Self::MAX {
+            return Self::MAX;
+        }
+        self.encoded.push(key.encode());
+        self.numbers.insert(key, next);
+        next
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.encoded.len()).unwrap_or(Self::MAX)
+    }
+
+    /// Returns the names from a number on, up to some bytes, and one at least.
+    pub(crate) fn from(&self, first: u32, max_bytes: usize) -> Vec<Vec<u8>> {
+        let mut bytes = 0;
+        let fits = |it: &&Vec<u8>| {
+            let is_first = bytes == 0;
+            bytes += it.len();
+            is_first || bytes <= max_bytes
+        };
+        self.encoded.iter().skip(first as usize).take_while(fits).cloned().collect()
+    }
+}

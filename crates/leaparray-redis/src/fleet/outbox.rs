@@ -1,0 +1,316 @@
+//! The seconds of a process that are not delivered yet.
+
+use std::collections::VecDeque;
+
+use super::message::{Delivery, Outcome, Receipt, SecondBytes};
+use super::names::Names;
+use super::totals::FleetTotals;
+use super::{FleetConfig, MICROS, ProcessId, Record};
+
+/// The most seconds of one delivery.
+const MAX_SECONDS: usize = 16;
+/// The most bytes of the seconds of one delivery, and of its names. One second is always sent.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// A second that was read from the registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undelivered {
+    /// The second, by the clock of the process.
+    pub second: u64,
+    /// The sum of what was recorded in it.
+    pub totals: FleetTotals,
+    /// The encoded second.
+    pub bytes: Vec<u8>,
+    /// What was recorded in the seconds right before it, if these were not read.
+    pub unread: FleetTotals,
+}
+
+/// One or several seconds. Only a second that was not shed has bytes.
+#[derive(Clone, Debug)]
+struct Waiting {
+    /// The last of the seconds.
+    second: u64,
+    /// Their number.
+    count: u64,
+    totals: FleetTotals,
+    bytes: Option<Vec<u8>>,
+}
+
+/// The seconds of a process that are not delivered yet, and the state of its record.
+///
+/// The seconds are decided in their order. A second that is too old, or for which there is no room, is *shed*: its bytes are
+/// dropped, and the next delivery counts it as missed, unless an earlier one has delivered it and only the answer was lost.
+#[derive(Clone, Debug)]
+pub struct Outbox {
+    config: FleetConfig,
+    process: ProcessId,
+    max_bytes: usize,
+    /// The version of `record` on the server, as far as is known.
+    version: u64,
+    /// Delivered and missed are as of `version`.
+    record: Record,
+    /// The record of the delivery that is in flight, and the first second after it.
+    sent: Option<Record>,
+    /// The first second after all that were ever sent.
+    sent_before: u64,
+    queue: VecDeque<Waiting>,
+    names: Names,
+    /// The number of names that the server has.
+    names_sent: u32,
+    names_in_flight: u32,
+    /// Whether the server knows that the process has left.
+    has_left: bool,
+}
+
+impl Outbox {
+    /// Creates the outbox of a process whose first second is `first`. Seconds take up to `max_bytes` bytes while they wait.
+    #[must_use]
+    pub fn new(
+        config: FleetConfig,
+        process: ProcessId,
+        name: &str,
+        first: u64,
+        max_bytes: usize,
+    ) -> Self {
+        let record = Record { name: name.to_owned(), first, next: first, ..Record::default() };
+        Self {
+            config,
+            process,
+            max_bytes,
+            version: 0,
+            record,
+            sent: None,
+            sent_before: first,
+            queue: VecDeque::new(),
+            names: Names::default(),
+            names_sent: 0,
+            names_in_flight: 0,
+            has_left: false,
+        }
+    }
+
+    /// Adds a second. Seconds are added in their order, each one once.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the second is not after the last one.
+    pub fn push(&mut self, second: Undelivered) {
+        let Undelivered { second, totals, bytes, unread } = second;
+        assert!(second >= self.end(), "second {second} comes after {}", self.end());
+        let skipped = second - self.end();
+        if skipped > 0 {
+            let last = second - 1;
+            self.queue.push_back(Waiting {
+                second: last,
+                count: skipped,
+                totals: unread,
+                bytes: None,
+            });
+        }
+        self.queue.push_back(Waiting { second, count: 1, totals, bytes: Some(bytes) });
+        let mut bytes = self.waiting_bytes();
+        for it in &mut self.queue {
+            if bytes <= self.max_bytes {
+                break;
+            }
+            bytes -= it.bytes.take().map_or(0, |it| it.len());
+        }
+        self.merge();
+    }
+
+    /// Sets the totals of the process: what it has recorded, and what of it was late.
+    pub const fn set_totals(&mut self, lifetime: FleetTotals, late: FleetTotals) {
+        (self.record.lifetime, self.record.late) = (lifetime, late);
+    }
+
+    /// Sets the number of resources that had no row in the last second.
+    pub const fn set_left_out(&mut self, resources: u64) {
+        self.record.left_out = resources;
+    }
+
+    /// Says that the process has no seconds after those that wait.
+    pub const fn leave(&mut self) {
+        self.record.has_left = true;
+    }
+
+    pub(crate) const fn names_mut(&mut self) -> &mut Names {
+        &mut self.names
+    }
+
+    /// Returns whether everything was delivered, also that the process has left if it has.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let has_left = self.has_left || !self.record.has_left;
+        self.queue.is_empty() && self.names_sent == self.names.len() && has_left
+    }
+
+    /// Returns the first second that was not added.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.queue.back().map_or(self.record.next, |it| it.second + 1)
+    }
+
+    /// Returns the record as of the last receipt, with the current totals.
+    #[must_use]
+    pub fn record(&self) -> Record {
+        let mut record = self.record.clone();
+        record.waiting = self.waiting(0);
+        record
+    }
+
+    /// Returns the number of the seconds that wait, and of their bytes.
+    #[must_use]
+    pub fn waiting_len(&self) -> (u64, usize) {
+        (self.queue.iter().map(|it| it.count).sum(), self.waiting_bytes())
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.queue.iter().filter_map(|it| it.bytes.as_ref()).map(Vec::len).sum()
+    }
+
+    /// Returns the sum of the seconds in the queue from a position on.
+    fn waiting(&self, from: usize) -> FleetTotals {
+        let mut sum = FleetTotals::default();
+        for it in self.queue.iter().skip(from) {
+            sum += &it.totals;
+        }
+        sum
+    }
+
+    /// Returns what to send at a time of the process's clock, in microseconds. It can be sent again, also if it has arrived.
+    pub fn delivery(&mut self, now: u64) -> Delivery {
+        self.shed(now);
+        let mut record = self.record.clone();
+        let names = self.names.from(self.names_sent, MAX_BYTES);
+        let names_len = self.names_sent + u32::try_from(names.len()).unwrap_or(u32::MAX);
+        let (mut seconds, mut bytes, mut taken) = (Vec::new(), 0, 0);
+        // The seconds name only resources whose names are there.
+        let has_names = names_len == self.names.len();
+        for it in self.queue.iter().take(MAX_SECONDS).take_while(|_| has_names) {
+            let size = it.bytes.as_ref().map_or(0, Vec::len);
+            if taken > 0 && bytes + size > MAX_BYTES {
+                break;
+            }
+            (bytes, taken) = (bytes + size, taken + 1);
+            record.next = it.second + 1;
+            let sum = if let Some(bytes) = &it.bytes {
+                seconds.push(SecondBytes { second: it.second, bytes: bytes.clone() });
+                &mut record.delivered
+            } else {
+                &mut record.missed
+            };
+            sum.0 += it.count;
+            sum.1 += &it.totals;
+        }
+        record.waiting = self.waiting(taken);
+        // There are more to come.
+        record.has_left &= taken == self.queue.len() && has_names;
+        self.sent_before = self.sent_before.max(record.next);
+        self.names_in_flight = names_len;
+        let delivery = Delivery {
+            process: self.process,
+            base: self.version,
+            first: record.first,
+            record: record.encode(),
+            seconds,
+            names_before: self.names_sent,
+            names,
+        };
+        self.sent = Some(record);
+        delivery
+    }
+
+    /// Takes the answer to the last delivery, at a time of the process's clock. Returns whether there is more to send at once.
+    pub fn on_receipt(&mut self, now: u64, receipt: &Receipt) -> bool {
+        let ahead = i128::from(now) - i128::from(receipt.now);
+        self.record.clock_ahead = i64::try_from(ahead).unwrap_or(i64::MAX);
+        let Some(sent) = self.sent.take() else { return false };
+        match &receipt.outcome {
+            Outcome::Taken => {
+                self.names_sent = self.names_in_flight.min(receipt.names);
+                self.decide(self.version + 1, &sent);
+                // Until the seconds that wait are delivered.
+                !self.is_done()
+            }
+            Outcome::Conflict { version, record } => {
+                let Ok(record) = Record::decode(record) else { return false };
+                // An earlier version: this answer is to a delivery that was sent before another one.
+                if *version > self.version {
+                    self.names_sent = receipt.names.min(self.names.len());
+                    self.decide(*version, &record);
+                }
+                true
+            }
+            Outcome::TooLate => {
+                if self.version == 0 {
+                    self.join_at(
+                        (receipt.now / MICROS).saturating_sub(u64::from(self.config.grace()) - 1),
+                    );
+                }
+                self.shed(now);
+                true
+            }
+            // The time comes, and names were not delivered.
+            Outcome::TooEarly => false,
+            Outcome::NamesLost => {
+                self.names_sent = receipt.names.min(self.names.len());
+                true
+            }
+        }
+    }
+
+    /// Takes the decisions of a record of the server.
+    fn decide(&mut self, version: u64, record: &Record) {
+        self.version = version;
+        self.record.first = record.first;
+        self.record.next = record.next.max(self.record.next);
+        (self.record.delivered, self.record.missed) = (record.delivered, record.missed);
+        self.has_left |= record.has_left;
+        while self.queue.front().is_some_and(|it| it.second < record.next) {
+            self.queue.pop_front();
+        }
+    }
+
+    /// Moves the first second, after the server has refused the first delivery of the process.
+    fn join_at(&mut self, second: u64) {
+        self.record.first = self.record.first.max(second);
+        for it in &mut self.queue {
+            if it.second < self.record.first {
+                it.bytes = None;
+            }
+        }
+        self.merge();
+    }
+
+    /// Drops the bytes of seconds that the server takes no longer.
+    fn shed(&mut self, now: u64) {
+        let server = i128::from(now) - i128::from(self.record.clock_ahead);
+        for it in &mut self.queue {
+            if server >= i128::from(self.config.deadline(it.second)) {
+                it.bytes = None;
+            }
+        }
+        self.merge();
+    }
+
+    /// Merges the seconds that were shed and never sent: all of them will be missed. Of those that were sent, the server may
+    /// have taken some.
+    fn merge(&mut self) {
+        let mut merged: VecDeque<Waiting> = VecDeque::with_capacity(self.queue.len());
+        for it in self.queue.drain(..) {
+            match merged.back_mut() {
+                Some(last)
+                    if last.bytes.is_none()
+                        && it.bytes.is_none()
+                        && last.second >= self.sent_before =>
+                {
+                    last.second = it.second;
+                    last.count += it.count;
+                    last.totals += &it.totals;
+                }
+                _ => merged.push_back(it),
+            }
+        }
+        self.queue = merged;
+    }
+}

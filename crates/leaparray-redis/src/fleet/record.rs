@@ -1,0 +1,92 @@
+//! The record of a process on the server.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::codec::{FormatError, from_bytes, to_bytes};
+use super::totals::FleetTotals;
+
+/// The identity of a process, drawn at random when it starts. A process that starts again has another one.
+///
+/// ```
+/// use leaparray_redis::fleet::ProcessId;
+///
+/// assert_eq!(ProcessId(255).to_string(), "00000000000000ff");
+/// assert_eq!("00000000000000ff".parse(), Ok(ProcessId(255)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId(pub u64);
+
+impl fmt::Display for ProcessId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl std::str::FromStr for ProcessId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        u64::from_str_radix(text, 16).map(Self)
+    }
+}
+
+/// What the server knows of a process, as of its last delivery.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Record {
+    /// The name of the process.
+    pub name: String,
+    /// The first second of the process, by its clock.
+    pub first: u64,
+    /// The first second that is not decided: each one before was delivered or missed.
+    pub next: u64,
+    /// The number of delivered seconds, and what was recorded in them.
+    pub delivered: (u64, FleetTotals),
+    /// The number of missed seconds, and what was recorded in them.
+    pub missed: (u64, FleetTotals),
+    /// What was recorded after its second had been read.
+    pub late: FleetTotals,
+    /// What was recorded in the seconds that will be delivered.
+    pub waiting: FleetTotals,
+    /// All that was recorded since the first second of the process.
+    pub lifetime: FleetTotals,
+    /// The number of resources in the last second whose counts are only in the sum.
+    pub left_out: u64,
+    /// By how many microseconds the clock of the process is ahead of the server's, as far as the process knows.
+    pub clock_ahead: i64,
+    /// Whether the process was closed: there is no second after the decided ones.
+    pub has_left: bool,
+}
+
+impl Record {
+    /// Returns what was recorded in seconds that are not over.
+    #[must_use]
+    pub fn unfinished(&self) -> FleetTotals {
+        let mut rest = self.lifetime;
+        for part in [&self.delivered.1, &self.missed.1, &self.late, &self.waiting] {
+            rest = rest.saturating_sub(part);
+        }
+        rest
+    }
+
+    /// Returns whether a second belongs to the process.
+    #[must_use]
+    pub const fn covers(&self, second: u64) -> bool {
+        second >= self.first && !(self.has_left && second >= self.next)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        to_bytes(self)
+    }
+
+    /// Reads a record as it is stored.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`FormatError`] if it is of another version, or damaged.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        from_bytes(bytes)
+    }
+}

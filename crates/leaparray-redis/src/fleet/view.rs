@@ -1,0 +1,256 @@
+//! The fleet as a reader sees it.
+
+mod second;
+mod window;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::message::Survey;
+use super::names::ResourceKey;
+use super::second::ProcessSecond;
+use super::totals::FleetTotals;
+use super::{FleetConfig, MICROS, ProcessId, Record};
+use second::{Part, SecondOfFleet};
+
+pub use window::{FleetWindow, Presence, ProcessRow, ResourceRow, Standing};
+
+/// The most processes whose seconds are read at once.
+const MAX_FETCH: usize = 64;
+/// The most names that are read at once.
+const MAX_NAMES: u32 = 1_024;
+
+/// What to read of a second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// The second.
+    pub second: u64,
+    /// The processes.
+    pub processes: Vec<ProcessId>,
+}
+
+/// The fleet as a reader sees it: the records of its processes, and its last seconds.
+///
+/// A reader asks the server again and again: for a [survey](Self::on_survey), then for what is [wanted](Self::wanted) of the
+/// seconds and of the [names](Self::wanted_names), and adds the answers.
+#[derive(Clone, Debug)]
+pub struct FleetView {
+    config: FleetConfig,
+    now: u64,
+    since: u64,
+    processes: BTreeMap<ProcessId, Process>,
+    seconds: BTreeMap<u64, SecondOfFleet>,
+    /// The number of seconds of processes that could not be read.
+    unreadable: u64,
+}
+
+/// A process as of its newest record.
+#[derive(Clone, Debug)]
+struct Process {
+    version: u64,
+    contact: u64,
+    name: Arc<str>,
+    record: Record,
+    names: Vec<ResourceKey>,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProcessState {
+    /// It delivers.
+    Live,
+    /// It was closed, and has delivered everything.
+    Left,
+    /// It has delivered nothing for [`lost_after`](FleetConfig::lost_after), while others have.
+    Lost,
+}
+
+impl FleetView {
+    /// Creates the view before the first survey.
+    #[must_use]
+    pub const fn new(config: FleetConfig) -> Self {
+        Self {
+            config,
+            now: 0,
+            since: 0,
+            processes: BTreeMap::new(),
+            seconds: BTreeMap::new(),
+            unreadable: 0,
+        }
+    }
+
+    /// Returns the time of the last survey, in microseconds of the server's clock.
+    #[must_use]
+    pub const fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Returns how often a record or a second of a process could not be read: it is of another version of the crate, or
+    /// damaged.
+    #[must_use]
+    pub const fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// Takes a survey.
+    pub fn on_survey(&mut self, survey: &Survey) {
+        (self.now, self.since) = (survey.now, self.since.max(survey.since));
+        for known in &survey.processes {
+            let process = self.processes.get_mut(&known.process);
+            // A server that has lost data may have an earlier record.
+            if process.as_ref().is_some_and(|it| it.version >= known.version) {
+                continue;
+            }
+            let Ok(record) = Record::decode(&known.record) else {
+                self.unreadable += 1;
+                continue;
+            };
+            let (version, contact) = (known.version, known.contact);
+            if let Some(process) = process {
+                (process.version, process.contact, process.record) = (version, contact, record);
+            } else {
+                let name = record.name.as_str().into();
+                let process = Process { version, contact, name, record, names: Vec::new() };
+                self.processes.insert(known.process, process);
+            }
+        }
+        let kept = u64::from(self.config.departed()) * MICROS;
+        self.processes.retain(|_, it| self.now < it.contact.saturating_add(kept));
+        self.forget();
+        // A second that is expected to be there is known, also if nothing of it is.
+        for second in self.range() {
+            self.seconds.entry(second).or_insert_with(|| SecondOfFleet::new(second));
+        }
+    }
+
+    /// Returns the seconds that the view has.
+    fn range(&self) -> Range<u64> {
+        let now = self.now / MICROS;
+        let kept = u64::from(self.config.history()) + u64::from(self.config.delivery());
+        let first = self.processes.values().map(|it| it.record.first).min().unwrap_or(now);
+        now.saturating_sub(kept).max(first)..(now + u64::from(self.config.grace()))
+    }
+
+    fn forget(&mut self) {
+        let oldest = self.range().start;
+        self.seconds = self.seconds.split_off(&oldest);
+    }
+
+    /// Returns what to read next of a second, the newest one first; `None` if everything was read.
+    #[must_use]
+    pub fn wanted(&self) -> Option<Fetch> {
+        self.seconds.values().rev().find_map(|it| {
+            let second = it.second();
+            let is_wanted = |(id, process): (&ProcessId, &Process)| {
+                let is_there = process.record.covers(second) && second < process.record.next;
+                (is_there && !it.has(*id)).then_some(*id)
+            };
+            let processes: Vec<_> =
+                self.processes.iter().filter_map(is_wanted).take(MAX_FETCH).collect();
+            (!processes.is_empty()).then_some(Fetch { second, processes })
+        })
+    }
+
+    /// Takes what was read of a second: the bytes of each process, if it has delivered any.
+    pub fn on_fetched(&mut self, fetch: &Fetch, bytes: &[Option<Vec<u8>>]) {
+        let second = fetch.second;
+        for (process, bytes) in fetch.processes.iter().zip(bytes) {
+            let part = match bytes.as_ref().map(|it| ProcessSecond::decode(second, it)) {
+                None => Part::Missing,
+                Some(Ok(it)) => Part::Unnamed(it),
+                Some(Err(_)) => {
+                    self.unreadable += 1;
+                    Part::Missing
+                }
+            };
+            if let Some(it) = self.seconds.get_mut(&second) {
+                it.insert(*process, part);
+            }
+            self.name(*process, second);
+        }
+    }
+
+    /// Returns the names to read next: the process, the number of the first one, and how many; `None` if all are known.
+    #[must_use]
+    pub fn wanted_names(&self) -> Option<(ProcessId, u32, u32)> {
+        let unnamed = self.seconds.values().flat_map(SecondOfFleet::unnamed);
+        unnamed.min().map(|process| {
+            let known = self.processes.get(&process).map_or(0, |it| it.names.len());
+            (process, u32::try_from(known).unwrap_or(u32::MAX), MAX_NAMES)
+        })
+    }
+
+    /// Takes names of a process, of which the first one has the number `from`. Returns whether any of them is new.
+    pub fn on_names(&mut self, process: ProcessId, from: u32, names: &[Vec<u8>]) -> bool {
+        let Some(it) = self.processes.get_mut(&process) else { return false };
+        let known = it.names.len();
+        let new = known.saturating_sub(from as usize);
+        if from as usize > known {
+            return false;
+        }
+        let unreadable =
+            || ResourceKey::new(&"(unreadable)".into(), None, leaparray::TrafficType::Inbound);
+        for name in names.iter().skip(new) {
+            it.names.push(ResourceKey::decode(name).unwrap_or_else(|_| unreadable()));
+        }
+        let is_new = it.names.len() > known;
+        let seconds: Vec<_> = self.seconds.keys().copied().collect();
+        for second in seconds {
+            self.name(process, second);
+        }
+        is_new
+    }
+
+    /// Adds the second of a process to the sums, once the names of its rows are known.
+    fn name(&mut self, process: ProcessId, second: u64) {
+        if let (Some(it), Some(second)) =
+            (self.processes.get(&process), self.seconds.get_mut(&second))
+        {
+            second.name(process, &it.names);
+        }
+    }
+
+    /// Returns the records of the processes, and what they do.
+    pub fn processes(&self) -> impl Iterator<Item = (ProcessId, &Record, ProcessState)> {
+        let heard = self.heard();
+        self.processes.iter().map(move |(id, it)| (*id, &it.record, self.state_at(it, heard)))
+    }
+
+    /// Returns the sum of the records of all processes. Its name is empty, and its seconds mean nothing.
+    #[must_use]
+    pub fn sum(&self) -> Record {
+        let mut sum = Record::default();
+        for record in self.processes.values().map(|it| &it.record) {
+            let add = |sum: &mut (u64, FleetTotals), it: &(u64, FleetTotals)| {
+                sum.0 = sum.0.saturating_add(it.0);
+                sum.1 += &it.1;
+            };
+            add(&mut sum.delivered, &record.delivered);
+            add(&mut sum.missed, &record.missed);
+            sum.late += &record.late;
+            sum.waiting += &record.waiting;
+            sum.lifetime += &record.lifetime;
+            sum.left_out = sum.left_out.saturating_add(record.left_out);
+        }
+        sum
+    }
+
+    /// Returns the time at which the server has last heard of a process.
+    fn heard(&self) -> u64 {
+        self.processes.values().map(|it| it.contact).max().unwrap_or(0)
+    }
+
+    fn state_at(&self, process: &Process, heard: u64) -> ProcessState {
+        // A process is lost if others were heard of since, so not because the server was away.
+        let contact = process.contact.max(self.since);
+        if process.record.has_left {
+            ProcessState::Left
+        } else if heard.saturating_sub(contact) >= self.config.lost_after_micros() {
+            ProcessState::Lost
+        } else {
+            ProcessState::Live
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Some seconds of the fleet, added up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use leaparray::MetricEvent;
+
+use super::super::ProcessId;
+use super::super::counts::FleetCounts;
+use super::super::names::ResourceKey;
+use super::second::{Part, SecondOfFleet};
+use super::{FleetView, Process, ProcessState};
+
+/// How complete a second is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Standing {
+    /// A live process has not delivered it yet, or its end was less than [`grace`](super::super::FleetConfig::grace) ago.
+    Waiting,
+    /// Every live process has delivered it, or will not. A lost process may still do so, if it comes back before the
+    /// [deadline](super::super::FleetConfig::delivery).
+    Final,
+    /// The deadline has passed. Nothing can change any more.
+    Closed,
+}
+
+impl Standing {
+    /// Returns whether every live process is past the second.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Final | Self::Closed)
+    }
+}
+
+/// How many processes a sum has.
+///
+/// ```
+/// use leaparray_redis::fleet::Presence;
+///
+/// assert_eq!(Presence { present: 97, expected: 100 }.to_string(), "97 of 100 processes");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the two numbers are all")]
+pub struct Presence {
+    /// The processes of which all seconds are in the sum.
+    pub present: u64,
+    /// The processes that had a second.
+    pub expected: u64,
+}
+
+impl std::fmt::Display for Presence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let noun = if self.expected == 1 { "process" } else { "processes" };
+        write!(f, "{} of {} {noun}", self.present, self.expected)
+    }
+}
+
+/// Some seconds of the fleet, added up: plain data.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FleetWindow {
+    /// The seconds since the Unix epoch, by the clocks of the processes.
+    pub seconds: Range<u64>,
+    /// How complete the least complete of the seconds is.
+    pub standing: Standing,
+    /// How many processes are in it.
+    pub presence: Presence,
+    /// The sum of all resources in all processes.
+    pub total: FleetCounts,
+    /// The resources and their contexts, by name.
+    pub resources: Vec<ResourceRow>,
+    /// The processes, by name.
+    pub processes: Vec<ProcessRow>,
+    /// The sum of the resources for which there was no room: they are in the total and in their processes.
+    pub left_out: FleetCounts,
+    /// How often a resource of a process in a second was left out.
+    pub left_out_rows: u64,
+    /// The names of some of the resources that were left out.
+    pub left_out_names: Vec<ResourceKey>,
+}
+
+/// A resource of the fleet, in a [`FleetWindow`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ResourceRow {
+    /// The resource.
+    pub key: ResourceKey,
+    /// The sum of all processes.
+    pub counts: FleetCounts,
+    /// The highest number of processes with this resource in one of the seconds.
+    pub processes: u64,
+}
+
+/// A process of the fleet, in a [`FleetWindow`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ProcessRow {
+    /// The process.
+    pub id: ProcessId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it does now.
+    pub state: ProcessState,
+    /// The sum of all its resources.
+    pub counts: FleetCounts,
+    /// The number of its seconds.
+    pub expected: u64,
+    /// The number of its seconds that are in the sum.
+    pub present: u64,
+    /// The number of its seconds that are still to come.
+    pub waiting: u64,
+    /// The number of its seconds that were missed, or that a lost process has not delivered.
+    pub missing: u64,
+}
+
+impl FleetWindow {
+    /// Returns the rate of an event per second.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
+    pub fn rate(&self, event: MetricEvent) -> f64 {
+        let metrics = &self.total.metrics;
+        let count = match event {
+            MetricEvent::Pass => metrics.pass,
+            MetricEvent::Block => metrics.block,
+            MetricEvent::Exception => metrics.exception,
+            MetricEvent::Success => metrics.success,
+            MetricEvent::ReservedPass => metrics.reserved_pass,
+            MetricEvent::Cancelled => metrics.cancelled,
+            _ => return metrics.rt_sum.as_nanos() as f64 / self.len(),
+        };
+        count as f64 / self.len()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "it is far below 2^52")]
+    fn len(&self) -> f64 {
+        (self.seconds.end - self.seconds.start).max(1) as f64
+    }
+}
+
+/// What a second of a process is.
+enum Due<'a> {
+    Present(&'a FleetCounts),
+    Waiting,
+    Missing,
+}
+
+impl FleetView {
+    /// Returns the newest second that is final; `None` if there is none.
+    #[must_use]
+    pub fn newest_final(&self) -> Option<u64> {
+        let states = self.states();
+        let mut seconds = self.seconds.values().rev();
+        seconds.find(|it| self.standing(it, &states).is_final()).map(SecondOfFleet::second)
+    }
+
+    /// Returns the newest second that is final.
+    #[must_use]
+    pub fn last_second(&self) -> Option<FleetWindow> {
+        self.newest_final().map(|it| self.window(it..it + 1))
+    }
+
+    /// Returns the last minute, or the whole [`history`](super::super::FleetConfig::history) if it is shorter, up to the newest
+    /// second that is final. A fleet that is younger has fewer seconds.
+    #[must_use]
+    pub fn last_minute(&self) -> Option<FleetWindow> {
+        let end = self.newest_final()? + 1;
+        let len = u64::from(self.config.history()).min(60);
+        let first = self.seconds.keys().next().copied().unwrap_or(end);
+        Some(self.window(end.saturating_sub(len).max(first)..end))
+    }
+
+    /// Returns the sum of some seconds. A second that the view does not have counts as one that is waited for.
+    #[must_use]
+    pub fn window(&self, seconds: Range<u64>) -> FleetWindow {
+        let states = self.states();
+        let mut standing = Standing::Closed;
+        let mut window = FleetWindow {
+            standing,
+            presence: Presence::default(),
+            total: FleetCounts::new(seconds.start),
+            resources: Vec::new(),
+            processes: Vec::new(),
+            left_out: FleetCounts::new(seconds.start),
+            left_out_rows: 0,
+            left_out_names: Vec::new(),
+            seconds: seconds.clone(),
+        };
+        let mut resources = BTreeMap::<&ResourceKey, (FleetCounts, u64)>::new();
+        let mut processes = BTreeMap::<ProcessId, ProcessRow>::new();
+        let mut left_out_names = BTreeSet::new();
+        for number in seconds.clone() {
+            let Some(second) = self.seconds.get(&number) else {
+                standing = Standing::Waiting;
+                continue;
+            };
+            standing = standing.min(self.standing(second, &states));
+            for (key, (counts, of_processes)) in second.resources() {
+                let (sum, most) =
+                    resources.entry(key).or_insert_with(|| (FleetCounts::new(number), 0));
+                sum.add_later(counts);
+                *most = (*most).max(*of_processes);
+            }
+            for (id, process) in self.processes.iter().filter(|it| it.1.record.covers(number)) {
+                let state = states[id];
+                let row = processes
+                    .entry(*id)
+                    .or_insert_with(|| ProcessRow::new(*id, process, state, number));
+                row.add(&self.due(second, *id, process, state));
+            }
+            let (counts, count, names) = second.left_out();
+            window.left_out.add_later(counts);
+            window.left_out_rows += count;
+            left_out_names.extend(names.iter().cloned());
+        }
+        window.standing = standing;
+        // Requests in flight are those of the newest second.
+        for (key, (mut counts, processes)) in resources {
+            let newest = self.seconds.get(&(seconds.end - 1));
+            counts.in_flight =
+                newest.and_then(|it| it.resources().get(key)).map_or(0, |it| it.0.in_flight);
+            window.resources.push(ResourceRow { key: key.clone(), counts, processes });
+        }
+        for row in processes.values() {
+            window.total.add(&row.counts);
+            window.presence.expected += 1;
+            window.presence.present += u64::from(row.present == row.expected);
+        }
+        window.processes = processes.into_values().collect();
+        window.processes.sort_by(|one, other| one.name.cmp(&other.name));
+        window.left_out_names = left_out_names.into_iter().collect();
+        window
+    }
+
+    fn states(&self) -> BTreeMap<ProcessId, ProcessState> {
+        let heard = self.heard();
+        self.processes.iter().map(|(id, it)| (*id, self.state_at(it, heard))).collect()
+    }
+
+    fn standing(
+        &self,
+        second: &SecondOfFleet,
+        states: &BTreeMap<ProcessId, ProcessState>,
+    ) -> Standing {
+        let number = second.second();
+        let mut covering = self.processes.iter().filter(|it| it.1.record.covers(number));
+        let is_waiting = covering.any(|(id, process)| {
+            matches!(self.due(second, *id, process, states[id]), Due::Waiting)
+        });
+        // After a loss of its data, the server does not know all processes before each has reached it.
+        let is_known = self.since.saturating_add(self.config.lost_after_micros()) <= self.now;
+        if is_waiting || self.now < self.config.settling(number) {
+            Standing::Waiting
+        } else if self.now >= self.config.deadline(number) {
+            Standing::Closed
+        } else if is_known {
+            Standing::Final
+        } else {
+            Standing::Waiting
+        }
+    }
+
+    fn due<'a>(
+        &self,
+        second: &'a SecondOfFleet,
+        id: ProcessId,
+        process: &Process,
+        state: ProcessState,
+    ) -> Due<'a> {
+        let number = second.second();
+        let is_past = process.record.next > number;
+        let is_closed = self.now >= self.config.deadline(number);
+        match second.part(id) {
+            Some(Part::Added(counts)) => Due::Present(counts),
+            Some(Part::Missing) => Due::Missing,
+            // What the server has will be read, until it forgets it.
+            Some(Part::Unnamed(_)) | None if is_past && self.now < self.config.expiry(number) => {
+                Due::Waiting
+            }
+            _ if is_closed || state == ProcessState::Lost => Due::Missing,
+            _ => Due::Waiting,
+        }
+    }
+}
+
+impl ProcessRow {
+    fn new(id: ProcessId, process: &Process, state: ProcessState, first: u64) -> Self {
+        let (name, counts) = (Arc::clone(&process.name), FleetCounts::new(first));
+        Self { id, name, state, counts, expected: 0, present: 0, waiting: 0, missing: 0 }
+    }
+
+    fn add(&mut self, due: &Due<'_>) {
+        self.expected += 1;
+        match due {
+            Due::Present(counts) => {
+                self.present += 1;
+                self.counts.add_later(counts);
+            }
+            // The requests in flight are not known.
+            Due::Waiting => (self.waiting, self.counts.in_flight) = (self.waiting + 1, 0),
+            Due::Missing => (self.missing, self.counts.in_flight) = (self.missing + 1, 0),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The tasks of a window over a fleet: one delivers the seconds of a process, and one reads those of the fleet.
+
+mod backoff;
+mod error;
+mod reader;
+mod reporter;
+mod state;
+
+pub use error::FleetStartError;
+pub use reader::{FleetReader, FleetReaderBuilder};
+pub use reporter::{FleetReporter, FleetReporterBuilder};
+pub use state::FleetState;

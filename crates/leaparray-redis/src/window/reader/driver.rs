@@ -1,0 +1,124 @@
+//! The task of a reader.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaparray::{Clock, MonotonicClock};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Shared;
+use crate::engine::{EngineError, FleetEngine};
+use crate::fleet::FleetConfig;
+use crate::window::backoff::backoff;
+use crate::window::state::FleetState;
+
+type Poll = oneshot::Sender<Result<(), EngineError>>;
+
+/// Asks the task to poll.
+#[derive(Debug)]
+pub(super) struct PollAsk(mpsc::Sender<Poll>);
+
+/// Returns both ends.
+pub(super) fn polls() -> (PollAsk, mpsc::Receiver<Poll>) {
+    let (sender, receiver) = mpsc::channel(16);
+    (PollAsk(sender), receiver)
+}
+
+impl PollAsk {
+    pub(super) async fn ask(&self) -> Result<(), EngineError> {
+        let (sender, answer) = oneshot::channel();
+        let ended = || EngineError::Server("the task of the reader has ended".into());
+        self.0.send(sender).await.map_err(|_| ended())?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+}
+
+/// Asks the server, and adds the answers.
+pub(super) struct Driver<E> {
+    pub(super) shared: Arc<Shared>,
+    pub(super) engine: E,
+    pub(super) config: FleetConfig,
+    pub(super) period: Duration,
+    pub(super) answer_timeout: Duration,
+    pub(super) asked: mpsc::Receiver<Poll>,
+}
+
+/// Also if the engine has panicked, or if the runtime ends.
+impl<E> Drop for Driver<E> {
+    fn drop(&mut self) {
+        self.shared.state.send_replace(FleetState::Closed);
+    }
+}
+
+impl<E: FleetEngine> Driver<E> {
+    pub(super) async fn run(mut self) {
+        let (mut failures, mut next) = (0, Instant::now());
+        loop {
+            let ask = tokio::select! {
+                ask = self.asked.recv() => ask,
+                () = sleep_until(next) => None,
+            };
+            let result = self.poll().await;
+            failures = if result.is_ok() { 0 } else { failures + 1 };
+            let wait = if failures == 0 { self.period } else { backoff(failures).max(self.period) };
+            next = Instant::now() + wait;
+            let error = result.as_ref().err().map(ToString::to_string);
+            self.shared.state.send_if_modified(|state| {
+                let after = state.after(MonotonicClock::new().now(), error);
+                let is_new = *state != after;
+                *state = after;
+                is_new
+            });
+            if let Some(ask) = ask {
+                // The caller may have given up.
+                drop(ask.send(result));
+            }
+        }
+    }
+
+    /// Reads the records, and then all that is not known of the seconds. The next poll goes on if it takes too long.
+    async fn poll(&self) -> Result<(), EngineError> {
+        let end = Instant::now() + self.period;
+        let Shared { keys, .. } = &*self.shared;
+        let survey = self.answer(self.engine.survey(keys, &self.config)).await?;
+        self.shared.view().on_survey(&survey);
+        loop {
+            self.name().await?;
+            let Some(fetch) = self.shared.view().wanted() else { break };
+            let (second, processes) = (fetch.second, &fetch.processes);
+            let found = self.engine.second(keys, &self.config, second, processes);
+            let found = self.answer(found).await?;
+            self.shared.view().on_fetched(&fetch, &found);
+            if Instant::now() >= end {
+                break;
+            }
+        }
+        self.name().await?;
+        let newest = self.shared.view().newest_final();
+        self.shared.newest.send_if_modified(|it| std::mem::replace(it, newest) != newest);
+        Ok(())
+    }
+
+    /// Reads names until all are known, or the server does not have them.
+    async fn name(&self) -> Result<(), EngineError> {
+        loop {
+            let wanted = self.shared.view().wanted_names();
+            let Some((process, from, count)) = wanted else { return Ok(()) };
+            let names = self.engine.names(&self.shared.keys, process, from, count);
+            let names = self.answer(names).await?;
+            if !self.shared.view().on_names(process, from, &names) {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn answer<T>(
+        &self,
+        answer: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, EngineError> {
+        let after = self.answer_timeout;
+        timeout(after, answer).await.unwrap_or(Err(EngineError::Timeout { after }))
+    }
+}

@@ -1,0 +1,113 @@
+//! How a reporter is started.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use leaparray::{Clock, Registry};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+
+use super::driver::Driver;
+use super::{FleetReporter, Shared};
+use crate::engine::FleetEngine;
+use crate::fleet::{Collector, FleetConfig, FleetKeys, Outbox, ProcessId};
+use crate::window::error::FleetStartError;
+use crate::window::state::FleetState;
+
+/// The shortest long window of a registry, in seconds.
+const MIN_WINDOW: u64 = 10;
+
+/// The settings of a [`FleetReporter`], from [`FleetReporter::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "the reporter is not started"]
+pub struct FleetReporterBuilder {
+    fleet: String,
+    process: String,
+    config: FleetConfig,
+    max_bytes: usize,
+    max_waiting_bytes: usize,
+    answer_timeout: Duration,
+}
+
+impl FleetReporterBuilder {
+    pub(super) fn new(fleet: &str, process: &str) -> Self {
+        Self {
+            fleet: fleet.to_owned(),
+            process: process.to_owned(),
+            config: FleetConfig::default(),
+            max_bytes: 32 << 10,
+            max_waiting_bytes: 4 << 20,
+            answer_timeout: Duration::from_secs(1),
+        }
+    }
+
+    /// Sets the settings of the fleet. All its processes and readers have the same ones.
+    pub const fn with_config(mut self, config: FleetConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Sets how many bytes the rows of a second may take. The resources with the most requests have rows; the others are
+    /// added up, and the [window](crate::fleet::FleetWindow::left_out) says how many they are. By default 32 KiB.
+    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets how many bytes the seconds may take that wait for the server. Beyond them, the oldest are dropped, and counted as
+    /// missed. By default 4 MiB.
+    pub const fn with_max_waiting_bytes(mut self, bytes: usize) -> Self {
+        self.max_waiting_bytes = bytes;
+        self
+    }
+
+    /// Sets for how long an answer is waited for. By default a second.
+    pub const fn with_answer_timeout(mut self, timeout: Duration) -> Self {
+        self.answer_timeout = timeout;
+        self
+    }
+
+    /// Starts the task, which ends when the reporter is closed or dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`FleetStartError`] if the name of the fleet is not valid, if there is no runtime of Tokio, or if the long
+    /// window of the registry has less than 10 seconds.
+    pub fn start<C, E>(
+        self,
+        registry: &Arc<Registry<C>>,
+        engine: E,
+    ) -> Result<FleetReporter, FleetStartError>
+    where
+        C: Clock + Clone + Send + Sync + 'static,
+        E: FleetEngine,
+    {
+        let keys = FleetKeys::new(&self.fleet, &self.config).map_err(FleetStartError::Name)?;
+        let runtime = Handle::try_current().map_err(|_| FleetStartError::NoRuntime)?;
+        let seconds = registry.config().long().interval().as_secs();
+        if seconds < MIN_WINDOW {
+            return Err(FleetStartError::ShortWindow { seconds, min: MIN_WINDOW });
+        }
+        let process = ProcessId(fastrand::u64(..));
+        let now = registry.clock().now();
+        let outbox =
+            Outbox::new(self.config, process, &self.process, now.as_secs(), self.max_waiting_bytes);
+        let shared = Arc::new(Shared {
+            keys,
+            process,
+            record: Mutex::new(outbox.record()),
+            state: watch::Sender::new(FleetState::Connecting),
+            close: Notify::new(),
+        });
+        let driver = Driver {
+            shared: Arc::clone(&shared),
+            engine,
+            config: self.config,
+            answer_timeout: self.answer_timeout,
+            clock: registry.clock().clone(),
+        };
+        let collector = Collector::new(Arc::clone(registry), now, self.max_bytes);
+        let task = runtime.spawn(driver.run(collector, outbox));
+        Ok(FleetReporter { shared, task: Mutex::new(Some(task)) })
+    }
+}
