@@ -1,9 +1,11 @@
-//! The script and the limiter on a real server, on loopback.
+//! The scripts, the limiter and the fleet on a real server, on loopback.
 #![forbid(unsafe_code)]
 
 mod addresses;
 mod audit;
 mod faults;
+mod fleet;
+mod fleet_scripts;
 mod network;
 mod processes;
 mod script;

@@ -1,0 +1,8 @@
+//! The protocol of a window over a fleet, without a server: time is given.
+#![forbid(unsafe_code)]
+
+mod conservation;
+mod delivery;
+mod parts;
+mod reading;
+mod rows;

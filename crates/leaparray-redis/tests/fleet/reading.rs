@@ -1,0 +1,254 @@
+//! What a reader sees.
+
+use leaparray::MetricEvent;
+use leaparray_redis::fleet::{Archive, FleetConfig, FleetView, ProcessState, Standing};
+
+use crate::parts::{Process, START, micros, read, read_wanted};
+
+fn fleet() -> (Archive, FleetView) {
+    let config = FleetConfig::default();
+    (Archive::new(config), FleetView::new(config))
+}
+
+/// Processes that have joined before the first second that the tests look at, so that the server has known them for long.
+fn joined(server: &mut Archive, count: u64) -> Vec<Process> {
+    let mut all: Vec<_> = (1..=count).map(|id| Process::new(id, START - 10)).collect();
+    for _ in 0..10 {
+        for process in &mut all {
+            process.deliver(server);
+            process.next_second();
+            process.deliver(server);
+        }
+    }
+    all
+}
+
+/// Moves all processes to the next second, and delivers that of the first `count`.
+fn step(server: &mut Archive, processes: &mut [Process], count: usize) {
+    for (index, process) in processes.iter_mut().enumerate() {
+        process.next_second();
+        if index < count {
+            process.deliver(server);
+        }
+    }
+}
+
+#[test]
+fn window_is_the_sum_of_all_processes() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 3);
+    for second in 0..2 {
+        for (index, process) in processes.iter().enumerate() {
+            process.work("orders", 10 * (index as u64 + 1) + second);
+        }
+        processes[2].work("users", 1);
+        step(&mut server, &mut processes, 3);
+    }
+    let now = micros(START + 4);
+    read(&mut view, &mut server, now);
+    let window = view.window(START..START + 2);
+    assert_eq!(
+        (window.standing, window.presence.to_string()),
+        (Standing::Final, "3 of 3 processes".into())
+    );
+    assert_eq!((window.total.metrics.pass, window.total.metrics.success), (125, 125));
+    let resources: Vec<_> = window
+        .resources
+        .iter()
+        .map(|it| (&*it.key.name, it.counts.metrics.pass, it.processes))
+        .collect();
+    assert_eq!(resources, [("orders", 123, 3), ("users", 2, 1)]);
+    let of_processes: Vec<_> =
+        window.processes.iter().map(|it| (&*it.name, it.counts.metrics.pass)).collect();
+    assert_eq!(of_processes, [("process-1", 21), ("process-2", 41), ("process-3", 63)]);
+    assert_eq!(window.rate(MetricEvent::Pass), 62.5);
+    let p99 = window.total.quantile(0.99).unwrap().as_secs_f64();
+    assert!((p99 / 0.001 - 1.0).abs() < 0.03, "{p99}");
+    assert_eq!(window.total.metrics.histogram.as_ref().unwrap().count(), 125);
+    let second = view.window(START + 1..START + 2);
+    assert_eq!(second.total.metrics.pass, 64);
+}
+
+#[test]
+fn second_is_final_once_every_live_process_is_past_it() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 3);
+    step(&mut server, &mut processes, 2);
+    for late in 2..5 {
+        read(&mut view, &mut server, micros(START + late));
+        let window = view.window(START..START + 1);
+        assert_eq!(window.standing, Standing::Waiting);
+        assert_eq!(window.presence.to_string(), "2 of 3 processes");
+        assert_eq!(view.newest_final(), Some(START - 1));
+    }
+    processes[2].deliver(&mut server);
+    read(&mut view, &mut server, micros(START + 5));
+    assert_eq!(view.newest_final(), Some(START));
+    assert_eq!(view.last_second().unwrap().presence.to_string(), "3 of 3 processes");
+}
+
+#[test]
+fn second_is_not_final_before_other_clocks_may_be_past_it() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 1);
+    step(&mut server, &mut processes, 1);
+    // A process may join until two seconds after its end.
+    read(&mut view, &mut server, micros(START + 3) - 1);
+    assert_eq!(view.window(START..START + 1).standing, Standing::Waiting);
+    let mut late = Process::new(9, START);
+    late.work("orders", 5);
+    late.next_second();
+    late.deliver_at(&mut server, micros(START + 3) - 1);
+    read(&mut view, &mut server, micros(START + 3));
+    let window = view.window(START..START + 1);
+    assert_eq!((window.standing, window.total.metrics.pass), (Standing::Final, 5));
+}
+
+#[test]
+fn second_that_was_delivered_and_is_not_read_is_not_final() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 2);
+    step(&mut server, &mut processes, 2);
+    view.on_survey(&server.survey(micros(START + 3)));
+    assert_eq!(view.newest_final(), None);
+    read_wanted(&mut view, &mut server, micros(START + 3));
+    assert_eq!(view.newest_final(), Some(START));
+}
+
+#[test]
+fn lost_process_is_named_and_may_come_back_until_the_deadline() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 2);
+    processes[1].work("orders", 3);
+    for _ in 0..5 {
+        step(&mut server, &mut processes, 1);
+    }
+    // The last delivery of the second process was at the time START.
+    read(&mut view, &mut server, micros(START + 5));
+    let states: Vec<_> = view.processes().map(|it| it.2).collect();
+    assert_eq!(states, [ProcessState::Live, ProcessState::Lost]);
+    let window = view.last_second().unwrap();
+    assert_eq!((window.seconds.start, window.standing), (START + 2, Standing::Final));
+    assert_eq!(window.presence.to_string(), "1 of 2 processes");
+    assert_eq!((window.processes[1].missing, &*window.processes[1].name), (1, "process-2"));
+    processes[1].deliver(&mut server);
+    read(&mut view, &mut server, micros(START + 5));
+    let window = view.window(START..START + 3);
+    assert_eq!(
+        (window.presence.to_string(), window.total.metrics.pass),
+        ("2 of 2 processes".into(), 3)
+    );
+    // From the deadline on, nothing changes any more.
+    read(&mut view, &mut server, micros(START + 33));
+    assert_eq!(view.window(START..START + 3).standing, Standing::Closed);
+}
+
+#[test]
+fn processes_are_not_lost_because_the_server_was_away() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 2);
+    for _ in 0..10 {
+        step(&mut server, &mut processes, 0);
+    }
+    read(&mut view, &mut server, micros(START + 10));
+    assert!(view.processes().all(|it| it.2 == ProcessState::Live));
+    assert_eq!(view.newest_final(), Some(START - 1));
+    // The first one is back.
+    processes[0].deliver(&mut server);
+    read(&mut view, &mut server, micros(START + 10));
+    assert!(view.processes().all(|it| it.2 == ProcessState::Live));
+    assert_eq!(view.window(START..START + 1).standing, Standing::Waiting);
+    processes[1].deliver(&mut server);
+    for _ in 0..5 {
+        step(&mut server, &mut processes, 2);
+    }
+    read(&mut view, &mut server, micros(START + 15));
+    assert_eq!(view.newest_final(), Some(START + 12));
+    assert_eq!(view.window(START..START + 10).presence.to_string(), "2 of 2 processes");
+}
+
+#[test]
+fn process_that_has_left_is_not_waited_for() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 2);
+    processes[1].work("orders", 3);
+    processes[1].next_second();
+    processes[1].outbox.leave();
+    processes[1].deliver(&mut server);
+    assert!(processes[1].outbox.is_done());
+    for _ in 0..4 {
+        step(&mut server, &mut processes[..1], 1);
+    }
+    read(&mut view, &mut server, micros(START + 4));
+    assert_eq!(view.newest_final(), Some(START + 1));
+    let presences = [START, START + 1].map(|it| view.window(it..it + 1).presence.to_string());
+    assert_eq!(presences, ["2 of 2 processes", "1 of 1 process"]);
+    assert_eq!(view.processes().last().unwrap().2, ProcessState::Left);
+    assert_eq!(view.sum().delivered.1.pass, 3);
+}
+
+#[test]
+fn second_that_the_server_has_lost_is_missing() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 1);
+    processes[0].work("orders", 3);
+    step(&mut server, &mut processes, 1);
+    let mut blank = Archive::new(FleetConfig::default());
+    for _ in 0..10 {
+        step(&mut blank, &mut processes, 1);
+    }
+    read(&mut view, &mut blank, micros(START + 11));
+    let row = &view.window(START..START + 1).processes[0];
+    assert_eq!((row.present, row.missing), (0, 1));
+    assert_eq!(view.sum().delivered.1.pass, 3, "the record knows of it");
+}
+
+#[test]
+fn nothing_is_final_before_a_server_that_has_lost_its_data_knows_all_processes() {
+    let mut server = Archive::new(FleetConfig::default());
+    let mut processes = joined(&mut server, 2);
+    let mut blank = Archive::new(FleetConfig::default());
+    let mut view = FleetView::new(FleetConfig::default());
+    // Only one of them has reached it.
+    step(&mut blank, &mut processes, 1);
+    for later in 3..6 {
+        read(&mut view, &mut blank, micros(START + later));
+        assert_eq!(view.newest_final(), None, "{later}");
+    }
+}
+
+#[test]
+fn restarted_process_is_another_one() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 1);
+    processes[0].work("orders", 1);
+    step(&mut server, &mut processes, 1);
+    let mut again = Process::new(2, START + 1);
+    again.deliver(&mut server);
+    again.work("orders", 2);
+    again.next_second();
+    again.deliver(&mut server);
+    read(&mut view, &mut server, micros(START + 4));
+    let window = view.window(START..START + 2);
+    assert_eq!((window.total.metrics.pass, window.presence.expected), (3, 2));
+    let rows: Vec<_> =
+        window.processes.iter().map(|it| (it.expected, it.present, it.waiting)).collect();
+    assert_eq!(rows, [(2, 1, 1), (1, 1, 0)]);
+}
+
+#[test]
+fn unknown_data_is_counted_and_named_as_missing() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 1);
+    let mut survey = server.survey(micros(START + 3));
+    survey.processes[0].record[0] = 9;
+    view.on_survey(&survey);
+    assert_eq!((view.unreadable(), view.processes().count()), (1, 0));
+    step(&mut server, &mut processes, 1);
+    view.on_survey(&server.survey(micros(START + 3)));
+    let fetch = view.wanted().unwrap();
+    view.on_fetched(&fetch, &[Some(vec![9])]);
+    assert_eq!(view.unreadable(), 2);
+    let window = view.window(fetch.second..fetch.second + 1);
+    assert_eq!((window.processes[0].missing, window.presence.present), (1, 0));
+}

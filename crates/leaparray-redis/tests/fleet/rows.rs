@@ -1,0 +1,149 @@
+//! What a process delivers of a second.
+
+use std::time::Duration;
+
+use leaparray::flow::Reason;
+use leaparray::{SecondMetrics, Timestamp, TrafficType};
+use leaparray_redis::fleet::{FleetConfig, FormatError, ProcessSecond, Record, ResourceKey};
+
+use crate::parts::{Process, START};
+
+/// Returns the only second of the next delivery, and its names.
+fn only(process: &mut Process) -> (ProcessSecond, Vec<ResourceKey>) {
+    let delivery = process.delivery();
+    assert_eq!(delivery.seconds.len(), 1, "{delivery:?}");
+    let second = &delivery.seconds[0];
+    let names = delivery.names.iter().map(|it| ResourceKey::decode(it).unwrap()).collect();
+    (ProcessSecond::decode(second.second, &second.bytes).unwrap(), names)
+}
+
+#[test]
+fn row_has_all_that_was_recorded() {
+    let mut process = Process::new(1, START);
+    let orders = process.registry.resource_with("orders", TrafficType::Outbound).unwrap();
+    let web = orders.in_context("web").unwrap();
+    let at = |millis| Timestamp::from_secs(START).saturating_add(Duration::from_millis(millis));
+    web.enter_at(at(0)).success_at(at(7));
+    web.enter_at(at(0)).exception_at(at(0));
+    web.enter_at(at(0)).cancel_at(at(300));
+    let held = orders.enter_owned();
+    orders.refuse_many_at(at(5), 3, Reason::Failing);
+    orders.block_many_at(at(5), 2);
+    process.registry.resource("idle").unwrap();
+    let expected: Vec<SecondMetrics> = {
+        let cursor = leaparray::RegistryCursor::new();
+        process.clock.advance(Duration::from_secs(1));
+        let mut seconds = process.registry.poll_seconds(&cursor);
+        seconds.sort_by_key(|it| it.context.is_some());
+        seconds.into_iter().map(|it| it.metrics).collect()
+    };
+    process.collect();
+    let (second, names) = only(&mut process);
+    assert!(second.left_out.is_none());
+    let mut rows = second.rows;
+    rows.sort_by_key(|it| names[it.name as usize].context.is_some());
+    let of = |row: usize| &names[rows[row].name as usize];
+    assert_eq!((&*of(0).name, of(0).context.as_deref(), of(0).is_outbound), ("orders", None, true));
+    assert_eq!((&*of(1).name, of(1).context.as_deref()), ("orders", Some("web")));
+    let metrics: Vec<_> = rows.iter().map(|it| it.counts.metrics.clone()).collect();
+    assert_eq!(metrics, expected);
+    assert_eq!((rows[0].counts.in_flight, rows[0].counts.refusals.failing), (1, 3));
+    assert_eq!((metrics[0].pass, metrics[0].block), (1, 5));
+    assert_eq!((metrics[1].success, metrics[1].exception, metrics[1].cancelled), (1, 1, 1));
+    assert_eq!(metrics[1].min_rt, Some(Duration::ZERO), "known, and not the same as unknown");
+    assert_eq!(metrics[1].histogram.as_ref().unwrap().count(), metrics[1].rt_count);
+    held.success();
+}
+
+#[test]
+fn refusals_are_those_of_the_second() {
+    let mut process = Process::new(1, START);
+    let orders = process.registry.resource("orders").unwrap();
+    for refused in [2, 5] {
+        orders.refuse_many_at(process.now(), refused, Reason::LimitReached);
+        process.next_second();
+    }
+    let delivery = process.delivery();
+    let refused = delivery.seconds.iter().map(|it| {
+        ProcessSecond::decode(it.second, &it.bytes).unwrap().rows[0].counts.refusals.limit_reached
+    });
+    assert_eq!(refused.collect::<Vec<_>>(), [2, 5]);
+}
+
+#[test]
+fn least_busy_resources_are_left_out_and_counted() {
+    let (resources, max_bytes) = (100, 1_000);
+    let mut process = Process::with(1, START, FleetConfig::default(), max_bytes, 1 << 20);
+    let mut all = 0;
+    for resource in 0..resources {
+        process.work(&format!("resource {resource:02}"), resource + 1);
+        all += resource + 1;
+    }
+    process.next_second();
+    let bytes = process.delivery().seconds[0].bytes.len();
+    let (second, names) = only(&mut process);
+    let left_out = second.left_out.clone().unwrap();
+    assert_eq!(second.rows.len() as u64 + left_out.count, resources);
+    assert!(left_out.count > 50 && second.rows.len() > 10, "{} rows", second.rows.len());
+    assert!(bytes < max_bytes + 256, "{bytes} bytes");
+    assert_eq!(second.totals().success, all, "all are in the sum");
+    let least = second.rows.iter().map(|it| it.counts.metrics.pass).min().unwrap();
+    for name in &left_out.names {
+        let key = &names[*name as usize];
+        let requests = key.name[9..].parse::<u64>().unwrap() + 1;
+        assert!(requests <= least, "{key:?} is busier than a row with {least}");
+    }
+    assert_eq!(left_out.names.len() as u64, left_out.count);
+    assert_eq!(process.record().left_out, left_out.count);
+}
+
+#[test]
+fn empty_second_is_delivered() {
+    let mut process = Process::new(1, START);
+    process.next_second();
+    let (second, _) = only(&mut process);
+    assert!(second.rows.is_empty() && second.left_out.is_none());
+}
+
+#[test]
+fn other_format_and_damage_are_told_apart() {
+    let expected = 1;
+    assert_eq!(
+        ProcessSecond::decode(0, &[9]).unwrap_err(),
+        FormatError::Version { found: Some(9), expected }
+    );
+    assert_eq!(Record::decode(&[]).unwrap_err(), FormatError::Version { found: None, expected });
+    assert_eq!(ResourceKey::decode(&[1, 200]).unwrap_err(), FormatError::Damaged);
+    let mut process = Process::new(1, START);
+    process.work("orders", 3);
+    process.next_second();
+    let bytes = process.delivery().seconds[0].bytes.clone();
+    for len in 1..bytes.len() {
+        assert!(ProcessSecond::decode(0, &bytes[..len]).is_err(), "{len} of {}", bytes.len());
+    }
+    let texts = [FormatError::Version { found: Some(9), expected }, FormatError::Damaged];
+    assert_eq!(
+        texts.map(|it| it.to_string()),
+        ["the data of a process has format 9, and not 1", "the data of a process is damaged"]
+    );
+}
+
+#[test]
+fn random_bytes_are_an_error_or_a_second_and_never_a_panic() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut process = Process::new(1, START);
+    process.work("orders", 3);
+    process.work("users", 30);
+    process.next_second();
+    let bytes = process.delivery().seconds[0].bytes.clone();
+    let mut read = 0;
+    for _ in 0..20_000 {
+        let mut bytes = bytes.clone();
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(1..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        read += u32::from(ProcessSecond::decode(START, &bytes).is_ok());
+    }
+    assert!(read > 100, "{read} were read");
+}
