@@ -136,7 +136,7 @@ fn scripts_answer_as_their_specification() {
             let (base, names) = known[index];
             let now = pair.time / 1_000_000;
             let count = random.u64(..4);
-            let latest = (now + random.u64(..3)).saturating_sub(random.u64(..4));
+            let latest = (now + random.u64(..6)).saturating_sub(random.u64(..4));
             let first = latest.saturating_sub(count + random.u64(..3) * random.u64(..20));
             let seconds = (first..first + count).map(|second| SecondBytes {
                 second,
