@@ -7,7 +7,7 @@ use clap::Parser;
 #[command(name = "fleet", version)]
 pub(crate) struct Args {
     /// The address of the Redis server of the limit; without it, redis-server is started on a free port. A server
-    /// that is named is not killed, and a key of some 50 bytes stays on it
+    /// that is named is not killed. A key of some 50 bytes stays on it, and for ten minutes the windows of the run
     #[arg(long, value_name = "redis://HOST:PORT")]
     pub(crate) redis: Option<String>,
     /// For how many seconds requests are sent. At a third of the time, a process is killed, and at two thirds the server
@@ -20,8 +20,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=6))]
     pub(crate) processes: u32,
     /// Be a service process on this port. The address of the server of the limit is in the environment
-    #[arg(long, value_name = "PORT", hide = true)]
+    #[arg(long, value_name = "PORT", hide = true, requires = "fleet", requires = "name")]
     pub(crate) serve: Option<u16>,
+    /// The fleet whose windows a service process delivers to
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) fleet: Option<String>,
+    /// The name of a service process
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) name: Option<String>,
 }
 
 /// Returns the reason of an error in the arguments, without the usage.

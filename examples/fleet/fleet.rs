@@ -2,6 +2,7 @@
 
 mod faults;
 mod view;
+mod window_audit;
 
 use std::error::Error;
 use std::pin::Pin;
@@ -12,8 +13,9 @@ use axum::body::Body;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use leaparray_redis::RedisEngine;
 use leaparray_redis::lease::{LeaseConfig, LeaseKeys};
+use leaparray_redis::{FleetReader, RedisEngine};
+use tokio::task::JoinSet;
 use tokio::time::interval;
 
 use crate::args::Args;
@@ -28,6 +30,7 @@ use crate::server::Server;
 use crate::status::State;
 use crate::table;
 use crate::watch::Watch;
+use crate::windows::{self, Ending};
 use crate::{complain, limit, say};
 
 /// How often the states of the processes are read.
@@ -46,6 +49,12 @@ pub(crate) struct Fleet {
     begin: Instant,
     watch: Watch,
     notes: Arc<Notes>,
+    engine: RedisEngine,
+    /// Reads the windows of the fleet. Each run has a fleet of its own, so that it sees no process of an earlier run.
+    fleet: String,
+    reader: FleetReader,
+    /// The processes that have ended.
+    endings: Vec<Ending>,
 }
 
 impl Fleet {
@@ -59,9 +68,11 @@ impl Fleet {
             Some(address) => Server::named(address).await?,
             None => Server::start().await?,
         };
-        let start = |_| Process::start(server.address(), args.limit);
-        let processes = (0..args.processes).map(start).collect::<Result<Vec<_>, _>>()?;
+        let fleet = format!("example-fleet-{:08x}", fastrand::u32(..));
+        let start = |number| Process::start(number, &fleet, server.address(), args.limit);
+        let processes = (1..=args.processes).map(start).collect::<Result<Vec<_>, _>>()?;
         let engine = RedisEngine::open(server.address())?;
+        let reader = windows::reader(&fleet, engine.clone())?;
         for warning in engine.warnings(&LeaseKeys::new(limit::NAME, &config)?).await? {
             complain(format_args!("warning: {warning}"));
         }
@@ -76,10 +87,14 @@ impl Fleet {
             begin: Instant::now(),
             watch: Watch::default(),
             notes: Arc::default(),
+            engine,
+            fleet,
+            reader,
+            endings: Vec::new(),
         })
     }
 
-    /// Runs the fleet to its end. Returns whether the limit held.
+    /// Runs the fleet to its end. Returns whether the limit held, and whether the windows have all requests.
     pub(crate) async fn run(mut self) -> Result<bool, Box<dyn Error>> {
         let rates = load::rates(self.config.limit(), self.processes.len());
         say(&self.greeting(&rates));
@@ -92,9 +107,7 @@ impl Fleet {
         load.stop().await;
         // The offset may have changed a little.
         self.offset = self.offset.and(self.server.offset().await?);
-        for process in self.processes.drain(..) {
-            process.close().await;
-        }
+        self.close().await;
         let endings = self.notes.lock().clone();
         let [uses, lost] = [&endings.uses, &endings.lost]
             .map(|it| it.iter().map(|it| self.offset.to_server(*it)).collect::<Vec<_>>());
@@ -102,10 +115,24 @@ impl Fleet {
         let times = Times { began, error: self.offset.error(), leasing: self.watch.leasing() };
         let Report { text, failures } = report(&audit, &endings, &times);
         say(&text);
-        for failure in &failures {
+        let windows = self.audit_windows(&endings).await?;
+        say(&windows.text);
+        for failure in failures.iter().chain(&windows.failures) {
             complain(format_args!("error: {failure}"));
         }
-        Ok(failures.is_empty())
+        Ok(failures.is_empty() && windows.failures.is_empty())
+    }
+
+    /// Closes the processes, all at one time: each one delivers its last second.
+    async fn close(&mut self) {
+        let mut closing = JoinSet::new();
+        for process in self.processes.drain(..) {
+            if process.is_running() {
+                self.endings.push(Ending { name: process.name().to_owned(), is_killed: false });
+            }
+            closing.spawn(process.close());
+        }
+        closing.join_all().await;
     }
 
     /// Takes the steps, and prints the table.

@@ -1,11 +1,12 @@
 //! The load: requests to all processes, more than the limit admits, most of them to the first process.
 
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::TokioExecutor;
@@ -14,8 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::clock::time_of_day;
-use crate::notes::{Notes, Use};
-use crate::service::{ADMITTED, ORDERS};
+use crate::notes::{Endings, Notes, Use};
+use crate::service::{ADMITTED, DECIDED, ORDERS, PROCESS};
 
 /// The demand, in parts of the limit.
 pub(crate) const DEMAND: f64 = 2.5;
@@ -101,18 +102,33 @@ async fn request(client: &Client<HttpConnector, Body>, uri: &Uri, notes: &Notes)
         Err(error) => return note_error(&error, sent, notes),
     };
     let (head, body) = response.into_parts();
-    let admitted = head.headers.get(ADMITTED).and_then(|it| it.to_str().ok()?.parse().ok());
-    match (head.status, admitted) {
-        (StatusCode::OK, Some(admitted)) => notes.lock().uses.push(admitted),
-        (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, _) => {
-            notes.lock().refused += 1;
-        }
-        (status, _) => {
-            *notes.lock().unexpected.entry(format!("status {status}")).or_default() += 1;
-        }
-    }
+    note_answer(head.status, &head.headers, &mut notes.lock());
     // A connection is kept alive only if the answer was read to its end.
     let _ = timeout(MAX_WAIT, to_bytes(Body::new(body), usize::MAX)).await;
+}
+
+/// Notes an answer.
+fn note_answer(status: StatusCode, headers: &HeaderMap, notes: &mut Endings) {
+    let of = (header(headers, &PROCESS), header::<Use>(headers, &DECIDED));
+    match (status, header(headers, &ADMITTED), of) {
+        (StatusCode::OK, Some(admitted), (Some(process), Some(decided))) => {
+            notes.uses.push(admitted);
+            notes.answers.entry(process).or_default().note(decided, true);
+        }
+        (
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE,
+            _,
+            (Some(process), Some(decided)),
+        ) => {
+            notes.refused += 1;
+            notes.answers.entry(process).or_default().note(decided, false);
+        }
+        _ => *notes.unexpected.entry(format!("status {status}")).or_default() += 1,
+    }
+}
+
+fn header<T: FromStr>(headers: &HeaderMap, name: &HeaderName) -> Option<T> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
 /// Notes a request without an answer. A process that is killed cuts its connections: what it has admitted was admitted

@@ -1,5 +1,6 @@
-//! A fleet of service processes with one limit, which Redis keeps. One process is killed, the server is killed, and at the
-//! end an audit of every admitted request says whether a window has had more than the limit.
+//! A fleet of service processes with one limit, which Redis keeps, and with windows of all of them. One process is killed, the
+//! server is killed, and at the end an audit of every admitted request says whether a window has had more than the limit. A
+//! second audit compares the windows of the fleet with the answers that the clients got.
 //!
 //! ```text
 //! cargo run --release --example fleet                      # starts redis-server, and takes 12 seconds
@@ -9,7 +10,8 @@
 //! The service processes are this program, started again: see `service`, which has the code of a service. Everything else
 //! is the load, the faults and the audit.
 //!
-//! Exit codes: 0 if no window has more than the limit; 1 if one has, or the fleet failed; 2 if it could not start.
+//! Exit codes: 0 if no window has more than the limit, and the windows have the requests that the clients have counted; 1 if
+//! not, or if the fleet failed; 2 if it could not start.
 
 mod args;
 mod audit;
@@ -30,6 +32,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod windows;
 
 use std::error::Error;
 use std::fmt::Display;
@@ -48,7 +51,7 @@ async fn main() -> ExitCode {
         Err(error) => return explain(&error),
     };
     if let Some(port) = args.serve {
-        return exit_code(service::serve(port, args.limit).await.map(|()| true));
+        return exit_code(service::serve(port, &args).await.map(|()| true));
     }
     let fleet = match start(&args).await {
         Ok(fleet) => fleet,
@@ -66,7 +69,7 @@ async fn start(args: &Args) -> Result<Fleet, Box<dyn Error>> {
     Fleet::start(args, interrupted).await
 }
 
-/// Returns the exit code of a run, which tells whether the limit held.
+/// Returns the exit code of a run, which tells whether both audits found nothing.
 fn exit_code(held: Result<bool, Box<dyn Error>>) -> ExitCode {
     match held {
         Ok(true) => ExitCode::SUCCESS,

@@ -5,6 +5,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use leaparray_redis::fleet::ProcessId;
+
+use crate::windows::Answers;
+
 /// A request that was admitted at a time between these two, in microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
@@ -41,6 +45,8 @@ pub(crate) struct Endings {
     pub(crate) lost: Vec<Use>,
     /// Refused, and answered.
     pub(crate) refused: u64,
+    /// The answers of each process, by its own clock.
+    pub(crate) answers: BTreeMap<ProcessId, Answers>,
     /// Not sent, because no process listened.
     pub(crate) unsent: u64,
     /// Endings that a correct service does not have.

@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use crate::service::SERVER;
 
-/// How long a process may take to end after it was asked to.
-const GRACE: Duration = Duration::from_secs(3);
+/// How long a process may take to end after it was asked to. It delivers its last second after the end of that second.
+const GRACE: Duration = Duration::from_secs(6);
 
 /// A service process. It is killed when this is dropped.
 #[derive(Debug)]
@@ -20,15 +20,28 @@ pub(crate) struct Process {
     /// `None` while it is killed.
     child: Option<Child>,
     address: SocketAddr,
+    name: String,
+    fleet: String,
     redis: String,
     limit: u64,
 }
 
 impl Process {
-    /// Starts a process on a free port, and waits until it listens.
-    pub(crate) fn start(redis: &str, limit: u64) -> Result<Self, Box<dyn Error>> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut process = Self { child: None, address, redis: redis.to_owned(), limit };
+    /// Starts the process with this number on a free port, and waits until it listens.
+    pub(crate) fn start(
+        number: u32,
+        fleet: &str,
+        redis: &str,
+        limit: u64,
+    ) -> Result<Self, Box<dyn Error>> {
+        let mut process = Self {
+            child: None,
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            name: format!("service-{number}"),
+            fleet: fleet.to_owned(),
+            redis: redis.to_owned(),
+            limit,
+        };
         process.start_again()?;
         Ok(process)
     }
@@ -41,6 +54,7 @@ impl Process {
         command
             .args(["--serve", &self.address.port().to_string()])
             .args(["--limit", &self.limit.to_string()])
+            .args(["--fleet", &self.fleet, "--name", &self.name])
             .env(SERVER, &self.redis)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
@@ -52,6 +66,10 @@ impl Process {
         let port = port.trim().parse().map_err(|_| "a service process does not start")?;
         self.address.set_port(port);
         Ok(())
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {

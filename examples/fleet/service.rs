@@ -1,4 +1,4 @@
-//! A service process: an HTTP server whose route has the limit of the fleet.
+//! A service process: an HTTP server whose route has the limit of the fleet, and whose seconds are in the windows of the fleet.
 
 use std::env;
 use std::error::Error;
@@ -10,21 +10,24 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Extension, Request};
-use axum::http::HeaderName;
+use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
-use leaparray::{MetricEvent, NodeConfig, Registry, RegistryConfig, WindowConfig};
-use leaparray_redis::{LeasedLimiter, RedisEngine};
+use leaparray::{Clock, MetricEvent, NodeConfig, Registry, RegistryConfig, WindowConfig};
+use leaparray_redis::{FleetReporter, LeasedLimiter, RedisEngine};
 use leaparray_tower::{MatchedRoute, ResourceLayer};
+use tokio::join;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+use crate::args::Args;
 use crate::clock::time_of_day;
 use crate::limit;
 use crate::notes::Use;
 use crate::status::{State, Status};
+use crate::windows;
 
 /// The environment variable with the address of the server. Unlike an argument, it is not shown in lists of processes.
 pub(crate) const SERVER: &str = "LEAPARRAY_EXAMPLE_FLEET_REDIS";
@@ -34,31 +37,41 @@ pub(crate) const ORDERS: &str = "/orders";
 pub(crate) const STATUS: &str = "/status";
 /// The header of an admitted request: the times of day between which it was admitted.
 pub(crate) const ADMITTED: HeaderName = HeaderName::from_static("x-admitted-between");
+/// The header of each answer: the process, by its identity in the fleet.
+pub(crate) const PROCESS: HeaderName = HeaderName::from_static("x-process");
+/// The header of each answer: the times between which it was decided, by the clock of the windows.
+pub(crate) const DECIDED: HeaderName = HeaderName::from_static("x-decided-between");
 
 /// How long the handler takes.
 const WORK: Duration = Duration::from_millis(3);
 
 /// Serves until stdin is closed: the process that has started this one asks for the end, or has ended.
-pub(crate) async fn serve(port: u16, limit: u64) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn serve(port: u16, args: &Args) -> Result<(), Box<dyn Error>> {
     let address = env::var(SERVER)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
 
     let engine = RedisEngine::open(&address)?;
-    let limiter = LeasedLimiter::builder(limit::NAME, limit::config(limit)?).start(engine)?;
+    let limiter =
+        LeasedLimiter::builder(limit::NAME, limit::config(args.limit)?).start(engine.clone())?;
     let registry = Arc::new(Registry::with_config(RegistryConfig::default().node(geometry()?)));
+    let [fleet, name] = [&args.fleet, &args.name].map(|it| it.as_deref().unwrap_or_default());
+    let reporter = FleetReporter::builder(fleet, name)
+        .with_config(windows::config()?)
+        .start(&registry, engine)?;
+    let note = Note { process: reporter.process().to_string().parse()?, of: Arc::clone(&registry) };
     let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute)?.limit(limiter.clone());
     let of_status = limiter.clone();
     let app = Router::new()
         .route(ORDERS, get(order))
         .layer(layer)
-        .layer(from_fn(note_arrival))
+        .layer(from_fn(move |request, next| note.clone().around(request, next)))
         .route(STATUS, get(async move || status(&of_status, &registry).to_string()));
 
     // The process that reads it connects to this port.
     writeln!(io::stdout(), "{}", listener.local_addr()?.port())?;
     axum::serve(listener, app).with_graceful_shutdown(stdin_is_closed()).await?;
-    // Gives the permits in hand to the others.
-    limiter.close().await;
+    // Gives the permits in hand to the others, and delivers the last second after its end.
+    join!(limiter.close(), reporter.close());
     Ok(())
 }
 
@@ -73,10 +86,24 @@ fn geometry() -> Result<NodeConfig, Box<dyn Error>> {
 #[derive(Clone, Copy)]
 struct Arrived(u64);
 
-/// Works outside of the limiter: notes a time before its decision.
-async fn note_arrival(mut request: Request, next: Next) -> Response {
-    request.extensions_mut().insert(Arrived(time_of_day()));
-    next.run(request).await
+/// Notes times before and after the decision of the limiter.
+#[derive(Clone)]
+struct Note {
+    process: HeaderValue,
+    of: Arc<Registry>,
+}
+
+impl Note {
+    async fn around(self, mut request: Request, next: Next) -> Response {
+        request.extensions_mut().insert(Arrived(time_of_day()));
+        // The windows have the time of the registry's clock.
+        let earliest = self.of.clock().now().as_micros();
+        let mut response = next.run(request).await;
+        let decided = Use { earliest, latest: self.of.clock().now().as_micros() };
+        let decided = decided.to_string().try_into().expect("it has digits and a dash");
+        response.headers_mut().extend([(PROCESS, self.process), (DECIDED, decided)]);
+        response
+    }
 }
 
 /// Handles an admitted request: notes a time after the decision, and answers with both.

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use leaparray_redis::fleet::Presence;
+
 use crate::status::Status;
 
 /// The last known status of a process.
@@ -22,6 +24,17 @@ impl Seen {
     }
 }
 
+/// The last final second of the fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastSecond {
+    /// How many seconds ago it has ended.
+    pub(crate) ago: u64,
+    pub(crate) admitted: u64,
+    pub(crate) refused: u64,
+    /// The processes whose requests are in it, and those that it should have.
+    pub(crate) processes: Presence,
+}
+
 /// Returns the heading of the table.
 pub(crate) fn heading(processes: usize, limit: u64) -> String {
     let mut first = String::from("\n       ");
@@ -31,11 +44,18 @@ pub(crate) fn heading(processes: usize, limit: u64) -> String {
         second += "  state      hand   ok/s  429/s";
     }
     let of = format!("of {limit}");
-    format!("{first}   fleet\n{second} {of:>8}\n")
+    format!(
+        "{first}   fleet  -- last final second of all ---\n{second} {of:>8}  ended   ok/s  429/s  processes\n"
+    )
 }
 
 /// Returns the row of a second.
-pub(crate) fn row(elapsed: Duration, processes: &[Seen], in_window: u64) -> String {
+pub(crate) fn row(
+    elapsed: Duration,
+    processes: &[Seen],
+    in_window: u64,
+    last: Option<LastSecond>,
+) -> String {
     let mut row = time(elapsed);
     for it in processes {
         let cells = match it {
@@ -47,7 +67,16 @@ pub(crate) fn row(elapsed: Duration, processes: &[Seen], in_window: u64) -> Stri
         };
         row += &cells;
     }
-    format!("{row} {in_window:>8}\n")
+    let last = last.map_or_else(
+        || format!("{:>7} {:>6} {:>6}  -", "-", "-", "-"),
+        |LastSecond { ago, admitted, refused, processes: Presence { present, expected } }| {
+            format!(
+                "{:>7} {admitted:>6} {refused:>6}  {present} of {expected}",
+                format!("-{ago} s")
+            )
+        },
+    );
+    format!("{row} {in_window:>8}{last}\n")
 }
 
 /// Returns the line of an event.

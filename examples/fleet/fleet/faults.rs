@@ -8,6 +8,7 @@ use super::Fleet;
 use crate::clock::time_of_day;
 use crate::events::{AWAY, MAX_DELAY, SERVER_AWAY, Step, victim};
 use crate::table::Seen;
+use crate::windows::Ending;
 
 impl Fleet {
     /// Takes the steps whose time has come. `seen`: the processes, at the last reading.
@@ -33,7 +34,9 @@ impl Fleet {
         steps.pop_front();
         match step {
             Step::KillProcess => {
-                self.processes[victim].kill();
+                let process = &mut self.processes[victim];
+                process.kill();
+                self.endings.push(Ending { name: process.name().to_owned(), is_killed: true });
                 self.say(&format!(
                     "process {number} is killed, with some {in_hand} permits in hand"
                 ));

@@ -7,9 +7,10 @@ use tokio::time::timeout;
 
 use super::Fleet;
 use crate::audit::Audit;
+use crate::clock::time_of_day;
 use crate::service::STATUS;
 use crate::status::State;
-use crate::table::{self, Seen};
+use crate::table::{self, LastSecond, Seen};
 use crate::{load, say};
 
 impl Fleet {
@@ -59,6 +60,18 @@ impl Fleet {
         Audit::new(&self.config, uses.take_while(|it| it.latest > since), []).window(first).certain
     }
 
+    /// Returns the newest second that is final, of all processes.
+    fn last_second(&self) -> Option<LastSecond> {
+        let window = self.reader.last_second()?;
+        let metrics = &window.total.metrics;
+        Some(LastSecond {
+            ago: (time_of_day() / 1_000_000).saturating_sub(window.seconds.end),
+            admitted: metrics.pass,
+            refused: metrics.block,
+            processes: window.presence,
+        })
+    }
+
     /// Prints the state of all processes.
     pub(super) fn say_state(&self, state: State) {
         match state {
@@ -73,7 +86,7 @@ impl Fleet {
     }
 
     pub(super) fn say_row(&self, seen: &[Seen]) {
-        say(&table::row(self.begin.elapsed(), seen, self.in_window()));
+        say(&table::row(self.begin.elapsed(), seen, self.in_window(), self.last_second()));
     }
 
     pub(super) fn say(&self, event: &str) {
