@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use leaparray::{MonotonicClock, Registry, Timestamp};
+use leaparray::{MonotonicClock, Registry, RegistryConfig, Timestamp};
 use leaparray_redis::fleet::{Archive, Collector, FleetConfig, Outbox, ProcessId};
 
 use crate::parts::{Process, START, check};
@@ -63,7 +63,7 @@ fn counts_of_evicted_and_removed_resources_are_delivered() {
 #[test]
 fn counts_before_the_start_belong_to_no_second() {
     let clock = leaparray::ManualClock::new(Timestamp::from_secs(START));
-    let registry = Arc::new(Registry::with_clock(Default::default(), clock.clone()));
+    let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
     let orders = registry.resource("orders").unwrap();
     orders.block_many_at(Timestamp::from_secs(START - 1), 4);
     // In the first second, before the start.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leaparray::Registry;
+use leaparray::{LatencyHistogram, Registry};
 use leaparray_redis::fleet::{FleetView, ProcessState, Record};
 use leaparray_redis::{FleetReader, FleetReporter, FleetState, RedisEngine};
 use tokio::runtime::Runtime;
@@ -63,7 +63,7 @@ async fn wait_for(reader: &FleetReader, condition: impl Fn(&FleetView) -> bool) 
         if reader.with(&condition) {
             return;
         }
-        assert!(Instant::now() < end, "{:?}", reader.with(|it| it.sum()));
+        assert!(Instant::now() < end, "{:?}", reader.with(FleetView::sum));
         sleep(Duration::from_millis(100)).await;
     }
 }
@@ -135,7 +135,7 @@ fn fleet_has_what_its_processes_have_counted() {
             assert_eq!(window.resources.len(), 1);
             assert_eq!(window.resources[0].counts.metrics.success, window.total.metrics.success);
             let histogram = window.total.metrics.histogram.as_ref();
-            assert_eq!(histogram.map_or(0, |it| it.count()), 0, "the nodes have none");
+            assert_eq!(histogram.map_or(0, LatencyHistogram::count), 0, "the nodes have none");
         });
     });
 }
