@@ -1,9 +1,12 @@
 //! Tests of the parts without a process, a server or a real time.
 
+mod windows;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Parser;
+use leaparray_redis::fleet::Presence;
 
 use crate::args::{Args, one_line};
 use crate::audit::{Audit, Window};
@@ -12,7 +15,7 @@ use crate::events::{Step, steps, victim};
 use crate::notes::{Endings, Use};
 use crate::report::{Times, report};
 use crate::status::{State, Status};
-use crate::table::{self, Seen};
+use crate::table::{self, LastSecond, Seen};
 use crate::watch::Watch;
 use crate::{limit, load};
 
@@ -157,13 +160,21 @@ fn seen(state: State) -> Seen {
 fn cells_of_the_table_are_below_their_headings() {
     let heading = table::heading(3, 1_000);
     let cells = [seen(State::Quarantine), Seen::Killed, Seen::Silent];
-    let row = table::row(Duration::from_millis(12_049), &cells, 998);
+    let last = LastSecond {
+        ago: 2,
+        admitted: 1_000,
+        refused: 1_497,
+        processes: Presence { present: 3, expected: 4 },
+    };
+    let row = table::row(Duration::from_millis(12_049), &cells, 998, Some(last));
+    let row_without = table::row(Duration::from_millis(13_049), &cells, 1_000, None);
     assert_eq!(
-        format!("{heading}{row}"),
+        format!("{heading}{row}{row_without}"),
         "
-         -------- process 1 ---------  -------- process 2 ---------  -------- process 3 ---------   fleet
- time    state      hand   ok/s  429/s  state      hand   ok/s  429/s  state      hand   ok/s  429/s  of 1000
- 12.0 s  quarantine   41    520   1364  killed        -      -      -  no answer     -      -      -      998
+         -------- process 1 ---------  -------- process 2 ---------  -------- process 3 ---------   fleet  -- last final second of all ---
+ time    state      hand   ok/s  429/s  state      hand   ok/s  429/s  state      hand   ok/s  429/s  of 1000  ended   ok/s  429/s  processes
+ 12.0 s  quarantine   41    520   1364  killed        -      -      -  no answer     -      -      -      998   -2 s   1000   1497  3 of 4
+ 13.0 s  quarantine   41    520   1364  killed        -      -      -  no answer     -      -      -     1000      -      -      -  -
 "
     );
     assert_eq!(table::event(Duration::from_millis(3_800), "a change"), "  3.8 s  a change\n");
