@@ -51,7 +51,7 @@ pub(crate) struct Fleet {
     notes: Arc<Notes>,
     engine: RedisEngine,
     /// Reads the windows of the fleet. Each run has a fleet of its own, so that it sees no process of an earlier run.
-    fleet: String,
+    window: String,
     reader: FleetReader,
     /// The processes that have ended.
     endings: Vec<Ending>,
@@ -88,7 +88,7 @@ impl Fleet {
             watch: Watch::default(),
             notes: Arc::default(),
             engine,
-            fleet,
+            window: fleet,
             reader,
             endings: Vec::new(),
         })
