@@ -23,10 +23,10 @@ use crate::report::Report;
 /// Microseconds of a second.
 const SECOND: u64 = 1_000_000;
 
-/// Returns the settings of the windows. The run is short, so a killed process counts as lost after two seconds; and all clocks
+/// Returns the settings of the windows. The run is short, so a killed process counts as lost after three seconds; and all clocks
 /// are those of one machine.
 pub(crate) fn config() -> Result<FleetConfig, FleetConfigError> {
-    FleetConfig::default().with_lost_after(2)?.with_grace(1)
+    FleetConfig::default().with_lost_after(3)?.with_grace(1)
 }
 
 /// Starts a reader of the windows.

@@ -218,6 +218,25 @@ fn nothing_is_final_before_a_server_that_has_lost_its_data_knows_all_processes()
 }
 
 #[test]
+fn seconds_are_final_with_the_shortest_time_until_a_process_is_lost() {
+    assert!(FleetConfig::default().with_lost_after(2).is_err());
+    let config = FleetConfig::default().with_lost_after(3).unwrap();
+    let (mut server, mut view) = (Archive::new(config), FleetView::new(config));
+    let mut process = Process::new(1, START);
+    process.deliver(&mut server);
+    for later in 1..20 {
+        process.next_second();
+        // A second after the last delivery, and up to 0.4 s earlier or later.
+        let now = micros(START + later) + [0, 400_000][usize::from(later % 2 == 0)];
+        process.deliver_at(&mut server, now);
+        read(&mut view, &mut server, now);
+        if later > 4 {
+            assert_eq!(view.newest_final(), Some(START + later - 3));
+        }
+    }
+}
+
+#[test]
 fn restarted_process_is_another_one() {
     let (mut server, mut view) = fleet();
     let mut processes = joined(&mut server, 1);
