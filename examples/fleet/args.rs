@@ -11,7 +11,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "redis://HOST:PORT")]
     pub(crate) redis: Option<String>,
     /// For how many seconds requests are sent. At a third of the time, a process is killed, and at two thirds the server
-    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(9..=3_600))]
+    #[arg(long, default_value_t = 18, value_parser = clap::value_parser!(u32).range(9..=3_600))]
     pub(crate) seconds: u32,
     /// How many requests the fleet admits in any ten buckets of 100 ms; 2.5 times as many are sent
     #[arg(long, value_name = "REQUESTS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(10..=5_000))]

@@ -51,7 +51,7 @@ pub(crate) struct Fleet {
     notes: Arc<Notes>,
     engine: RedisEngine,
     /// Reads the windows of the fleet. Each run has a fleet of its own, so that it sees no process of an earlier run.
-    window: String,
+    name: String,
     reader: FleetReader,
     /// The processes that have ended.
     endings: Vec<Ending>,
@@ -68,11 +68,11 @@ impl Fleet {
             Some(address) => Server::named(address).await?,
             None => Server::start().await?,
         };
-        let fleet = format!("example-fleet-{:08x}", fastrand::u32(..));
-        let start = |number| Process::start(number, &fleet, server.address(), args.limit);
+        let name = format!("example-fleet-{:08x}", fastrand::u32(..));
+        let start = |number| Process::start(number, &name, server.address(), args.limit);
         let processes = (1..=args.processes).map(start).collect::<Result<Vec<_>, _>>()?;
         let engine = RedisEngine::open(server.address())?;
-        let reader = windows::reader(&fleet, engine.clone())?;
+        let reader = windows::reader(&name, engine.clone())?;
         for warning in engine.warnings(&LeaseKeys::new(limit::NAME, &config)?).await? {
             complain(format_args!("warning: {warning}"));
         }
@@ -88,7 +88,7 @@ impl Fleet {
             watch: Watch::default(),
             notes: Arc::default(),
             engine,
-            window: fleet,
+            name,
             reader,
             endings: Vec::new(),
         })

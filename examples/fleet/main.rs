@@ -3,7 +3,7 @@
 //! second audit compares the windows of the fleet with the answers that the clients got.
 //!
 //! ```text
-//! cargo run --release --example fleet                      # starts redis-server, and takes 12 seconds
+//! cargo run --release --example fleet                      # starts redis-server, and takes 18 seconds
 //! cargo run --release --example fleet -- --redis redis://127.0.0.1:6379   # with a server that runs already
 //! ```
 //!

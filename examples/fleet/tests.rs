@@ -236,6 +236,6 @@ fn wrong_arguments_are_explained_in_one_line() {
         Args::try_parse_from(["fleet", "--redis", "redis://host", "--limit", "5000"]).unwrap();
     assert_eq!(
         (args.redis.as_deref(), args.limit, args.seconds),
-        (Some("redis://host"), 5_000, 12)
+        (Some("redis://host"), 5_000, 18)
     );
 }

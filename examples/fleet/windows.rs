@@ -4,7 +4,8 @@
 //! So the clients know how many requests a process has admitted and refused, and for each second between which numbers these
 //! were in it.
 //!
-//! - A process that was closed has delivered all its requests.
+//! - A process that was closed has delivered all its requests. Those that a thread has recorded late are in no second, and are
+//!   named.
 //! - A process that was killed has delivered its requests up to a second. Those of later seconds are missing. Requests that
 //!   were sent to it and not answered may be in its seconds, or not.
 
@@ -23,10 +24,13 @@ use crate::report::Report;
 /// Microseconds of a second.
 const SECOND: u64 = 1_000_000;
 
-/// Returns the settings of the windows. The run is short, so a killed process counts as lost after two seconds; and all clocks
+/// How many requests of a process may be late: those of its threads that have stalled, and a hundredth of all.
+const MAX_LATE: u64 = 20;
+
+/// Returns the settings of the windows. The run is short, so a killed process counts as lost after three seconds; and all clocks
 /// are those of one machine.
 pub(crate) fn config() -> Result<FleetConfig, FleetConfigError> {
-    FleetConfig::default().with_lost_after(2)?.with_grace(1)
+    FleetConfig::default().with_lost_after(3)?.with_grace(1)
 }
 
 /// Starts a reader of the windows.
@@ -134,6 +138,18 @@ pub(crate) fn audit(
         // Only a process that was killed has lost requests.
         let lost = if member.record.has_left { 0 } else { lost };
         check_seconds(member, of_process, lost, &mut report.failures);
+        let [late, all] = [&member.record.late, &member.record.lifetime].map(counts_of);
+        let [late, all] = [late, all].map(|it| it[0] + it[1]);
+        if late > MAX_LATE + all / 100 {
+            report
+                .failures
+                .push(format!("{late} of {all} requests of {} are late", member.record.name));
+        }
+        // The server was away for a moment only.
+        if member.record.missed.0 > 0 {
+            let Record { name, missed, .. } = &member.record;
+            report.failures.push(format!("{name} has missed {} seconds", missed.0));
+        }
         if member.record.has_left {
             check_closed(member, of_process, &mut report);
         } else {

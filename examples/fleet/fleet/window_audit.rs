@@ -12,7 +12,7 @@ impl Fleet {
     pub(super) async fn audit_windows(&self, notes: &Endings) -> Result<Report, Box<dyn Error>> {
         self.reader.poll().await?;
         // A reader that starts now knows only what the server has.
-        let late = reader(&self.window, self.engine.clone())?;
+        let late = reader(&self.name, self.engine.clone())?;
         late.poll().await?;
         let (members, sum) = self.reader.with(|view| (members(view), view.sum()));
         let stored = late.with(|view| view.processes().map(|it| it.0).collect());

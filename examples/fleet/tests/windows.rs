@@ -76,9 +76,10 @@ impl Run {
 
     fn audit(&self) -> (String, Vec<String>) {
         let mut sum = Record::default();
-        for Record { delivered, lifetime, .. } in self.members.iter().map(|it| &it.record) {
+        for Record { delivered, late, lifetime, .. } in self.members.iter().map(|it| &it.record) {
             sum.delivered.0 += delivered.0;
             sum.delivered.1 += &delivered.1;
+            sum.late += late;
             sum.lifetime += lifetime;
         }
         let windows = Windows {
@@ -218,6 +219,21 @@ fn count_of_a_closed_process_that_is_nowhere_fails() {
     let mut run = Run::good();
     run.members[0].record.lifetime.cancelled = 1;
     run.assert_failure("has 1 cancelled requests, and the clients have counted 0");
+}
+
+#[test]
+fn late_counts_are_named_and_missed_seconds_fail() {
+    let mut run = Run::good();
+    run.members[0].record.delivered.1.block -= 1;
+    run.members[0].record.late.block = 1;
+    run.members[0].seconds.insert(102, Some([7, 7]));
+    let (text, failures) = run.audit();
+    assert!(text.contains("in 3 seconds, late 0 + 1\n"), "{text}");
+    assert!(failures.is_empty(), "{failures:?}");
+    run.members[0].record.missed.0 = 1;
+    run.assert_failure("service-1 has missed 1 seconds");
+    run.members[0].record.late.block = 21;
+    run.assert_failure("21 of 33 requests of service-1 are late");
 }
 
 #[test]

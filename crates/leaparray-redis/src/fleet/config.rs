@@ -62,8 +62,9 @@ impl FleetConfig {
         Self { grace: seconds, ..self }.checked()
     }
 
-    /// Sets after how many seconds without a delivery a process counts as lost: from 2, to less than
-    /// [`delivery`](Self::delivery). By default 5. Readers do not wait for the seconds of lost processes.
+    /// Sets after how many seconds without a delivery a process counts as lost: from 3, to less than
+    /// [`delivery`](Self::delivery). By default 5. Readers do not wait for the seconds of lost processes. If no process at all
+    /// delivers for half of this time, the server was away, and no process counts as lost for it; each delivers once a second.
     ///
     /// # Errors
     ///
@@ -154,7 +155,7 @@ impl FleetConfig {
             }
         };
         check("history", self.history, 2, Self::MAX_SECONDS)?;
-        check("lost_after", self.lost_after, 2, Self::MAX_SECONDS - 1)?;
+        check("lost_after", self.lost_after, 3, Self::MAX_SECONDS - 1)?;
         check("delivery", self.delivery, self.lost_after + 1, Self::MAX_SECONDS)?;
         check("grace", self.grace, 1, self.delivery)?;
         #[expect(clippy::cast_possible_truncation, reason = "it is 10")]

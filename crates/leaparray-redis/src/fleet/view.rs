@@ -96,6 +96,7 @@ impl FleetView {
 
     /// Takes a survey.
     pub fn on_survey(&mut self, survey: &Survey) {
+        self.keep_final();
         (self.now, self.since) = (survey.now, self.since.max(survey.since));
         for known in &survey.processes {
             let process = self.processes.get_mut(&known.process);

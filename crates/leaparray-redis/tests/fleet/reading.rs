@@ -218,6 +218,64 @@ fn nothing_is_final_before_a_server_that_has_lost_its_data_knows_all_processes()
 }
 
 #[test]
+fn seconds_are_final_with_the_shortest_time_until_a_process_is_lost() {
+    assert!(FleetConfig::default().with_lost_after(2).is_err());
+    let config = FleetConfig::default().with_lost_after(3).unwrap();
+    let (mut server, mut view) = (Archive::new(config), FleetView::new(config));
+    let mut process = Process::new(1, START);
+    process.deliver(&mut server);
+    for later in 1..20 {
+        process.next_second();
+        // A second after the last delivery, and up to 0.4 s earlier or later.
+        let now = micros(START + later) + [0, 400_000][usize::from(later % 2 == 0)];
+        process.deliver_at(&mut server, now);
+        read(&mut view, &mut server, now);
+        if later > 4 {
+            assert_eq!(view.newest_final(), Some(START + later - 3));
+        }
+    }
+}
+
+#[test]
+fn final_second_stays_final_when_the_server_loses_its_data() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 2);
+    for _ in 0..4 {
+        step(&mut server, &mut processes, 2);
+    }
+    read(&mut view, &mut server, micros(START + 4));
+    assert_eq!(view.newest_final(), Some(START + 1));
+    let mut blank = Archive::new(FleetConfig::default());
+    for later in 5..10 {
+        step(&mut blank, &mut processes, 2);
+        read(&mut view, &mut blank, micros(START + later));
+        assert_eq!(view.newest_final(), Some(START + 1), "{later}");
+    }
+    step(&mut blank, &mut processes, 2);
+    read(&mut view, &mut blank, micros(START + 10));
+    assert_eq!(view.newest_final(), Some(START + 7));
+}
+
+#[test]
+fn final_second_stays_final_when_a_lost_process_comes_back() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 2);
+    for _ in 0..20 {
+        step(&mut server, &mut processes, 1);
+    }
+    read(&mut view, &mut server, micros(START + 20));
+    assert_eq!(view.newest_final(), Some(START + 17));
+    // Its first delivery has no room for all seconds.
+    let delivery = processes[1].outbox.delivery(micros(START + 20));
+    server.deliver(micros(START + 20), &delivery);
+    read(&mut view, &mut server, micros(START + 20));
+    assert!(view.processes().all(|it| it.2 == ProcessState::Live));
+    assert_eq!(view.newest_final(), Some(START + 17));
+    let presences = [START, START + 17].map(|it| view.window(it..it + 1).presence.to_string());
+    assert_eq!(presences, ["2 of 2 processes", "1 of 2 processes"]);
+}
+
+#[test]
 fn restarted_process_is_another_one() {
     let (mut server, mut view) = fleet();
     let mut processes = joined(&mut server, 1);

@@ -116,7 +116,7 @@ impl Pair {
 fn scripts_answer_as_their_specification() {
     let Some(server) = Server::start("the scripts of a fleet") else { return };
     let config = FleetConfig::default();
-    let short = FleetConfig::default().with_history(2).unwrap().with_lost_after(2).unwrap();
+    let short = FleetConfig::default().with_history(2).unwrap().with_lost_after(3).unwrap();
     let short = short.with_delivery(4).unwrap().with_grace(1).unwrap().with_departed(20).unwrap();
     for (seed, config) in [(1, config), (2, short)] {
         let mut pair = Pair::new(&server, &format!("fleet {seed}"), config);

@@ -28,6 +28,8 @@ pub(super) struct SecondOfFleet {
     left_out: FleetCounts,
     left_out_count: u64,
     left_out_names: Vec<ResourceKey>,
+    /// Whether it was final before the last survey.
+    was_final: bool,
 }
 
 impl SecondOfFleet {
@@ -39,11 +41,20 @@ impl SecondOfFleet {
             left_out: FleetCounts::new(second),
             left_out_count: 0,
             left_out_names: Vec::new(),
+            was_final: false,
         }
     }
 
     pub(super) const fn second(&self) -> u64 {
         self.second
+    }
+
+    pub(super) const fn was_final(&self) -> bool {
+        self.was_final
+    }
+
+    pub(super) const fn set_final(&mut self) {
+        self.was_final = true;
     }
 
     pub(super) fn has(&self, process: ProcessId) -> bool {

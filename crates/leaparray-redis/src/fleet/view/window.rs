@@ -19,7 +19,7 @@ pub enum Standing {
     /// A live process has not delivered it yet, or its end was less than [`grace`](super::super::FleetConfig::grace) ago.
     Waiting,
     /// Every live process has delivered it, or will not. A lost process may still do so, if it comes back before the
-    /// [deadline](super::super::FleetConfig::delivery).
+    /// [deadline](super::super::FleetConfig::delivery). A second stays final for a reader that has found it so.
     Final,
     /// The deadline has passed. Nothing can change any more.
     Closed,
@@ -242,6 +242,15 @@ impl FleetView {
         second: &SecondOfFleet,
         states: &BTreeMap<ProcessId, ProcessState>,
     ) -> Standing {
+        let standing = self.standing_now(second, states);
+        if second.was_final() { standing.max(Standing::Final) } else { standing }
+    }
+
+    fn standing_now(
+        &self,
+        second: &SecondOfFleet,
+        states: &BTreeMap<ProcessId, ProcessState>,
+    ) -> Standing {
         let number = second.second();
         let mut covering = self.processes.iter().filter(|it| it.1.record.covers(number));
         let is_waiting = covering.any(|(id, process)| {
@@ -257,6 +266,20 @@ impl FleetView {
             Standing::Final
         } else {
             Standing::Waiting
+        }
+    }
+
+    /// Notes which seconds are final: they stay so after the next survey, also if a lost process comes back, or if the server
+    /// has lost its data.
+    pub(super) fn keep_final(&mut self) {
+        let states = self.states();
+        let is_new = |it: &&SecondOfFleet| !it.was_final() && self.standing(it, &states).is_final();
+        let seconds: Vec<u64> =
+            self.seconds.values().filter(is_new).map(SecondOfFleet::second).collect();
+        for second in seconds {
+            if let Some(it) = self.seconds.get_mut(&second) {
+                it.set_final();
+            }
         }
     }
 
