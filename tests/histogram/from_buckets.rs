@@ -13,7 +13,9 @@ fn nanos(nanos: u64) -> Duration {
 
 fn histogram(scale: u8, response_times: &[u64]) -> LatencyHistogram {
     let mut histogram = LatencyHistogram::new(HistogramConfig::with_scale(scale).unwrap());
-    response_times.iter().for_each(|&it| histogram.record(nanos(it)));
+    for &it in response_times {
+        histogram.record(nanos(it));
+    }
     histogram
 }
 
