@@ -22,11 +22,11 @@ impl Counts {
         Self { first, counts: vec![0; bins] }
     }
 
-    /// Sets the count of a bin that is zero, and not before the first bin, to one above zero.
+    /// Sets the count of a bin that is zero, and not before the first bin, to one above zero. A bin after the last one is left
+    /// out.
     pub(super) fn set(&mut self, index: i32, count: u64) {
-        match self.counts.get_mut(self.first.abs_diff(index) as usize) {
-            Some(present) => *present = count,
-            None => self.add(index, count),
+        if let Some(present) = self.counts.get_mut(self.first.abs_diff(index) as usize) {
+            *present = count;
         }
     }
 

@@ -163,6 +163,7 @@ impl Reader {
             }
         };
         self.ends = Some((first, index));
+        // Left out if the index is above the expected last one: `max` is then not in the last bucket.
         self.counts.set(index, count);
         self.count = self.count.saturating_add(count);
         Ok(())

@@ -9,6 +9,7 @@ mod listed;
 mod names;
 mod seconds;
 mod snapshot;
+mod unfinished;
 mod visit;
 
 use std::sync::Barrier;
