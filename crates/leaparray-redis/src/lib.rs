@@ -17,6 +17,8 @@ pub use engine::{RedisEngine, Warning};
 pub use limiter::{
     LeaseCounts, LeaseState, LeasedLimiter, LimiterBuilder, ShareError, StartError, WhenAway,
 };
+#[cfg(feature = "prometheus")]
+pub use window::FleetCollector;
 pub use window::{
     FleetReader, FleetReaderBuilder, FleetReporter, FleetReporterBuilder, FleetStartError,
     FleetState,

@@ -2,11 +2,15 @@
 
 mod backoff;
 mod error;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 mod reader;
 mod reporter;
 mod state;
 
 pub use error::FleetStartError;
+#[cfg(feature = "prometheus")]
+pub use prometheus::FleetCollector;
 pub use reader::{FleetReader, FleetReaderBuilder};
 pub use reporter::{FleetReporter, FleetReporterBuilder};
 pub use state::FleetState;

@@ -1,0 +1,361 @@
+//! The window over a fleet for Prometheus.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use leaparray::SecondMetrics;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+use super::reader::FleetReader;
+use super::state::FleetState;
+use crate::fleet::{
+    FleetTotals, FleetView, FleetWindow, ProcessId, ProcessState, Record, ResourceRow,
+};
+
+/// A collector that exposes the window over a fleet to Prometheus: a `Collector` of the crate `prometheus-client`.
+///
+/// One process of the fleet exposes it, or one that only reads: a sum of several of them would count each request several times.
+/// There is no sample before the first second is final.
+///
+/// Gauges of the newest final second, with the labels `resource`, `context` and `kind` that `leaparray-prometheus` has too:
+///
+/// | name | further labels | value |
+/// |---|---|---|
+/// | `leaparray_fleet_rate` | `event` | permits in the second |
+/// | `leaparray_fleet_in_flight` | | requests in flight |
+/// | `leaparray_fleet_response_time_seconds` | `quantile` | a quantile of the response times, if there are any and all processes have histograms |
+/// | `leaparray_fleet_response_time_mean_seconds` | | their mean, if there are any |
+///
+/// Gauges of the fleet:
+///
+/// | name | labels | value |
+/// |---|---|---|
+/// | `leaparray_fleet_second_processes` | `state`: `present`, `expected` | the processes in the newest final second, and those that should be |
+/// | `leaparray_fleet_processes` | `state`: `live`, `lost`, `left` | the processes that have a record |
+/// | `leaparray_fleet_newest_final_timestamp_seconds` | | the begin of the newest final second |
+/// | `leaparray_fleet_left_out_rows` | | how often a resource of a process had no row in that second |
+/// | `leaparray_fleet_connected` | | 1 if the server answers. If not, the newest final second stays the same |
+///
+/// Counters of the fleet:
+///
+/// | name | labels | value |
+/// |---|---|---|
+/// | `leaparray_fleet_lifetime_total` | `event` | all that the processes have recorded, as of their last deliveries |
+/// | `leaparray_fleet_missed_total` | `event` | what was recorded in seconds that were not delivered in time |
+/// | `leaparray_fleet_late_total` | `event` | what was recorded after its second was read |
+/// | `leaparray_fleet_delivered_seconds_total` | | the delivered seconds of all processes |
+/// | `leaparray_fleet_missed_seconds_total` | | the missed ones |
+/// | `leaparray_fleet_unreadable_total` | | records and seconds that could not be read |
+///
+/// The counters never decrease: each adds what the record of a process has grown by, and keeps what it has added when the record
+/// expires. A new collector begins with the records that it finds. For several fleets, give each collector a label by
+/// `Registry::sub_registry_with_label`.
+///
+/// ```
+/// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+/// use leaparray_redis::engine::MemoryFleet;
+/// use leaparray_redis::{FleetCollector, FleetReader, FleetReporter, FleetState};
+/// use prometheus_client::encoding::text;
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let clock = ManualClock::new(Timestamp::from_secs(3_600));
+/// let engine = Arc::new(MemoryFleet::with_clock(clock.clone()));
+/// let service = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
+/// let reporter = FleetReporter::builder("shop", "orders-1").start(&service, Arc::clone(&engine))?;
+/// reporter.watch().wait_for(|it| *it == FleetState::Connected).await?;
+/// service.resource("GET /orders")?.enter().success();
+/// clock.advance(Duration::from_secs(1));
+/// reporter.close().await;
+/// clock.advance(Duration::from_secs(4));
+///
+/// let reader = Arc::new(FleetReader::builder("shop").start(engine)?);
+/// let mut metrics = prometheus_client::registry::Registry::default();
+/// metrics.register_collector(Box::new(FleetCollector::new(Arc::clone(&reader))));
+/// reader.poll().await?;
+///
+/// let mut body = String::new();
+/// text::encode(&mut body, &metrics)?;
+/// assert!(body.contains(r#"leaparray_fleet_lifetime_total{event="pass"} 1"#), "{body}");
+/// assert!(body.contains(r#"leaparray_fleet_processes{state="left"} 1"#), "{body}");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct FleetCollector {
+    reader: Arc<FleetReader>,
+    counters: Mutex<Counters>,
+}
+
+impl FleetCollector {
+    /// Creates a collector of what `reader` has read.
+    #[must_use]
+    pub fn new(reader: Arc<FleetReader>) -> Self {
+        Self { reader, counters: Mutex::default() }
+    }
+
+    /// Reads everything that is exposed. Returns `None` before the first second is final.
+    fn read(&self) -> Option<Reading> {
+        let read = |view: &FleetView| {
+            let second = view.last_second()?;
+            let states = view.processes().map(|it| it.2).collect();
+            let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+            counters.add(view.processes().map(|(id, record, _)| (id, record)));
+            Some(Reading { second, states, sums: counters.sums, unreadable: view.unreadable() })
+        };
+        self.reader.with(read)
+    }
+}
+
+impl Collector for FleetCollector {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(reading) = self.read() else { return Ok(()) };
+        let is_connected = self.reader.state() == FleetState::Connected;
+        let mut families = Families(encoder);
+        families.resources(&reading.second.resources)?;
+        families.fleet(&reading, is_connected)?;
+        families.counters(&reading)
+    }
+}
+
+/// What is exposed.
+#[derive(Debug)]
+struct Reading {
+    second: FleetWindow,
+    states: Vec<ProcessState>,
+    sums: Sums,
+    unreadable: u64,
+}
+
+/// The counters of one process, or the sums of all that a collector has seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    lifetime: FleetTotals,
+    missed: FleetTotals,
+    late: FleetTotals,
+    delivered_seconds: u64,
+    missed_seconds: u64,
+}
+
+/// Sums that do not decrease when the record of a process expires.
+#[derive(Debug, Default)]
+struct Counters {
+    sums: Sums,
+    /// What of each process is in the sums.
+    added: HashMap<ProcessId, Sums>,
+}
+
+impl Sums {
+    const fn of(record: &Record) -> Self {
+        Self {
+            lifetime: record.lifetime,
+            missed: record.missed.1,
+            late: record.late,
+            delivered_seconds: record.delivered.0,
+            missed_seconds: record.missed.0,
+        }
+    }
+
+    /// Adds what `new` has more than `old`.
+    fn add_growth(&mut self, old: &Self, new: &Self) {
+        self.lifetime += &new.lifetime.saturating_sub(&old.lifetime);
+        self.missed += &new.missed.saturating_sub(&old.missed);
+        self.late += &new.late.saturating_sub(&old.late);
+        self.delivered_seconds += new.delivered_seconds.saturating_sub(old.delivered_seconds);
+        self.missed_seconds += new.missed_seconds.saturating_sub(old.missed_seconds);
+    }
+}
+
+impl Counters {
+    /// Adds what the records have grown by. The processes without a record are forgotten: their records never come back.
+    fn add<'a>(&mut self, records: impl Iterator<Item = (ProcessId, &'a Record)>) {
+        let mut added = HashMap::new();
+        for (id, record) in records {
+            let old = self.added.get(&id).copied().unwrap_or_default();
+            let new = Sums::of(record);
+            self.sums.add_growth(&old, &new);
+            // A count that is lower for a while is not added again.
+            let mut all = old;
+            all.add_growth(&old, &new);
+            added.insert(id, all);
+        }
+        self.added = added;
+    }
+}
+
+type Label<'a> = (&'static str, &'a str);
+
+/// Encodes families of metrics.
+struct Families<'a>(DescriptorEncoder<'a>);
+
+impl Families<'_> {
+    /// Exposes the resources of a second.
+    fn resources(&mut self, rows: &[ResourceRow]) -> fmt::Result {
+        let rates = rows.iter().flat_map(|row| {
+            let events = events_of_second(&row.counts.metrics);
+            events.map(|(event, count)| (labels(row, Some(("event", event))), float(count)))
+        });
+        self.gauges("leaparray_fleet_rate", "Permits in the newest final second, by event", rates)?;
+        let in_flight = rows.iter().map(|row| (labels(row, None), float(row.counts.in_flight)));
+        self.gauges("leaparray_fleet_in_flight", "Requests in flight", in_flight)?;
+        let quantiles = rows.iter().flat_map(|row| {
+            let all = [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999)];
+            all.into_iter().filter_map(move |(name, q)| {
+                let time = row.counts.quantile(q)?;
+                Some((labels(row, Some(("quantile", name))), time.as_secs_f64()))
+            })
+        });
+        self.gauges(
+            "leaparray_fleet_response_time_seconds",
+            "Quantiles of the response times in the newest final second",
+            quantiles,
+        )?;
+        let means = rows.iter().filter_map(|row| {
+            let SecondMetrics { rt_sum, rt_count, .. } = &row.counts.metrics;
+            (*rt_count > 0).then(|| (labels(row, None), rt_sum.as_secs_f64() / float(*rt_count)))
+        });
+        self.gauges(
+            "leaparray_fleet_response_time_mean_seconds",
+            "Mean response time in the newest final second",
+            means,
+        )
+    }
+
+    /// Exposes the gauges of the fleet.
+    fn fleet(&mut self, reading: &Reading, is_connected: bool) -> fmt::Result {
+        let Reading { second, states, .. } = reading;
+        let presence = second.presence;
+        self.gauges(
+            "leaparray_fleet_second_processes",
+            "Processes in the newest final second, and those that should be",
+            [("present", presence.present), ("expected", presence.expected)]
+                .map(|(state, count)| (vec![("state", state)], float(count))),
+        )?;
+        let count = |state| states.iter().filter(|it| **it == state).count() as u64;
+        self.gauges(
+            "leaparray_fleet_processes",
+            "Processes that have a record, by state",
+            [
+                ("live", ProcessState::Live),
+                ("lost", ProcessState::Lost),
+                ("left", ProcessState::Left),
+            ]
+            .map(|(name, state)| (vec![("state", name)], float(count(state)))),
+        )?;
+        for (name, help, value) in [
+            (
+                "leaparray_fleet_newest_final_timestamp_seconds",
+                "Begin of the newest final second",
+                second.seconds.start,
+            ),
+            (
+                "leaparray_fleet_left_out_rows",
+                "How often a resource of a process had no row in the newest final second",
+                second.left_out_rows,
+            ),
+            ("leaparray_fleet_connected", "1 if the server answers", u64::from(is_connected)),
+        ] {
+            self.gauges(name, help, [(vec![], float(value))])?;
+        }
+        Ok(())
+    }
+
+    /// Exposes the counters of the fleet.
+    fn counters(&mut self, reading: &Reading) -> fmt::Result {
+        let sums = &reading.sums;
+        for (name, help, totals) in [
+            (
+                "leaparray_fleet_lifetime",
+                "Permits that the processes have recorded",
+                &sums.lifetime,
+            ),
+            (
+                "leaparray_fleet_missed",
+                "Permits in seconds that were not delivered in time",
+                &sums.missed,
+            ),
+            (
+                "leaparray_fleet_late",
+                "Permits that were recorded after their second was read",
+                &sums.late,
+            ),
+        ] {
+            let samples =
+                events_of_totals(totals).map(|(event, count)| (vec![("event", event)], count));
+            self.counter(name, help, samples)?;
+        }
+        for (name, help, count) in [
+            ("leaparray_fleet_delivered_seconds", "Delivered seconds", sums.delivered_seconds),
+            ("leaparray_fleet_missed_seconds", "Missed seconds", sums.missed_seconds),
+            (
+                "leaparray_fleet_unreadable",
+                "Records and seconds that could not be read",
+                reading.unreadable,
+            ),
+        ] {
+            self.counter(name, help, [(vec![], count)])?;
+        }
+        Ok(())
+    }
+
+    /// Encodes a family of gauges. Without a sample, there is no family: some parsers reject empty ones.
+    fn gauges<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Vec<Label<'a>>, f64)>,
+    ) -> fmt::Result {
+        let mut samples = samples.into_iter().peekable();
+        if samples.peek().is_none() {
+            return Ok(());
+        }
+        let mut family = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        samples.try_for_each(|(labels, value)| family.encode_family(&labels)?.encode_gauge(&value))
+    }
+
+    fn counter<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Vec<Label<'a>>, u64)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        samples.into_iter().try_for_each(|(labels, count)| {
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&count, None)
+        })
+    }
+}
+
+/// Returns the labels of a resource. One without a context has an empty label: some parsers require all samples of a family to
+/// have the same label names.
+fn labels<'a>(row: &'a ResourceRow, further: Option<Label<'a>>) -> Vec<Label<'a>> {
+    let kind = if row.key.is_outbound { "outbound" } else { "inbound" };
+    let context = row.key.context.as_deref().unwrap_or_default();
+    let own = [("resource", &*row.key.name), ("context", context), ("kind", kind)];
+    own.into_iter().chain(further).collect()
+}
+
+fn events_of_second(metrics: &SecondMetrics) -> [(&'static str, u64); 6] {
+    events_of_totals(&FleetTotals::from(metrics))
+}
+
+const fn events_of_totals(totals: &FleetTotals) -> [(&'static str, u64); 6] {
+    [
+        ("pass", totals.pass),
+        ("block", totals.block),
+        ("success", totals.success),
+        ("exception", totals.exception),
+        ("cancelled", totals.cancelled),
+        ("reserved_pass", totals.reserved_pass),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
+const fn float(count: u64) -> f64 {
+    count as f64
+}

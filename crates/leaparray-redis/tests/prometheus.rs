@@ -1,0 +1,240 @@
+//! What the collector of a fleet exposes, read by the parser of another crate.
+#![forbid(unsafe_code)]
+#![expect(clippy::float_cmp, reason = "the numbers are counts, or exposed as they are")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaparray::{
+    Clock, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp,
+    TrafficType,
+};
+use leaparray_redis::engine::{FleetEngine, MemoryFleet};
+use leaparray_redis::fleet::{Collector, FleetConfig, FleetKeys, Outbox, ProcessId};
+use leaparray_redis::{FleetCollector, FleetReader};
+use openmetrics_parser::OpenMetricsValue;
+use openmetrics_parser::openmetrics::parse_openmetrics;
+use prometheus_client::encoding::text;
+
+/// The begin of the fleet, in seconds.
+const START: u64 = 3_600;
+const NAME: &str = "shop";
+
+type Key = (String, BTreeMap<String, String>);
+
+/// A fleet in simulated time.
+struct Fleet {
+    clock: ManualClock,
+    engine: Arc<MemoryFleet<ManualClock>>,
+    config: FleetConfig,
+    keys: FleetKeys,
+    reader: Arc<FleetReader>,
+    metrics: prometheus_client::registry::Registry,
+}
+
+struct Process {
+    registry: Arc<Registry<ManualClock>>,
+    collector: Collector<ManualClock>,
+    outbox: Outbox,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let clock = ManualClock::new(Timestamp::from_secs(START));
+        let engine = Arc::new(MemoryFleet::with_clock(clock.clone()));
+        let config = FleetConfig::default();
+        let reader = FleetReader::builder(NAME).start(Arc::clone(&engine)).unwrap();
+        let reader = Arc::new(reader);
+        let mut metrics = prometheus_client::registry::Registry::default();
+        metrics.register_collector(Box::new(FleetCollector::new(Arc::clone(&reader))));
+        let keys = FleetKeys::new(NAME, &config).unwrap();
+        Self { clock, engine, config, keys, reader, metrics }
+    }
+
+    async fn join(&self, id: u64) -> Process {
+        let node = NodeConfig::default().with_histogram(HistogramConfig::default());
+        let config = RegistryConfig::default().node(node);
+        let registry = Arc::new(Registry::with_clock(config, self.clock.clone()));
+        let now = self.clock.now();
+        let collector = Collector::new(Arc::clone(&registry), now, 32 << 10);
+        let (id, name) = (ProcessId(id), format!("orders-{id}"));
+        let outbox = Outbox::new(self.config, id, &name, now.as_secs(), 4 << 20);
+        let mut process = Process { registry, collector, outbox };
+        self.deliver(&mut process).await;
+        process
+    }
+
+    /// Delivers what is over.
+    async fn deliver(&self, process: &mut Process) {
+        let now = self.clock.now();
+        process.collector.collect_into(now, &mut process.outbox);
+        loop {
+            let delivery = process.outbox.delivery(now.as_micros());
+            let receipt = self.engine.deliver(&self.keys, &self.config, &delivery).await.unwrap();
+            if !process.outbox.on_receipt(now.as_micros(), &receipt) {
+                return;
+            }
+        }
+    }
+
+    /// Passes seconds, each of which the processes deliver.
+    async fn pass(&self, seconds: u64, processes: &mut [&mut Process]) {
+        for _ in 0..seconds {
+            self.clock.advance(Duration::from_secs(1));
+            for process in &mut *processes {
+                self.deliver(process).await;
+            }
+        }
+    }
+
+    async fn scrape(&self) -> BTreeMap<Key, f64> {
+        self.reader.poll().await.unwrap();
+        let mut body = String::new();
+        text::encode(&mut body, &self.metrics).unwrap();
+        if body == "# EOF\n" {
+            return BTreeMap::new();
+        }
+        let read = parse_openmetrics(&body).unwrap_or_else(|error| panic!("{error}\n{body}"));
+        let mut samples = BTreeMap::new();
+        for family in read.families.values() {
+            for sample in family.iter_samples() {
+                let labels = sample.get_labelset().unwrap();
+                let labels = labels.iter().map(|(name, value)| (name.clone(), value.to_owned()));
+                let value = match &sample.value {
+                    OpenMetricsValue::Counter(it) => it.value.as_f64(),
+                    OpenMetricsValue::Gauge(it) => it.as_f64(),
+                    other => panic!("{other:?}"),
+                };
+                let key = (family.family_name.clone(), labels.collect());
+                assert_eq!(samples.insert(key, value), None, "{body}");
+            }
+        }
+        samples
+    }
+}
+
+#[track_caller]
+fn value(samples: &BTreeMap<Key, f64>, family: &str, labels: &[(&str, &str)]) -> f64 {
+    let labels = labels.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+    let key = (format!("leaparray_fleet_{family}"), labels.collect());
+    *samples.get(&key).unwrap_or_else(|| panic!("{key:?}: {samples:#?}"))
+}
+
+#[tokio::test]
+async fn nothing_is_exposed_before_the_first_final_second() {
+    let fleet = Fleet::new();
+    assert_eq!(fleet.scrape().await, BTreeMap::new());
+    let mut process = fleet.join(1).await;
+    for _ in 0..4 {
+        assert_eq!(fleet.scrape().await, BTreeMap::new());
+        fleet.pass(1, &mut [&mut process]).await;
+    }
+    fleet.pass(1, &mut [&mut process]).await;
+    let samples = fleet.scrape().await;
+    assert_eq!(value(&samples, "newest_final_timestamp_seconds", &[]), 3_602.0);
+}
+
+#[tokio::test]
+async fn gauges_are_those_of_the_newest_final_second() {
+    let fleet = Fleet::new();
+    let mut processes = [fleet.join(1).await, fleet.join(2).await];
+    let [one, two] = &mut processes;
+    fleet.pass(6, &mut [one, two]).await;
+    let orders = one.registry.resource("GET /orders").unwrap();
+    let entry = orders.enter();
+    fleet.clock.advance(Duration::from_millis(100));
+    entry.success();
+    orders.block();
+    let of_two = two.registry.resource("GET /orders").unwrap();
+    let in_flight = of_two.enter();
+    two.registry
+        .resource_with("payments \"eu\"", TrafficType::Outbound)
+        .unwrap()
+        .enter()
+        .exception();
+    fleet.clock.advance(Duration::from_millis(900));
+    fleet.deliver(one).await;
+    fleet.deliver(two).await;
+    fleet.pass(2, &mut [one]).await;
+    let samples = fleet.scrape().await;
+    let orders = [("resource", "GET /orders"), ("context", ""), ("kind", "inbound")];
+    let rate = |event| value(&samples, "rate", &[&orders[..], &[("event", event)]].concat());
+    assert_eq!(["pass", "block", "success", "exception"].map(rate), [2.0, 1.0, 1.0, 0.0]);
+    assert_eq!(value(&samples, "in_flight", &orders), 1.0);
+    let p99 = [&orders[..], &[("quantile", "0.99")]].concat();
+    assert!((value(&samples, "response_time_seconds", &p99) / 0.1 - 1.0).abs() < 0.04);
+    assert_eq!(value(&samples, "response_time_mean_seconds", &orders), 0.1);
+    let payments = [
+        ("resource", "payments \\\"eu\\\""),
+        ("context", ""),
+        ("kind", "outbound"),
+        ("event", "exception"),
+    ];
+    assert_eq!(value(&samples, "rate", &payments), 1.0);
+    let of_second = |state| value(&samples, "second_processes", &[("state", state)]);
+    assert_eq!(["present", "expected"].map(of_second), [2.0, 2.0]);
+    assert_eq!(value(&samples, "newest_final_timestamp_seconds", &[]), 3_606.0);
+    assert_eq!(value(&samples, "connected", &[]), 1.0);
+    assert_eq!(value(&samples, "left_out_rows", &[]), 0.0);
+    drop(in_flight);
+    // The second process is lost.
+    fleet.pass(4, &mut [one]).await;
+    let samples = fleet.scrape().await;
+    let of_second = |state| value(&samples, "second_processes", &[("state", state)]);
+    assert_eq!(["present", "expected"].map(of_second), [1.0, 2.0]);
+    let states = |state| value(&samples, "processes", &[("state", state)]);
+    assert_eq!(["live", "lost", "left"].map(states), [1.0, 1.0, 0.0]);
+    one.outbox.leave();
+    fleet.pass(1, &mut [one]).await;
+    let samples = fleet.scrape().await;
+    assert_eq!(value(&samples, "processes", &[("state", "left")]), 1.0);
+}
+
+#[tokio::test]
+async fn counters_keep_what_an_expired_process_has_recorded() {
+    let fleet = Fleet::new();
+    let mut short = fleet.join(1).await;
+    let mut long = fleet.join(2).await;
+    fleet.pass(5, &mut [&mut short, &mut long]).await;
+    let work = |process: &Process, count| {
+        let orders = process.registry.resource("orders").unwrap();
+        (0..count).for_each(|_| orders.enter().success());
+    };
+    work(&short, 3);
+    work(&long, 4);
+    short.outbox.leave();
+    fleet.pass(1, &mut [&mut short, &mut long]).await;
+    let samples = fleet.scrape().await;
+    let pass = [("event", "pass")];
+    assert_eq!(value(&samples, "lifetime", &pass), 7.0);
+    assert_eq!(value(&samples, "delivered_seconds", &[]), 12.0);
+    // Ten minutes later, only one record is left.
+    for _ in 0..610 {
+        fleet.pass(1, &mut [&mut long]).await;
+    }
+    work(&long, 1);
+    fleet.pass(3, &mut [&mut long]).await;
+    let samples = fleet.scrape().await;
+    assert_eq!(fleet.reader.with(|view| view.sum().lifetime.pass), 5);
+    assert_eq!(value(&samples, "lifetime", &pass), 8.0);
+    assert_eq!(value(&samples, "processes", &[("state", "left")]), 0.0);
+    assert_eq!(fleet.scrape().await, samples, "nothing is added twice");
+}
+
+#[tokio::test]
+async fn missed_seconds_and_late_counts_are_counters() {
+    let fleet = Fleet::new();
+    let mut process = fleet.join(1).await;
+    fleet.pass(6, &mut [&mut process]).await;
+    process.registry.resource("orders").unwrap().enter().success();
+    // The server is away until the deadlines of ten seconds have passed.
+    fleet.clock.advance(Duration::from_secs(40));
+    fleet.deliver(&mut process).await;
+    fleet.pass(8, &mut [&mut process]).await;
+    let samples = fleet.scrape().await;
+    assert_eq!(value(&samples, "missed", &[("event", "success")]), 1.0);
+    assert_eq!(value(&samples, "missed_seconds", &[]), 10.0);
+    assert_eq!(value(&samples, "late", &[("event", "success")]), 0.0);
+    assert_eq!(value(&samples, "delivered_seconds", &[]), 54.0 - 10.0);
+}
