@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
+use super::counts::FleetCounts;
 use super::message::{Delivery, Outcome, Receipt, SecondBytes};
-use super::names::Names;
+use super::names::{Names, ResourceKey};
+use super::second::{ProcessSecond, Row};
 use super::totals::FleetTotals;
 use super::{FleetConfig, MICROS, ProcessId, Record};
 
@@ -87,6 +89,39 @@ impl Outbox {
             names_in_flight: 0,
             has_left: false,
         }
+    }
+
+    /// Encodes a second of counts that were not read from a registry, for [`push`](Self::push). Each resource is given once.
+    /// The busiest ones get rows, of up to `max_bytes` bytes together. Returns also the number of the others, whose counts are
+    /// only in the sum.
+    ///
+    /// ```
+    /// use leaparray::TrafficType;
+    /// use leaparray_redis::fleet::{FleetConfig, FleetCounts, Outbox, ProcessId, ResourceKey};
+    ///
+    /// let mut outbox = Outbox::new(FleetConfig::default(), ProcessId(1), "web-1", 60, 1 << 20);
+    /// let mut counts = FleetCounts::default();
+    /// counts.metrics.pass = 3;
+    /// let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
+    /// let (second, left_out) = outbox.encode(60, [(key, counts)], 16 * 1024);
+    /// assert_eq!((second.totals.pass, left_out), (3, 0));
+    /// outbox.push(second);
+    /// assert_eq!(outbox.record().waiting.pass, 3);
+    /// ```
+    pub fn encode(
+        &mut self,
+        second: u64,
+        counts: impl IntoIterator<Item = (ResourceKey, FleetCounts)>,
+        max_bytes: usize,
+    ) -> (Undelivered, u64) {
+        let mut totals = FleetTotals::default();
+        let row = |(key, counts): (_, FleetCounts)| {
+            totals += &FleetTotals::from(&counts.metrics);
+            Row { name: self.names.number(key), counts }
+        };
+        let rows = counts.into_iter().map(row).collect();
+        let (bytes, left_out) = ProcessSecond::encode(second, rows, self.names.len(), max_bytes);
+        (Undelivered { second, totals, bytes, unread: FleetTotals::default() }, left_out)
     }
 
     /// Adds a second. Seconds are added in their order, each one once.
