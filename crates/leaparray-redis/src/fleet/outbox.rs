@@ -142,7 +142,9 @@ impl Outbox {
                 bytes: None,
             });
         }
-        self.queue.push_back(Waiting { second, count: 1, totals, bytes: Some(bytes) });
+        // After a refusal of the first delivery, the first second may be later than those that are read now.
+        let bytes = (second >= self.record.first).then_some(bytes);
+        self.queue.push_back(Waiting { second, count: 1, totals, bytes });
         let mut bytes = self.waiting_bytes();
         for it in &mut self.queue {
             if bytes <= self.max_bytes {

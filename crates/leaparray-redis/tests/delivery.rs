@@ -1,0 +1,51 @@
+//! Deliveries of an outbox to a server, without a network.
+
+use leaparray_redis::fleet::{Archive, FleetConfig, FleetCounts, Outbox, ProcessId, ResourceKey};
+
+const MICROS: u64 = 1_000_000;
+const FIRST: u64 = 1_000;
+
+fn outbox(process: u64, first: u64) -> Outbox {
+    Outbox::new(FleetConfig::default(), ProcessId(process), "web", first, 1 << 20)
+}
+
+/// Adds a second with one request.
+fn push(outbox: &mut Outbox, second: u64) {
+    let mut counts = FleetCounts::default();
+    counts.metrics.pass = 1;
+    let key = ResourceKey::new(&"search".into(), None, leaparray::TrafficType::Inbound);
+    let (undelivered, _) = outbox.encode(second, [(key, counts)], 1_024);
+    outbox.push(undelivered);
+    let mut lifetime = outbox.record().lifetime;
+    lifetime.pass += 1;
+    outbox.set_totals(lifetime, leaparray_redis::fleet::FleetTotals::default());
+}
+
+/// Delivers until nothing more can be sent. The clock of the process is ahead of the server's `now`. Returns the number of
+/// deliveries.
+fn deliver(archive: &mut Archive, outbox: &mut Outbox, now: u64, ahead: i64) -> usize {
+    let clock = now.saturating_add_signed(ahead);
+    for deliveries in 1..20 {
+        let receipt = archive.deliver(now, &outbox.delivery(clock));
+        if !outbox.on_receipt(clock, &receipt) {
+            return deliveries;
+        }
+    }
+    panic!("deliveries do not end: {:?}", outbox.record());
+}
+
+/// A process whose clock is behind joins with a later second than those that it reads next.
+#[test]
+fn seconds_before_the_first_one_are_missed() {
+    let mut archive = Archive::new(FleetConfig::default());
+    let mut outbox = outbox(1, FIRST);
+    let (now, behind) = ((FIRST + 10) * MICROS, -10 * MICROS.cast_signed());
+    deliver(&mut archive, &mut outbox, now, behind);
+    let first = outbox.record().first;
+    assert!(first > FIRST + 1, "{first}");
+    push(&mut outbox, FIRST);
+    deliver(&mut archive, &mut outbox, now + MICROS, behind);
+    let record = outbox.record();
+    assert_eq!((record.delivered.0, record.missed.0, record.missed.1.pass), (0, 1, 1));
+    assert_eq!(archive.second(now + MICROS, FIRST, &[ProcessId(1)]), [None]);
+}
