@@ -49,3 +49,26 @@ fn seconds_before_the_first_one_are_missed() {
     assert_eq!((record.delivered.0, record.missed.0, record.missed.1.pass), (0, 1, 1));
     assert_eq!(archive.second(now + MICROS, FIRST, &[ProcessId(1)]), [None]);
 }
+
+/// The server takes the seconds of a clock that is ahead later, one after the other.
+#[test]
+fn clock_ahead_delivers_each_second_once_it_is_open() {
+    let config = FleetConfig::default();
+    let mut archive = Archive::new(config);
+    let ahead = 10 * MICROS.cast_signed();
+    let mut outbox = outbox(1, FIRST);
+    deliver(&mut archive, &mut outbox, (FIRST - 10) * MICROS, ahead);
+    for second in FIRST..FIRST + 40 {
+        push(&mut outbox, second);
+        // The second is just over, by the clock of the process.
+        let now = (second + 1) * MICROS - ahead.cast_unsigned();
+        let deliveries = deliver(&mut archive, &mut outbox, now, ahead);
+        assert!(deliveries <= 2, "second {second}: {deliveries}");
+        let delivered = (second + 3).saturating_sub(FIRST + 10);
+        let waiting = second + 1 - FIRST - delivered;
+        let record = outbox.record();
+        if second > FIRST {
+            assert_eq!((record.delivered.0, record.waiting.pass), (delivered, waiting));
+        }
+    }
+}

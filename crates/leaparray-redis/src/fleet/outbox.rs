@@ -215,6 +215,9 @@ impl Outbox {
     }
 
     /// Returns what to send at a time of the process's clock, in microseconds. It can be sent again, also if it has arrived.
+    ///
+    /// If the clock of the process is too far ahead, it has only the seconds that the server takes by now. It may have none: the
+    /// server hears of the process.
     pub fn delivery(&mut self, now: u64) -> Delivery {
         self.shed(now);
         let mut record = self.record.clone();
@@ -223,7 +226,11 @@ impl Outbox {
         let (mut seconds, mut bytes, mut taken) = (Vec::new(), 0, 0);
         // The seconds name only resources whose names are there.
         let has_names = names_len == self.names.len();
-        for it in self.queue.iter().take(MAX_SECONDS).take_while(|_| has_names) {
+        let server = self.server_time(now);
+        for it in self.queue.iter().take(MAX_SECONDS) {
+            if !has_names || !self.is_open(it, server) {
+                break;
+            }
             let size = it.bytes.as_ref().map_or(0, Vec::len);
             if taken > 0 && bytes + size > MAX_BYTES {
                 break;
@@ -266,8 +273,7 @@ impl Outbox {
             Outcome::Taken => {
                 self.names_sent = self.names_in_flight.min(receipt.names);
                 self.decide(self.version + 1, &sent);
-                // Until the seconds that wait are delivered.
-                !self.is_done()
+                self.has_open(now)
             }
             Outcome::Conflict { version, record } => {
                 let Ok(record) = Record::decode(record) else { return false };
@@ -319,9 +325,26 @@ impl Outbox {
         self.merge();
     }
 
+    /// Returns the time of the server, as far as is known.
+    fn server_time(&self, now: u64) -> i128 {
+        i128::from(now) - i128::from(self.record.clock_ahead)
+    }
+
+    /// Returns whether the server takes the second by now, or it will be missed.
+    fn is_open(&self, it: &Waiting, server: i128) -> bool {
+        it.bytes.is_none() || server >= i128::from(self.config.opening(it.second))
+    }
+
+    /// Returns whether a delivery has anything to send.
+    fn has_open(&self, now: u64) -> bool {
+        let server = self.server_time(now);
+        let is_open = self.queue.front().is_none_or(|it| self.is_open(it, server));
+        self.names_sent < self.names.len() || is_open && !self.is_done()
+    }
+
     /// Drops the bytes of seconds that the server takes no longer.
     fn shed(&mut self, now: u64) {
-        let server = i128::from(now) - i128::from(self.record.clock_ahead);
+        let server = self.server_time(now);
         for it in &mut self.queue {
             if server >= i128::from(self.config.deadline(it.second)) {
                 it.bytes = None;
