@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
+use super::counts::FleetCounts;
 use super::message::{Delivery, Outcome, Receipt, SecondBytes};
-use super::names::Names;
+use super::names::{Names, ResourceKey};
+use super::second::{ProcessSecond, Row};
 use super::totals::FleetTotals;
 use super::{FleetConfig, MICROS, ProcessId, Record};
 
@@ -89,6 +91,39 @@ impl Outbox {
         }
     }
 
+    /// Encodes a second of counts that were not read from a registry, for [`push`](Self::push). Each resource is given once.
+    /// The busiest ones get rows, of up to `max_bytes` bytes together. Returns also the number of the others, whose counts are
+    /// only in the sum.
+    ///
+    /// ```
+    /// use leaparray::TrafficType;
+    /// use leaparray_redis::fleet::{FleetConfig, FleetCounts, Outbox, ProcessId, ResourceKey};
+    ///
+    /// let mut outbox = Outbox::new(FleetConfig::default(), ProcessId(1), "web-1", 60, 1 << 20);
+    /// let mut counts = FleetCounts::default();
+    /// counts.metrics.pass = 3;
+    /// let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
+    /// let (second, left_out) = outbox.encode(60, [(key, counts)], 16 * 1024);
+    /// assert_eq!((second.totals.pass, left_out), (3, 0));
+    /// outbox.push(second);
+    /// assert_eq!(outbox.record().waiting.pass, 3);
+    /// ```
+    pub fn encode(
+        &mut self,
+        second: u64,
+        counts: impl IntoIterator<Item = (ResourceKey, FleetCounts)>,
+        max_bytes: usize,
+    ) -> (Undelivered, u64) {
+        let mut totals = FleetTotals::default();
+        let row = |(key, counts): (_, FleetCounts)| {
+            totals += &FleetTotals::from(&counts.metrics);
+            Row { name: self.names.number(key), counts }
+        };
+        let rows = counts.into_iter().map(row).collect();
+        let (bytes, left_out) = ProcessSecond::encode(second, rows, self.names.len(), max_bytes);
+        (Undelivered { second, totals, bytes, unread: FleetTotals::default() }, left_out)
+    }
+
     /// Adds a second. Seconds are added in their order, each one once.
     ///
     /// # Panics
@@ -107,7 +142,9 @@ impl Outbox {
                 bytes: None,
             });
         }
-        self.queue.push_back(Waiting { second, count: 1, totals, bytes: Some(bytes) });
+        // After a refusal of the first delivery, the first second may be later than those that are read now.
+        let bytes = (second >= self.record.first).then_some(bytes);
+        self.queue.push_back(Waiting { second, count: 1, totals, bytes });
         let mut bytes = self.waiting_bytes();
         for it in &mut self.queue {
             if bytes <= self.max_bytes {
@@ -178,6 +215,9 @@ impl Outbox {
     }
 
     /// Returns what to send at a time of the process's clock, in microseconds. It can be sent again, also if it has arrived.
+    ///
+    /// If the clock of the process is too far ahead, it has only the seconds that the server takes by now. It may have none: the
+    /// server hears of the process.
     pub fn delivery(&mut self, now: u64) -> Delivery {
         self.shed(now);
         let mut record = self.record.clone();
@@ -186,7 +226,11 @@ impl Outbox {
         let (mut seconds, mut bytes, mut taken) = (Vec::new(), 0, 0);
         // The seconds name only resources whose names are there.
         let has_names = names_len == self.names.len();
-        for it in self.queue.iter().take(MAX_SECONDS).take_while(|_| has_names) {
+        let server = self.server_time(now);
+        for it in self.queue.iter().take(MAX_SECONDS) {
+            if !has_names || !self.is_open(it, server) {
+                break;
+            }
             let size = it.bytes.as_ref().map_or(0, Vec::len);
             if taken > 0 && bytes + size > MAX_BYTES {
                 break;
@@ -229,8 +273,7 @@ impl Outbox {
             Outcome::Taken => {
                 self.names_sent = self.names_in_flight.min(receipt.names);
                 self.decide(self.version + 1, &sent);
-                // Until the seconds that wait are delivered.
-                !self.is_done()
+                self.has_open(now)
             }
             Outcome::Conflict { version, record } => {
                 let Ok(record) = Record::decode(record) else { return false };
@@ -282,9 +325,26 @@ impl Outbox {
         self.merge();
     }
 
+    /// Returns the time of the server, as far as is known.
+    fn server_time(&self, now: u64) -> i128 {
+        i128::from(now) - i128::from(self.record.clock_ahead)
+    }
+
+    /// Returns whether the server takes the second by now, or it will be missed.
+    fn is_open(&self, it: &Waiting, server: i128) -> bool {
+        it.bytes.is_none() || server >= i128::from(self.config.opening(it.second))
+    }
+
+    /// Returns whether a delivery has anything to send.
+    fn has_open(&self, now: u64) -> bool {
+        let server = self.server_time(now);
+        let is_open = self.queue.front().is_none_or(|it| self.is_open(it, server));
+        self.names_sent < self.names.len() || is_open && !self.is_done()
+    }
+
     /// Drops the bytes of seconds that the server takes no longer.
     fn shed(&mut self, now: u64) {
-        let server = i128::from(now) - i128::from(self.record.clock_ahead);
+        let server = self.server_time(now);
         for it in &mut self.queue {
             if server >= i128::from(self.config.deadline(it.second)) {
                 it.bytes = None;

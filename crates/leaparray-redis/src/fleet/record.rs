@@ -77,7 +77,9 @@ impl Record {
         second >= self.first && !(self.has_left && second >= self.next)
     }
 
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// Returns the record as it is stored.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
         to_bytes(self)
     }
 

@@ -72,10 +72,10 @@ impl<C: Clock + Clone + Send + Sync + 'static, E: FleetEngine> Driver<C, E> {
             if failures > 0 {
                 sleep(backoff(failures)).await;
             }
-            let before = outbox.record();
+            let before = outbox.waiting_len();
             failures = self.send(&mut outbox, failures).await;
             // An answer that decides nothing: for example, the clock is too far ahead.
-            if failures == 0 && !outbox.is_done() && outbox.record() == before {
+            if failures == 0 && !outbox.is_done() && outbox.waiting_len() == before {
                 failures = 1;
             }
         }

@@ -1,0 +1,74 @@
+//! Deliveries of an outbox to a server, without a network.
+
+use leaparray_redis::fleet::{Archive, FleetConfig, FleetCounts, Outbox, ProcessId, ResourceKey};
+
+const MICROS: u64 = 1_000_000;
+const FIRST: u64 = 1_000;
+
+fn outbox(process: u64, first: u64) -> Outbox {
+    Outbox::new(FleetConfig::default(), ProcessId(process), "web", first, 1 << 20)
+}
+
+/// Adds a second with one request.
+fn push(outbox: &mut Outbox, second: u64) {
+    let mut counts = FleetCounts::default();
+    counts.metrics.pass = 1;
+    let key = ResourceKey::new(&"search".into(), None, leaparray::TrafficType::Inbound);
+    let (undelivered, _) = outbox.encode(second, [(key, counts)], 1_024);
+    outbox.push(undelivered);
+    let mut lifetime = outbox.record().lifetime;
+    lifetime.pass += 1;
+    outbox.set_totals(lifetime, leaparray_redis::fleet::FleetTotals::default());
+}
+
+/// Delivers until nothing more can be sent. The clock of the process is ahead of the server's `now`. Returns the number of
+/// deliveries.
+fn deliver(archive: &mut Archive, outbox: &mut Outbox, now: u64, ahead: i64) -> usize {
+    let clock = now.saturating_add_signed(ahead);
+    for deliveries in 1..20 {
+        let receipt = archive.deliver(now, &outbox.delivery(clock));
+        if !outbox.on_receipt(clock, &receipt) {
+            return deliveries;
+        }
+    }
+    panic!("deliveries do not end: {:?}", outbox.record());
+}
+
+/// A process whose clock is behind joins with a later second than those that it reads next.
+#[test]
+fn seconds_before_the_first_one_are_missed() {
+    let mut archive = Archive::new(FleetConfig::default());
+    let mut outbox = outbox(1, FIRST);
+    let (now, behind) = ((FIRST + 10) * MICROS, -10 * MICROS.cast_signed());
+    deliver(&mut archive, &mut outbox, now, behind);
+    let first = outbox.record().first;
+    assert!(first > FIRST + 1, "{first}");
+    push(&mut outbox, FIRST);
+    deliver(&mut archive, &mut outbox, now + MICROS, behind);
+    let record = outbox.record();
+    assert_eq!((record.delivered.0, record.missed.0, record.missed.1.pass), (0, 1, 1));
+    assert_eq!(archive.second(now + MICROS, FIRST, &[ProcessId(1)]), [None]);
+}
+
+/// The server takes the seconds of a clock that is ahead later, one after the other.
+#[test]
+fn clock_ahead_delivers_each_second_once_it_is_open() {
+    let config = FleetConfig::default();
+    let mut archive = Archive::new(config);
+    let ahead = 10 * MICROS.cast_signed();
+    let mut outbox = outbox(1, FIRST);
+    deliver(&mut archive, &mut outbox, (FIRST - 10) * MICROS, ahead);
+    for second in FIRST..FIRST + 40 {
+        push(&mut outbox, second);
+        // The second is just over, by the clock of the process.
+        let now = (second + 1) * MICROS - ahead.cast_unsigned();
+        let deliveries = deliver(&mut archive, &mut outbox, now, ahead);
+        assert!(deliveries <= 2, "second {second}: {deliveries}");
+        let delivered = (second + 3).saturating_sub(FIRST + 10);
+        let waiting = second + 1 - FIRST - delivered;
+        let record = outbox.record();
+        if second > FIRST {
+            assert_eq!((record.delivered.0, record.waiting.pass), (delivered, waiting));
+        }
+    }
+}
