@@ -149,7 +149,7 @@ class FleetTable {
     region.setAttribute('role', 'region');
     region.setAttribute('aria-label', `${title} of the fleet`);
     const table = region.appendChild(element('table'));
-    this.caption = table.createCaption();
+    this.caption = table.createCaption().appendChild(element('span'));
     const head = table.createTHead().insertRow();
     for (const column of columns) head.append(headCell(column));
     this.body = table.createTBody();
@@ -189,7 +189,7 @@ class FleetView {
     this.final = this.root.appendChild(element('p', 'watermark'));
     this.troubled = this.root.appendChild(element('p', 'troubled level-2'));
     this.body = this.root.appendChild(element('div'));
-    this.totals = new FleetTable(this.body, 'Total', ['Seconds', 'Processes', 'Standing', ...FLEET_COUNTS]);
+    this.totals = new FleetTable(this.body, 'Total', ['Seconds', ...FLEET_COUNTS]);
     const bar = this.body.appendChild(element('div', 'fleet-bar'));
     bar.setAttribute('role', 'group');
     bar.setAttribute('aria-label', 'Seconds of the tables');
@@ -254,9 +254,10 @@ class FleetView {
   showTotals(fleet) {
     const rows = Object.values(FLEET_WINDOWS).map(({ field, words }) => {
       const window = fleet[field];
-      if (window === null) return { cells: [[words], ['not known yet', 'words'], [''], ...countCells(null)], kind: '' };
-      const standing = [standingWords(fleet, window), `words${isFinal(fleet, window) ? '' : ' pending'}`];
-      return { cells: [[words], [presenceWords(window), 'words'], standing, ...countCells(window.total)], kind: '' };
+      if (window === null) return { cells: [[`${words}: not known yet`, 'mark'], ...countCells(null)], kind: '' };
+      // The head of the row stays in sight: no figure is without it.
+      const mark = [`${words}: ${watermark(fleet, window)}`, `mark${isFinal(fleet, window) ? '' : ' pending'}`];
+      return { cells: [mark, ...countCells(window.total)], kind: '' };
     });
     this.totals.show('Counts of all resources in all processes that are present', rows, '');
   }
