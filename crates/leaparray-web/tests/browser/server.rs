@@ -240,7 +240,7 @@ fn counts(size: u64) -> Counts {
     (counts.in_flight, counts.max_in_flight) = (Some(size + 8), size + 9);
     (counts.rt_count, counts.rt_sum) = (1_000 * size, 1_000 * size * 4_000_000);
     (counts.min, counts.max) = (Some(1_100_000), Some(90_000_000));
-    (counts.p50, counts.p99) = (Some(3_300_000), (size % 2 == 0).then_some(55_000_000));
+    (counts.p50, counts.p99) = (Some(3_300_000), size.is_multiple_of(2).then_some(55_000_000));
     counts
 }
 
