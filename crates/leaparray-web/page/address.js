@@ -11,12 +11,18 @@ function readView() {
     filter: query.get('filter') ?? '',
     sort: SORTS.has(column) ? column : 'trouble',
     up: sort.startsWith('-'),
+    fleet: query.get('view') === 'fleet' && !query.has('resource'),
+    window: query.get('window') === 'minute' ? 'minute' : 'second',
   };
 }
 
 /** The address of a view; `-` before the column turns its order round. */
 function viewHash(view) {
   const query = new URLSearchParams();
+  if (view.fleet && view.resource === null) {
+    query.set('view', 'fleet');
+    if (view.window !== 'second') query.set('window', view.window);
+  }
   if (view.resource !== null) query.set('resource', view.resource);
   if (view.resource !== null && view.context !== null) query.set('context', view.context);
   if (view.filter !== '') query.set('filter', view.filter);

@@ -1,5 +1,8 @@
 // Keys. They do nothing while a text is typed, or together with Ctrl, Alt or Meta.
 
+/** The keys of the rows of the list, which have no meaning beside the fleet. */
+const ROW_KEYS = ['j', 'k', 'g', 'G', 's', 'Enter', 'ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
+
 function keyActions(app) {
   const down = () => app.table.move(1);
   const up = () => app.table.move(-1);
@@ -17,6 +20,7 @@ function keyActions(app) {
     Escape: () => app.back(),
     ' ': () => app.togglePause(),
     s: () => app.sortByNext(),
+    f: () => app.openFleet(),
     t: nextTheme,
     '?': () => byId('help').showModal(),
   };
@@ -41,6 +45,7 @@ function isOwnKey(event) {
 
 /** Arrows scroll the page where they have no meaning of their own. */
 function isUsable(app, key) {
+  if (app.view.fleet && ROW_KEYS.includes(key)) return false;
   const inDetail = app.view.resource !== null;
   if (key === 'ArrowLeft' || key === 'ArrowRight') return inDetail && app.store.newest > 0;
   if (key === 'ArrowDown' || key === 'ArrowUp') return !byId('detail').contains(document.activeElement);
@@ -49,13 +54,14 @@ function isUsable(app, key) {
 
 /** From the filter, Enter and the arrow lead to the rows, and Esc empties it first. */
 function leaveFilter(app, event) {
+  const rows = byId(app.view.fleet ? 'fleet' : 'list');
   if (event.key === 'Escape') {
     event.preventDefault();
-    if (event.target.value === '') byId('list').focus();
+    if (event.target.value === '') rows.focus();
     else app.setFilter('');
   } else if (event.key === 'Enter' || event.key === 'ArrowDown') {
     event.preventDefault();
-    byId('list').focus();
-    app.table.moveToEnd(false);
+    rows.focus();
+    if (!app.view.fleet) app.table.moveToEnd(false);
   }
 }

@@ -21,6 +21,7 @@ class App {
     this.tiles = new Tiles();
     this.table = new Table((node) => this.open(node));
     this.detail = new DetailView(this.store);
+    this.fleet = new FleetView(this.store, (window) => this.go({ window }, false));
     this.connection = new Connection(() => this.query(), (message) => this.accept(message));
     this.view = readView();
     this.paused = false;
@@ -47,6 +48,12 @@ class App {
     byId('back').addEventListener('click', (event) => {
       event.preventDefault();
       this.back();
+    });
+    byId('fleet-open').addEventListener('click', (event) => {
+      // A link with a modifier key opens another tab.
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.openFleet();
     });
     byId('head').addEventListener('click', (event) => {
       const column = event.target.dataset.sort;
@@ -190,15 +197,18 @@ class App {
   /** Shows what the view says: list or details, sort, filter. */
   applyView() {
     const { view, table } = this;
-    document.body.dataset.view = view.resource === null ? 'list' : 'detail';
     const isOpen = view.resource !== null;
+    document.body.dataset.view = isOpen ? 'detail' : view.fleet ? 'fleet' : 'list';
+    if (!view.fleet) this.closeFleet();
     if (!isOpen) this.closeDetail();
     else if (!this.detail.shows(view)) this.detail.open(view);
     this.wantsSelection = isOpen;
     this.selectOpened();
     this.showFilter();
     this.showSort();
-    byId('back').href = viewHash({ ...view, resource: null, context: null });
+    byId('back').href = viewHash({ ...view, resource: null, context: null, fleet: false });
+    byId('fleet-open').href = viewHash({ ...view, fleet: true });
+    this.fleet.update(view);
     table.follow(view);
     // The row may not be known yet, or get another place with the next order.
     table.following = isOpen;
@@ -218,6 +228,13 @@ class App {
   closeDetail() {
     const hadFocus = byId('detail').contains(document.activeElement);
     this.detail.close();
+    if (hadFocus) byId('list').focus({ preventScroll: true });
+  }
+
+  /** As with the details, the focus goes to the list. */
+  closeFleet() {
+    const hadFocus = byId('fleet').contains(document.activeElement);
+    byId('fleet').hidden = true;
     if (hadFocus) byId('list').focus({ preventScroll: true });
   }
 
@@ -252,8 +269,15 @@ class App {
 
   open(node) {
     if (this.view.resource === node.name && this.view.context === node.context) return;
-    this.go({ resource: node.name, context: node.context }, true);
+    this.go({ resource: node.name, context: node.context, fleet: false }, true);
     byId('detail').focus({ preventScroll: true });
+  }
+
+  /** Opens the fleet, if the server has sent one. */
+  openFleet() {
+    if (this.view.fleet || !this.store.fleet?.fleet) return;
+    this.go({ resource: null, context: null, fleet: true }, true);
+    byId('fleet').focus({ preventScroll: true });
   }
 
   openSelected() {
@@ -262,8 +286,8 @@ class App {
   }
 
   back() {
-    if (this.view.resource !== null) {
-      this.go({ resource: null, context: null }, true);
+    if (this.view.resource !== null || this.view.fleet) {
+      this.go({ resource: null, context: null, fleet: false }, true);
       byId('list').focus();
     } else if (this.view.filter !== '') {
       this.setFilter('');
@@ -302,10 +326,12 @@ class App {
     if (store.version !== this.table.version && this.table.entries.length === 0) this.table.orderedAt = 0;
     this.table.version = store.version;
     if (store.newest > 0) {
-      if (view.resource === null) this.tiles.update(store, this.levels);
-      this.table.update(store, view);
+      if (view.resource === null && !view.fleet) this.tiles.update(store, this.levels);
+      // Hidden, it has no size to draw on.
+      if (!view.fleet) this.table.update(store, view);
       this.detail.update();
     }
+    this.fleet.update(view);
     this.showAbout();
   }
 

@@ -25,6 +25,8 @@ class Store {
     this.controllers = new Map();
     this.ledger = null;
     this.detail = null;
+    /** The newest message with the fleet; `null` if the server has sent none. */
+    this.fleet = null;
     /** Changes with the set of the nodes. */
     this.version = 0;
   }
@@ -34,6 +36,7 @@ class Store {
       case 'hello': return this.acceptHello(message);
       case 'resources': return this.acceptResources(message.resources);
       case 'second': return this.acceptSecond(message);
+      case 'fleet': return this.acceptFleet(message);
       case 'detail': return this.acceptDetail(message);
       default: return undefined;
     }
@@ -128,6 +131,10 @@ class Store {
       // A limiter whose resource has had no request yet has a row nevertheless.
       if (this.named(message.resource, null) === null) this.add(message.resource, null, null);
     }
+  }
+
+  acceptFleet(message) {
+    this.fleet = message;
   }
 
   acceptDetail(message) {

@@ -14,6 +14,7 @@ const STYLE: &str = concat!(
     include_str!("../page/table.css"),
     include_str!("../page/detail.css"),
     include_str!("../page/phone.css"),
+    include_str!("../page/fleet.css"),
 );
 const SCRIPT: &str = concat!(
     include_str!("../page/format.js"),
@@ -30,6 +31,7 @@ const SCRIPT: &str = concat!(
     include_str!("../page/order.js"),
     include_str!("../page/table.js"),
     include_str!("../page/detail.js"),
+    include_str!("../page/fleet.js"),
     include_str!("../page/theme.js"),
     include_str!("../page/keyboard.js"),
     include_str!("../page/main.js"),

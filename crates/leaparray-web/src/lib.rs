@@ -5,6 +5,7 @@ mod access;
 mod closer;
 mod controllers;
 mod document;
+mod fleet;
 pub mod format;
 mod headers;
 mod hub;

@@ -23,6 +23,8 @@ use crate::access::{Access, Gate};
 use crate::closer::Closer;
 use crate::controllers::Controllers;
 use crate::document::DOCUMENT;
+use crate::fleet::FleetSource;
+use crate::format::Fleet;
 use crate::headers;
 use crate::hub::{Hub, Identity, Viewers};
 use crate::{snapshot, stream};
@@ -53,6 +55,7 @@ pub struct Page<C = MonotonicClock> {
     registry: Arc<Registry<C>>,
     identity: Identity,
     controllers: Controllers,
+    fleet: FleetSource,
     metrics: Option<Metrics>,
     gate: Gate,
     viewers: Arc<Viewers>,
@@ -99,6 +102,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
             registry,
             identity,
             controllers: Controllers::default(),
+            fleet: FleetSource::default(),
             metrics: None,
             gate: Gate::Access(Access::default()),
             viewers: Arc::default(),
@@ -152,6 +156,35 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
         R: RandomSource + Send + Sync + 'static,
     {
         self.controllers.add_breaker(name.into(), breaker);
+        self
+    }
+
+    /// Shows the fleet that `fleet` returns: all processes of the service together, as another crate reads them from a server to which
+    /// they report. `None` means that there are no figures of it now.
+    ///
+    /// While there are viewers, the function is called once a second, on a thread that may block, and for each `/snapshot`. No lock is
+    /// held then. It should return what is in memory: the next second waits for it. If it panics, there are no figures.
+    ///
+    /// ```
+    /// use leaparray::Registry;
+    /// use leaparray_web::Page;
+    /// use leaparray_web::format::{Fleet, FleetProcess, FleetProcessState};
+    /// use std::sync::Arc;
+    ///
+    /// let read = || {
+    ///     let mut fleet = Fleet::new("orders");
+    ///     fleet.server = "connected".into();
+    ///     fleet.processes.push(FleetProcess::new("00000000000000ff", "web-1", FleetProcessState::Live));
+    ///     Some(fleet)
+    /// };
+    /// assert_eq!(read().unwrap().processes.len(), 1);
+    /// let page = Page::new(Arc::new(Registry::new())).fleet(read);
+    /// let router: axum::Router = page.router();
+    /// # let _ = router;
+    /// ```
+    #[must_use]
+    pub fn fleet(mut self, fleet: impl Fn() -> Option<Fleet> + Send + Sync + 'static) -> Self {
+        self.fleet = FleetSource::new(fleet);
         self
     }
 
@@ -226,6 +259,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Page<C> {
             self.registry,
             self.identity,
             self.controllers,
+            self.fleet,
             self.viewers,
             self.max_viewers,
             self.life,
@@ -313,6 +347,7 @@ impl<C> fmt::Debug for Page<C> {
             .field("registry", &self.registry)
             .field("identity", &self.identity)
             .field("controllers", &self.controllers)
+            .field("fleet", &self.fleet)
             .field("has_metrics", &self.metrics.is_some())
             .field("gate", &self.gate)
             .field("max_viewers", &self.max_viewers)

@@ -9,7 +9,7 @@ use leaparray::{Clock, RegistrySnapshot};
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 
-use crate::format::{Controller, VERSION};
+use crate::format::{Controller, Fleet, VERSION};
 use crate::hub::Hub;
 
 #[derive(Serialize)]
@@ -23,6 +23,8 @@ struct Snapshot<'a> {
     #[serde(rename = "snapshot")]
     readings: RegistrySnapshot,
     controllers: Vec<Controller>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fleet: Option<Fleet>,
 }
 
 pub(crate) async fn get<C>(State(hub): State<Arc<Hub<C>>>) -> Response
@@ -55,6 +57,7 @@ fn json<C: Clock + Clone + Send + Sync + 'static>(hub: &Hub<C>) -> Vec<u8> {
         now: crate::hub::seconds(now),
         readings: hub.registry().snapshot_at(now),
         controllers: hub.controllers().watch().read(),
+        fleet: hub.fleet().read(),
     };
     serde_json::to_vec(&snapshot).expect("names and numbers can be serialized")
 }

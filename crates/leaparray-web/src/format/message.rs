@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::controller::Controller;
 use super::detail::Detail;
+use super::fleet::FleetUpdate;
 use super::positional::positional;
 use super::row::{Counts, Refused, Row};
 
@@ -30,6 +31,8 @@ pub enum Message {
     Second(Second),
     /// The details of the node that the reader asked for.
     Detail(Detail),
+    /// The fleet, if the page has one.
+    Fleet(FleetUpdate),
     /// The last message: why the stream ends.
     Bye(Bye),
 }

@@ -9,6 +9,7 @@
 //! | [`Resources`] | second: the nodes that are listed, or were listed during the last minute; again if they have changed and no second tells it |
 //! | [`Second`] | for each complete second, first those of the last minute without a pause, and then one each second |
 //! | [`Detail`] | after each second, if the address has a `resource` |
+//! | [`FleetUpdate`] | each second, and first after those of the last minute, if the page has a [fleet](crate::Page::fleet) |
 //! | [`Bye`] | last, if the server ends the stream |
 //!
 //! ```
@@ -41,6 +42,8 @@
 //! - The sum of the rows of all seconds is what was counted, but for the seconds that are not known, and for a thread that
 //!   has recorded in a second more than 50 ms after its end. Of a resource whose own long window is less than two seconds, counts may be
 //!   missing. The [`Ledger`] has all counts.
+//! - A second of a fleet may lack processes: its window says how many of them are in it, and whether it is final. The seconds of a
+//!   fleet are those of the clocks of its processes.
 //! - An id is not used again for another node in an [instance](Hello::instance). After a minute without viewers, a node may have another
 //!   id, so a reader that connects again takes the ids from [`Resources`].
 //! - A row is an array. A later version appends elements and adds fields and types, all of which a reader of this version ignores.
@@ -48,6 +51,7 @@
 
 mod controller;
 mod detail;
+mod fleet;
 mod message;
 mod positional;
 mod read;
@@ -56,6 +60,10 @@ mod row;
 pub use controller::{Controller, ControllerState};
 pub use detail::{
     Bin, Detail, Geometry, Lifetime, NodeDetail, NodeLedger, SecondBins, WindowGeometry,
+};
+pub use fleet::{
+    Fleet, FleetLedger, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
+    FleetStanding, FleetTotals, FleetUpdate, FleetWindow,
 };
 pub use message::{Bye, ByeReason, Direction, Hello, Ledger, Listed, Message, Resources, Second};
 pub use read::{ReadError, Reader};

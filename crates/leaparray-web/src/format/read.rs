@@ -129,6 +129,7 @@ fn parse(json: &str) -> Result<Option<Message>, ReadError> {
         "resources" => serde_json::from_str(json).map(Message::Resources),
         "second" => serde_json::from_str(json).map(Message::Second),
         "detail" => serde_json::from_str(json).map(Message::Detail),
+        "fleet" => serde_json::from_str(json).map(Message::Fleet),
         "bye" => serde_json::from_str(json).map(Message::Bye),
         _ => return Ok(None),
     };

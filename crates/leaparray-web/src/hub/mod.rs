@@ -28,6 +28,8 @@ use leaparray::{Clock, Registry, Timestamp};
 use tokio::sync::Semaphore;
 
 use crate::controllers::Controllers;
+use crate::fleet::FleetSource;
+use crate::format::FleetUpdate;
 use frame::Frame;
 use readings::Readings;
 use viewers::Joined;
@@ -51,6 +53,7 @@ pub(crate) struct Hub<C> {
     registry: Arc<Registry<C>>,
     identity: Identity,
     controllers: Controllers,
+    fleet: FleetSource,
     viewers: Arc<Viewers>,
     max_viewers: usize,
     life: Duration,
@@ -65,6 +68,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         registry: Arc<Registry<C>>,
         identity: Identity,
         controllers: Controllers,
+        fleet: FleetSource,
         viewers: Arc<Viewers>,
         max_viewers: usize,
         life: Duration,
@@ -73,6 +77,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
             registry,
             identity,
             controllers,
+            fleet,
             viewers,
             max_viewers,
             life,
@@ -91,6 +96,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
 
     pub(crate) const fn controllers(&self) -> &Controllers {
         &self.controllers
+    }
+
+    pub(crate) const fn fleet(&self) -> &FleetSource {
+        &self.fleet
     }
 
     pub(crate) const fn viewers(&self) -> &Arc<Viewers> {
@@ -131,7 +140,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         Frame::new(None, &self.identity.hello(now, self.registry.config().long()), 512)
     }
 
-    /// Reads the registry at `now`, and sends the seconds that are complete, and the details that viewers want.
+    /// Reads the registry at `now`, and sends the seconds that are complete, the details that viewers want, and the fleet.
     fn step(&self, readings: &mut Readings, now: Timestamp) {
         let reading = readings.read(self, now);
         let update = readings.serialize(&self.identity, reading);
@@ -139,6 +148,19 @@ impl<C: Clock + Clone + Send + Sync + 'static> Hub<C> {
         self.viewers.publish(update);
         self.welcome(readings, now);
         self.send_details(readings, now, has_seconds);
+        self.send_fleet(now);
+    }
+
+    /// Sends the fleet to all viewers. It comes last: the function of the user may be slow, and no lock is held while it runs.
+    fn send_fleet(&self, now: Timestamp) {
+        if !self.fleet.exists() {
+            return;
+        }
+        let frame = (self.viewers.len() > 0).then(|| {
+            let update = FleetUpdate { now: seconds(now), fleet: self.fleet.read() };
+            Frame::new(None, &update, 1024)
+        });
+        self.viewers.publish_fleet(now, frame);
     }
 
     /// Sends the listed nodes to the viewers that wait for them, and the history to those that have just joined.

@@ -16,6 +16,7 @@ use super::readings::{Reading, Readings};
 use super::viewer::{Target, Viewer, Wish};
 use super::viewers::{Joined, Viewers};
 use crate::controllers::Controllers;
+use crate::fleet::FleetSource;
 
 /// A hub whose readings are called one by one.
 pub struct Steps<C> {
@@ -39,10 +40,18 @@ impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
 
     /// Reads a second `delay` after its end.
     pub(crate) fn with_delay(registry: Arc<Registry<C>>, delay: Duration) -> Self {
+        Self::with_fleet(registry, delay, FleetSource::default())
+    }
+
+    pub(crate) fn with_fleet(
+        registry: Arc<Registry<C>>,
+        delay: Duration,
+        fleet: FleetSource,
+    ) -> Self {
         let identity = Identity::new(registry.clock().now());
         let (controllers, viewers) = (Controllers::default(), Arc::default());
         let life = Duration::from_secs(300);
-        let hub = Hub::new(registry, identity, controllers, viewers, 64, life);
+        let hub = Hub::new(registry, identity, controllers, fleet, viewers, 64, life);
         let readings = Readings::new(&hub, delay);
         Self { hub, readings }
     }
@@ -73,6 +82,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> Steps<C> {
         let now = self.hub.registry.clock().now();
         self.hub.welcome(&self.readings, now);
         self.hub.send_details(&self.readings, now, false);
+    }
+
+    /// Returns the viewers.
+    #[cfg(test)]
+    pub(crate) fn shared_viewers(&self) -> Arc<Viewers> {
+        Arc::clone(&self.hub.viewers)
     }
 
     /// Returns the number of viewers.

@@ -1,6 +1,7 @@
 //! The hub, with a clock that is set by hand.
 
 mod detail;
+mod fleet;
 mod late;
 mod listing;
 mod seconds;

@@ -28,6 +28,8 @@ struct State {
     /// The message with the listed nodes; `None` if they have changed since it was serialized.
     resources: Option<Frame>,
     history: VecDeque<(u64, Frame)>,
+    /// The newest message with the fleet; `None` if the page has none, or no viewer wanted it.
+    fleet: Option<Frame>,
 }
 
 struct Entry {
@@ -259,15 +261,30 @@ impl Viewers {
     }
 }
 
+impl Viewers {
+    /// Sends the fleet to the viewers that have the history, and keeps it for those that join before the next one.
+    pub(super) fn publish_fleet(&self, now: Timestamp, fleet: Option<Frame>) {
+        let mut state = self.state();
+        for entry in state.viewers.iter().filter(|it| it.has_begun) {
+            entry.viewer.push(now, &fleet);
+        }
+        let before = std::mem::replace(&mut state.fleet, fleet);
+        // The message is freed without the lock.
+        drop(state);
+        drop(before);
+    }
+}
+
 impl State {
-    /// Sends the listed nodes and the history to the viewers that wait for them, if the message with the nodes is up to date.
+    /// Sends the listed nodes, the history and the fleet to the viewers that wait for them, if the message with the nodes is up to date.
     fn begin(&mut self, now: Timestamp) {
-        let Self { viewers, resources: Some(resources), history, .. } = self else { return };
+        let Self { viewers, resources: Some(resources), history, fleet, .. } = self else { return };
         for entry in viewers.iter_mut().filter(|it| !it.has_begun) {
             let since = entry.viewer.wish().since;
             let is_new = |second: u64| since.is_none_or(|since| second > since);
             let seconds = history.iter().filter(|(second, _)| is_new(*second));
             let frames = std::iter::once(&*resources).chain(seconds.map(|(_, frame)| frame));
+            let frames = frames.chain(&*fleet);
             entry.viewer.push(now, frames);
             entry.viewer.has_history();
             entry.has_begun = true;
@@ -295,6 +312,7 @@ impl State {
         self.is_running = false;
         self.resources = None;
         self.history = VecDeque::new();
+        self.fleet = None;
     }
 }
 

@@ -13,6 +13,10 @@ use leaparray::{
     Clock, HistogramConfig, MetricEvent, NodeConfig, Outcome, Registry, RegistryConfig, Resource,
     WindowConfig,
 };
+use leaparray_web::format::{
+    Counts, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow,
+    FleetStanding, FleetTotals, FleetWindow,
+};
 use leaparray_web::{Closer, Page};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
@@ -39,6 +43,7 @@ const MARKUP: [&str; 4] = [
 /// - `rest`: some resources, requests for two and a half seconds, then none. The line `counted …` says what was counted.
 /// - `load`: `LEAPARRAY_WEB_RESOURCES` resources with requests all the time.
 /// - `silent`: one resource without a request.
+/// - `fleet`: as `silent`, and a fleet of `LEAPARRAY_WEB_PROCESSES` processes whose figures do not change.
 /// - `nested`: one resource with a request, those of `load` if there is a number, and the page at `/leaparray` of a service.
 pub(crate) fn run(scenario: &str) {
     let runtime = Runtime::new().unwrap();
@@ -58,6 +63,12 @@ async fn serve(scenario: &str) {
     let page = Page::new(Arc::clone(&registry)).name(text("NAME", "orders-api"));
     let page = page.max_viewers(number("VIEWERS", "64"));
     let page = page.stream_life(Duration::from_secs(number("LIFE", "300")));
+    let page = if scenario == "fleet" {
+        let fleet = fleet(number("PROCESSES", "100"));
+        page.fleet(move || Some(fleet.clone()))
+    } else {
+        page
+    };
     let listener = TcpListener::bind(("127.0.0.1", number("PORT", "0"))).await.unwrap();
     println!("http://{}/", listener.local_addr().unwrap());
     let end = close_at_the_end(page.closer());
@@ -173,4 +184,89 @@ async fn record_forever(registry: Arc<Registry>, count: usize) {
             }
         }
     }
+}
+
+/// The newest final second of the fleet.
+const NEWEST_FINAL: u64 = 1_764_039_999;
+
+/// Returns a fleet with as many resources as processes, and at least the names that would be markup. One process is lost, and
+/// has not delivered the last second. Two live ones have missed it.
+fn fleet(processes: u64) -> Fleet {
+    let mut fleet = Fleet::new("<b>orders</b>");
+    fleet.server = "connected".into();
+    fleet.newest_final = Some(NEWEST_FINAL);
+    fleet.last_second = Some(window(1, processes));
+    fleet.last_minute = Some(window(60, processes));
+    fleet.processes = (0..processes).map(process).collect();
+    fleet
+}
+
+fn id(index: u64) -> String {
+    format!("{:016x}", index + 1)
+}
+
+const fn misses_the_last_second(index: u64) -> bool {
+    matches!(index, 17 | 41 | 63)
+}
+
+fn process(index: u64) -> FleetProcess {
+    let state = if index == 17 { FleetProcessState::Lost } else { FleetProcessState::Live };
+    let mut process = FleetProcess::new(id(index), format!("web-{index:04}"), state);
+    let ledger = &mut process.ledger;
+    ledger.delivered = totals(1_000 + index);
+    ledger.missed = totals(u64::from(misses_the_last_second(index)));
+    ledger.late = totals(index % 3);
+    ledger.waiting = totals(2);
+    ledger.unfinished = totals(7);
+    ledger.lifetime =
+        totals(1_000 + index + u64::from(misses_the_last_second(index)) + index % 3 + 9);
+    process
+}
+
+/// Returns the totals of so many requests of each kind.
+fn totals(count: u64) -> FleetTotals {
+    let mut totals = FleetTotals::default();
+    (totals.pass, totals.success, totals.exception) = (3 * count, count, count);
+    (totals.cancelled, totals.block) = (count, count);
+    totals
+}
+
+/// Returns counts that differ from each other, and with `size`.
+fn counts(size: u64) -> Counts {
+    let mut counts = Counts::default();
+    (counts.pass, counts.success, counts.exception) =
+        (1_000 * size + 7, 900 * size + 1, 60 * size + 2);
+    (counts.cancelled, counts.block) = (40 * size + 4, 50 * size + 5);
+    (counts.in_flight, counts.max_in_flight) = (Some(size + 8), size + 9);
+    (counts.rt_count, counts.rt_sum) = (1_000 * size, 1_000 * size * 4_000_000);
+    (counts.min, counts.max) = (Some(1_100_000), Some(90_000_000));
+    (counts.p50, counts.p99) = (Some(3_300_000), size.is_multiple_of(2).then_some(55_000_000));
+    counts
+}
+
+/// Returns the last `seconds` seconds.
+fn window(seconds: u64, processes: u64) -> FleetWindow {
+    let end = NEWEST_FINAL + 1;
+    let standing = if seconds == 1 { FleetStanding::Final } else { FleetStanding::Closed };
+    let mut window = FleetWindow::new(end - seconds..end, standing);
+    window.expected = processes;
+    window.total = counts(seconds * 1_000_000);
+    window.left_out = 4;
+    for index in 0..processes {
+        let is_missing = misses_the_last_second(index);
+        let present = seconds - u64::from(is_missing);
+        window.present += u64::from(!is_missing);
+        let of_process =
+            if present == 0 { Counts::default() } else { counts(seconds * (index + 1)) };
+        let mut row = FleetProcessRow::new(id(index), of_process);
+        (row.present, row.missing) = (present, u64::from(is_missing));
+        window.processes.push(row);
+        let markup = usize::try_from(index).ok().and_then(|it| MARKUP.get(it));
+        let name = markup.map_or_else(|| format!("GET /fleet/{index:04}"), |it| (*it).to_owned());
+        let mut row = FleetResourceRow::new(name, counts(seconds * (2 * index + 3)));
+        row.context = (index == 0).then(|| "<i>batch</i>".to_owned());
+        row.processes = index + 1;
+        window.resources.push(row);
+    }
+    window
 }

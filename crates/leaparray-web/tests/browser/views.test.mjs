@@ -38,7 +38,7 @@ test('trouble comes first, in a group of its own', async () => {
   await waitFor(async () => (await rowsInSight(page)).slice(0, 3).map(({ level }) => level).join() === '2,1,0');
   await waitFor(async () => (await page.locator('.row.group b').allInnerTexts()).join() === '2 in trouble,38 quiet');
   const reasons = await page.locator('.row:not(.group) .reason').allInnerTexts();
-  assert.match(reasons.join('\n'), /^\d+ % failed: \d+ of \d+ in 10 s$/m);
+  assert.match(reasons.join('\n'), /^[\d.]+ % failed: \d+ of \d+ in 10 s$/m);
   assert.match(reasons.join('\n'), /refused, limit reached: [\d,]+ of [\d,]+ in 10 s/);
 });
 

@@ -4,6 +4,7 @@ mod access;
 mod client;
 mod counts;
 mod document;
+mod fleet;
 mod limits;
 mod resume;
 

@@ -11,6 +11,7 @@ use leaparray::{
 use tokio::time::{Instant, sleep};
 
 use crate::controllers::Controllers;
+use crate::fleet::FleetSource;
 use crate::format::{ByeReason, ControllerState, Message, Second};
 use crate::hub::{Encoding, Hub, Identity, Viewer, Wish};
 
@@ -27,7 +28,15 @@ fn hub_of<C: Clock + Clone + Send + Sync + 'static>(
 ) -> Arc<Hub<C>> {
     let identity = Identity::new(Timestamp::from_secs(60));
     let life = Duration::from_secs(300);
-    Arc::new(Hub::new(Arc::new(registry), identity, controllers, Arc::default(), 4, life))
+    Arc::new(Hub::new(
+        Arc::new(registry),
+        identity,
+        controllers,
+        FleetSource::default(),
+        Arc::default(),
+        4,
+        life,
+    ))
 }
 
 fn join<C: Clock + Clone + Send + Sync + 'static>(hub: &Arc<Hub<C>>) -> Arc<Viewer> {

@@ -1,0 +1,332 @@
+//! The fleet: all processes of a service together.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::message::Direction;
+use super::positional::positional;
+use super::row::Counts;
+
+/// The fleet as the server knew it when it was asked, once a second: see [`Page::fleet`](crate::Page::fleet).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "fleet")]
+#[non_exhaustive]
+pub struct FleetUpdate {
+    /// When the fleet was asked for, in seconds since the Unix epoch by the server's clock.
+    pub now: f64,
+    /// The fleet; `None` if the server has no figures of it now.
+    #[serde(default)]
+    pub fleet: Option<Fleet>,
+}
+
+/// All processes of a service together, as one of them reads them from a server that all of them report to: plain data, with public
+/// fields that the caller sets.
+///
+/// ```
+/// use leaparray_web::format::{
+///     Counts, Fleet, FleetProcess, FleetProcessRow, FleetProcessState, FleetResourceRow, FleetStanding,
+///     FleetWindow,
+/// };
+///
+/// let mut counts = Counts::default();
+/// (counts.pass, counts.success) = (7, 7);
+///
+/// let mut second = FleetWindow::new(60..61, FleetStanding::Final);
+/// (second.present, second.expected) = (1, 2);
+/// second.total = counts.clone();
+/// second.resources.push(FleetResourceRow::new("GET /orders", counts.clone()));
+/// let mut row = FleetProcessRow::new("00000000000000ff", counts);
+/// row.present = 1;
+/// second.processes.push(row);
+///
+/// let mut fleet = Fleet::new("orders");
+/// fleet.server = "connected".into();
+/// fleet.newest_final = Some(60);
+/// fleet.last_second = Some(second);
+/// fleet.processes.push(FleetProcess::new("00000000000000ff", "web-1", FleetProcessState::Live));
+/// fleet.processes.push(FleetProcess::new("0000000000000100", "web-2", FleetProcessState::Lost));
+///
+/// let json = serde_json::to_string(&fleet)?;
+/// assert_eq!(serde_json::from_str::<Fleet>(&json)?, fleet);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Fleet {
+    /// The name of the fleet.
+    pub name: String,
+    /// The state of the connection to the server of the fleet, in words, such as `connected`.
+    pub server: String,
+    /// The newest second that is final: every live process has delivered it. `None` if there is none yet. A later second is not
+    /// final, whatever its [standing](FleetWindow::standing) says.
+    pub newest_final: Option<u64>,
+    /// The last second; `None` if there is none yet.
+    pub last_second: Option<FleetWindow>,
+    /// The last minute; `None` if there is none yet.
+    pub last_minute: Option<FleetWindow>,
+    /// The processes.
+    pub processes: Vec<FleetProcess>,
+}
+
+impl Fleet {
+    /// Creates a fleet of which nothing but the name is known.
+    ///
+    /// ```
+    /// use leaparray_web::format::Fleet;
+    ///
+    /// let fleet = Fleet::new("orders");
+    /// assert_eq!((fleet.name.as_str(), fleet.newest_final), ("orders", None));
+    /// ```
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
+/// Some seconds of a [`Fleet`], added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FleetWindow {
+    /// The number of the first second since the Unix epoch.
+    pub start: u64,
+    /// The number of the first second after the window.
+    pub end: u64,
+    /// How complete the least complete second is.
+    pub standing: FleetStanding,
+    /// The number of processes of which all seconds are in the sums.
+    pub present: u64,
+    /// The number of processes that had a second.
+    pub expected: u64,
+    /// The sum of all resources in all processes.
+    pub total: Counts,
+    /// The resources, and their contexts.
+    pub resources: Vec<FleetResourceRow>,
+    /// The processes that had a second.
+    pub processes: Vec<FleetProcessRow>,
+    /// The number of resources without a row, for which there was no room. Their counts are in the total, and in their processes.
+    pub left_out: u64,
+}
+
+impl FleetWindow {
+    /// Creates a window without counts.
+    ///
+    /// ```
+    /// use leaparray_web::format::{FleetStanding, FleetWindow};
+    ///
+    /// let minute = FleetWindow::new(0..60, FleetStanding::Closed);
+    /// assert_eq!((minute.start, minute.end, minute.present), (0, 60, 0));
+    /// ```
+    #[must_use]
+    pub fn new(seconds: Range<u64>, standing: FleetStanding) -> Self {
+        Self { start: seconds.start, end: seconds.end, standing, ..Self::default() }
+    }
+}
+
+/// How complete a second of a fleet is.
+///
+/// ```
+/// use leaparray_web::format::FleetStanding;
+///
+/// assert_eq!(serde_json::to_string(&FleetStanding::Waiting)?, r#""waiting""#);
+/// assert!(FleetStanding::Closed.is_final() && !FleetStanding::Waiting.is_final());
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum FleetStanding {
+    /// A live process has not delivered it yet.
+    Waiting,
+    /// Every live process has delivered it. A lost process may still do so.
+    Final,
+    /// Nothing can change any more.
+    Closed,
+    /// A standing that this version does not know. It does not count as final.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+impl FleetStanding {
+    /// Returns whether every live process has delivered the second.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Final | Self::Closed)
+    }
+}
+
+positional! {
+    /// A resource, or one of its contexts, in a [`FleetWindow`]. Serialized as an array in this order.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct FleetResourceRow {
+        /// The name of the resource.
+        pub name: String,
+        /// The name of the context; `None` for the requests without a context.
+        pub context: Option<String>,
+        /// The direction.
+        pub direction: Direction,
+        /// The number of processes that have the resource; 0 if it is not known.
+        pub processes: u64,
+        /// The sum of all processes.
+        pub counts: Counts,
+    }
+}
+
+impl FleetResourceRow {
+    /// Creates the row of a resource without a context, for calls to the service.
+    ///
+    /// ```
+    /// use leaparray_web::format::{Counts, Direction, FleetResourceRow};
+    ///
+    /// let row = FleetResourceRow::new("GET /orders", Counts::default());
+    /// assert_eq!((row.context, row.direction, row.processes), (None, Direction::In, 0));
+    /// ```
+    #[must_use]
+    pub fn new(name: impl Into<String>, counts: Counts) -> Self {
+        Self { name: name.into(), counts, ..Self::default() }
+    }
+}
+
+positional! {
+    /// A process in a [`FleetWindow`]. Serialized as an array in this order.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct FleetProcessRow {
+        /// The id of the process: see [`FleetProcess`].
+        pub id: String,
+        /// The number of its seconds that are in the sums.
+        pub present: u64,
+        /// The number of its seconds that are missing, and are not waited for.
+        pub missing: u64,
+        /// The number of its seconds that are still to come.
+        pub waiting: u64,
+        /// The sum of its resources.
+        pub counts: Counts,
+    }
+}
+
+impl FleetProcessRow {
+    /// Creates the row of a process with no second.
+    ///
+    /// ```
+    /// use leaparray_web::format::{Counts, FleetProcessRow};
+    ///
+    /// let row = FleetProcessRow::new("00000000000000ff", Counts::default());
+    /// assert_eq!((row.present, row.missing, row.waiting), (0, 0, 0));
+    /// ```
+    #[must_use]
+    pub fn new(id: impl Into<String>, counts: Counts) -> Self {
+        Self { id: id.into(), counts, ..Self::default() }
+    }
+}
+
+positional! {
+    /// A process of a [`Fleet`]. Serialized as an array in this order.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct FleetProcess {
+        /// The id, which no other process of the fleet has.
+        pub id: String,
+        /// The name, which several processes may have.
+        pub name: String,
+        /// What the process does.
+        pub state: FleetProcessState,
+        /// Where everything is that it has recorded.
+        pub ledger: FleetLedger,
+    }
+}
+
+impl FleetProcess {
+    /// Creates a process that has recorded nothing.
+    ///
+    /// ```
+    /// use leaparray_web::format::{FleetProcess, FleetProcessState};
+    ///
+    /// let process = FleetProcess::new("00000000000000ff", "web-1", FleetProcessState::Live);
+    /// assert_eq!(process.ledger.lifetime.pass, 0);
+    /// ```
+    #[must_use]
+    pub fn new(id: impl Into<String>, name: impl Into<String>, state: FleetProcessState) -> Self {
+        Self { id: id.into(), name: name.into(), state, ..Self::default() }
+    }
+}
+
+/// What a process of a fleet does.
+///
+/// ```
+/// use leaparray_web::format::FleetProcessState;
+///
+/// assert_eq!(serde_json::from_str::<FleetProcessState>(r#""lost""#)?, FleetProcessState::Lost);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum FleetProcessState {
+    /// It delivers.
+    Live,
+    /// It was closed, and has delivered everything.
+    Left,
+    /// It has stopped delivering without being closed.
+    Lost,
+    /// A state that this version does not know.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+positional! {
+    /// Where everything is that a process of a fleet has recorded: `lifetime` is the sum of the five others. Serialized as an array in
+    /// this order.
+    ///
+    /// ```
+    /// use leaparray_web::format::FleetLedger;
+    ///
+    /// let json = "[[5,4,1,0,0],[1,1,0,0,0],[0,0,0,0,0],[2,2,0,0,0],[1,0,0,0,1],[9,7,1,0,1]]";
+    /// let ledger: FleetLedger = serde_json::from_str(json)?;
+    /// let FleetLedger { delivered, missed, late, waiting, unfinished, lifetime, .. } = ledger;
+    /// let parts = [delivered, missed, late, waiting, unfinished];
+    /// assert_eq!(parts.iter().map(|it| it.pass).sum::<u64>(), lifetime.pass);
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct FleetLedger {
+        /// What was recorded in the seconds that were delivered.
+        pub delivered: FleetTotals,
+        /// What was recorded in the seconds that were not delivered, and will not be.
+        pub missed: FleetTotals,
+        /// What was recorded after its second had been read.
+        pub late: FleetTotals,
+        /// What was recorded in the seconds that will be delivered.
+        pub waiting: FleetTotals,
+        /// What was recorded in seconds that are not over.
+        pub unfinished: FleetTotals,
+        /// All that was recorded.
+        pub lifetime: FleetTotals,
+    }
+}
+
+positional! {
+    /// The number of events of each kind. Serialized as an array in this order.
+    ///
+    /// ```
+    /// use leaparray_web::format::FleetTotals;
+    ///
+    /// let mut totals = FleetTotals::default();
+    /// (totals.pass, totals.cancelled) = (3, 1);
+    /// assert_eq!(serde_json::to_string(&totals)?, "[3,0,0,1,0]");
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct FleetTotals {
+        /// The requests that were let through.
+        pub pass: u64,
+        /// The requests that succeeded.
+        pub success: u64,
+        /// The requests that failed.
+        pub exception: u64,
+        /// The requests that were cancelled.
+        pub cancelled: u64,
+        /// The requests that were refused.
+        pub block: u64,
+    }
+}
