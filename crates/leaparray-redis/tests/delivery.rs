@@ -1,6 +1,9 @@
 //! Deliveries of an outbox to a server, without a network.
 
-use leaparray_redis::fleet::{Archive, FleetConfig, FleetCounts, Outbox, ProcessId, ResourceKey};
+use leaparray_redis::fleet::{
+    Archive, FleetConfig, FleetCounts, FleetTotals, FleetView, Outbox, ProcessId, ResourceKey,
+    Standing,
+};
 
 const MICROS: u64 = 1_000_000;
 const FIRST: u64 = 1_000;
@@ -18,7 +21,7 @@ fn push(outbox: &mut Outbox, second: u64) {
     outbox.push(undelivered);
     let mut lifetime = outbox.record().lifetime;
     lifetime.pass += 1;
-    outbox.set_totals(lifetime, leaparray_redis::fleet::FleetTotals::default());
+    outbox.set_totals(lifetime, FleetTotals::default());
 }
 
 /// Delivers until nothing more can be sent. The clock of the process is ahead of the server's `now`. Returns the number of
@@ -71,4 +74,34 @@ fn clock_ahead_delivers_each_second_once_it_is_open() {
             assert_eq!((record.delivered.0, record.waiting.pass), (delivered, waiting));
         }
     }
+}
+
+/// A server that has lost its data does not know all processes of an old second.
+#[test]
+fn no_second_is_closed_before_all_processes_are_known() {
+    let config = FleetConfig::default();
+    let mut archive = Archive::new(config);
+    let mut processes = [outbox(1, FIRST), outbox(2, FIRST)];
+    for second in FIRST..FIRST + 50 {
+        for process in &mut processes {
+            push(process, second);
+            deliver(&mut archive, process, (second + 1) * MICROS, 0);
+        }
+    }
+    let mut archive = Archive::new(config);
+    let now = (FIRST + 51) * MICROS;
+    let standing = |archive: &mut Archive, now| {
+        let mut view = FleetView::new(config);
+        view.on_survey(&archive.survey(now));
+        while let Some(fetch) = view.wanted() {
+            let found = archive.second(now, fetch.second, &fetch.processes);
+            view.on_fetched(&fetch, &found);
+        }
+        let window = view.window(FIRST + 10..FIRST + 11);
+        (window.standing, window.processes.len())
+    };
+    deliver(&mut archive, &mut processes[0], now, 0);
+    assert_eq!(standing(&mut archive, now), (Standing::Waiting, 1));
+    deliver(&mut archive, &mut processes[1], now + 2 * MICROS, 0);
+    assert_eq!(standing(&mut archive, now + 5 * MICROS), (Standing::Closed, 2));
 }

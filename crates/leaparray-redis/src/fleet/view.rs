@@ -39,6 +39,8 @@ pub struct FleetView {
     config: FleetConfig,
     now: u64,
     since: u64,
+    /// The time of the last survey that had all processes that are not lost.
+    complete: u64,
     processes: BTreeMap<ProcessId, Process>,
     seconds: BTreeMap<u64, SecondOfFleet>,
     /// The number of seconds of processes that could not be read.
@@ -75,6 +77,7 @@ impl FleetView {
             config,
             now: 0,
             since: 0,
+            complete: 0,
             processes: BTreeMap::new(),
             seconds: BTreeMap::new(),
             unreadable: 0,
@@ -115,6 +118,11 @@ impl FleetView {
                 let process = Process { version, contact, name, record, names: Vec::new() };
                 self.processes.insert(known.process, process);
             }
+        }
+        // After a loss of its data, the server does not know all processes before each has reached it.
+        let is_complete = self.since.saturating_add(self.config.lost_after_micros()) <= self.now;
+        if is_complete && !survey.processes.is_empty() {
+            self.complete = self.now;
         }
         let kept = u64::from(self.config.departed()) * MICROS;
         self.processes.retain(|_, it| self.now < it.contact.saturating_add(kept));
