@@ -127,6 +127,9 @@ impl FleetView {
         let kept = u64::from(self.config.departed()) * MICROS;
         self.processes.retain(|_, it| self.now < it.contact.saturating_add(kept));
         self.forget();
+        for it in self.seconds.values_mut() {
+            it.set_read(false);
+        }
         // A second that is expected to be there is known, also if nothing of it is.
         for second in self.range() {
             self.seconds.entry(second).or_insert_with(|| SecondOfFleet::new(second));
@@ -149,7 +152,7 @@ impl FleetView {
     /// Returns what to read next of a second, the newest one first; `None` if everything was read.
     #[must_use]
     pub fn wanted(&self) -> Option<Fetch> {
-        self.seconds.values().rev().find_map(|it| {
+        self.seconds.values().rev().filter(|it| !it.is_read()).find_map(|it| {
             let second = it.second();
             let is_wanted = |(id, process): (&ProcessId, &Process)| {
                 let is_there = process.record.covers(second) && second < process.record.next;
@@ -164,6 +167,9 @@ impl FleetView {
     /// Takes what was read of a second: the bytes of each process, if it has delivered any.
     pub fn on_fetched(&mut self, fetch: &Fetch, bytes: &[Option<Vec<u8>>]) {
         let second = fetch.second;
+        if let Some(it) = self.seconds.get_mut(&second) {
+            it.set_read(fetch.processes.len() < MAX_FETCH);
+        }
         for (process, bytes) in fetch.processes.iter().zip(bytes) {
             let part = match bytes.as_ref().map(|it| ProcessSecond::decode(second, it)) {
                 None => Part::Missing,
@@ -183,7 +189,7 @@ impl FleetView {
     /// Returns the names to read next: the process, the number of the first one, and how many; `None` if all are known.
     #[must_use]
     pub fn wanted_names(&self) -> Option<(ProcessId, u32, u32)> {
-        let unnamed = self.seconds.values().flat_map(SecondOfFleet::unnamed);
+        let unnamed = self.seconds.values().filter_map(SecondOfFleet::unnamed);
         unnamed.min().map(|process| {
             let known = self.processes.get(&process).map_or(0, |it| it.names.len());
             (process, u32::try_from(known).unwrap_or(u32::MAX), MAX_NAMES)
