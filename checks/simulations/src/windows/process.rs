@@ -31,6 +31,17 @@ pub(super) struct Message {
     pub(super) decided: Arc<Decided>,
 }
 
+/// What a process does after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It sends at once.
+    Send,
+    /// It sends soon.
+    Wait,
+    /// It sends after the next second.
+    Read,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Runs,
@@ -220,15 +231,14 @@ impl Process {
         Some(message)
     }
 
-    /// Takes an answer. Returns after how many microseconds to send again, if so; `None` if the request is not in flight any
-    /// more.
+    /// Takes an answer, unless the request is not in flight any more. Returns what the process does then.
     pub(super) fn receive(
         &mut self,
         time: u64,
         request: u64,
         answer: &Answer,
         violations: &mut Violations,
-    ) -> Option<Option<u64>> {
+    ) -> Option<Next> {
         let sent = self.in_flight.take_if(|it| it.request == request)?;
         if self.has_ended() {
             return None;
@@ -258,7 +268,11 @@ impl Process {
         }
         // A process that leaves asks again if its clock is too far ahead. The others do so after their next second.
         let is_early = self.state == State::Leaving && !has_more;
-        Some(has_more.then_some(0).or(is_early.then_some(100_000)))
+        Some(match (has_more, is_early) {
+            (true, _) => Next::Send,
+            (false, true) => Next::Wait,
+            (false, false) => Next::Read,
+        })
     }
 
     /// Gives up a request. Returns the wait before the next one, in microseconds; `None` if there is none.

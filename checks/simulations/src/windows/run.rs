@@ -8,7 +8,7 @@ use leaparray_redis::fleet::ProcessId;
 
 use super::finals::Poll;
 use super::network::{Network, PROCESS_TIME_OUT, READER_TIME_OUT};
-use super::process::{Message, Process};
+use super::process::{Message, Next, Process};
 use super::reader::{Ask, Reader, Reply};
 use super::server::{Answer, Server};
 use super::truth::Truth;
@@ -37,6 +37,8 @@ enum Event {
 
 /// How many seconds before the end of a run its last second is that counts in the shares: after the deadline.
 const TAIL: u64 = 40;
+/// After which time a process that leaves asks again, in microseconds.
+const SOON: u64 = 100_000;
 /// The number of processes from which on not all seconds are checked at each poll.
 const MANY: usize = 50;
 
@@ -250,8 +252,10 @@ impl Run {
             return;
         };
         self.server.answered(self.time, number, &process.decided, &self.truth);
-        if let Some(wait) = next {
-            self.queue.add(self.time + wait, Event::Send(number));
+        match next {
+            Next::Send => self.send(number),
+            Next::Wait => self.queue.add(self.time + SOON, Event::Send(number)),
+            Next::Read => {}
         }
     }
 
@@ -303,8 +307,8 @@ impl Run {
             let age = last - second;
             let every = match age {
                 _ if self.scenario.processes < MANY => 1,
-                ..9 => 1,
-                ..36 => 6,
+                0..9 => 1,
+                9..36 => 6,
                 _ => 30,
             };
             if !(second + reader.polls).is_multiple_of(every) {
