@@ -24,7 +24,7 @@ const AWAY: &[Outage] = &[
 ];
 const BLANK: &[Outage] = &[
     Outage { at: 50, secs: 0, after: After::Blank },
-    Outage { at: 100, secs: 10, after: After::Blank },
+    Outage { at: 78, secs: 10, after: After::Blank },
     Outage { at: 140, secs: 1, after: After::Blank },
 ];
 const PROMOTIONS: &[Outage] = &[
@@ -36,8 +36,8 @@ const PROMOTIONS: &[Outage] = &[
 const ALL: &[Outage] = &[
     Outage { at: 40, secs: 10, after: After::Same },
     Outage { at: 70, secs: 2, after: After::Replica(5_000) },
-    Outage { at: 95, secs: 1, after: After::Blank },
-    Outage { at: 110, secs: 40, after: After::Same },
+    Outage { at: 86, secs: 1, after: After::Blank },
+    Outage { at: 100, secs: 40, after: After::Same },
 ];
 
 /// The names of faults with several rows.
@@ -50,7 +50,7 @@ fn fleet(processes: usize) -> Scenario {
     Scenario {
         config: FleetConfig::default(),
         processes,
-        secs: 200,
+        secs: 180,
         resources: 6,
         second_bytes: 16 << 10,
         outbox_bytes: 1 << 20,
@@ -71,7 +71,7 @@ pub fn all() -> Vec<Case> {
 
 fn large() -> Vec<Case> {
     let fleet = fleet(1_000);
-    let short = Scenario { secs: 120, faults: Faults::PROCESSES, ..fleet };
+    let short = Scenario { secs: 90, faults: Faults::PROCESSES, ..fleet };
     vec![
         Case { name: ALL_FAULTS, scenario: fleet.with_outages(ALL), seeds: 1 },
         Case { name: PROCESSES, scenario: short, seeds: 1 },

@@ -47,6 +47,11 @@ pub(super) struct Poll<'a> {
 }
 
 impl Finals {
+    /// Returns whether a second was final.
+    pub(super) fn has(&self, second: u64) -> bool {
+        self.seconds.contains_key(&second)
+    }
+
     /// Checks a second that is shown.
     pub(super) fn check(
         &mut self,
@@ -63,7 +68,7 @@ impl Finals {
         };
         if is_final {
             let forgotten = poll.check_all_named(second, &processes, violations);
-            self.forgotten += if self.seconds.contains_key(&second) { 0 } else { forgotten };
+            self.forgotten += if self.has(second) { 0 } else { forgotten };
         }
         match self.seconds.get_mut(&second) {
             Some(before) => {

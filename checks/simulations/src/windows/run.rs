@@ -39,7 +39,7 @@ enum Event {
 const TAIL: u64 = 40;
 /// After which time a process that leaves asks again, in microseconds.
 const SOON: u64 = 100_000;
-/// The number of processes from which on not all seconds are checked at each poll.
+/// The number of processes from which on the seconds that were final are not checked at each poll.
 const MANY: usize = 50;
 
 struct Run {
@@ -306,10 +306,10 @@ impl Run {
         for second in (last.saturating_sub(kept).max(START - 20)..last).rev() {
             let age = last - second;
             let every = match age {
-                _ if self.scenario.processes < MANY => 1,
-                0..9 => 1,
-                9..36 => 6,
-                _ => 30,
+                _ if self.scenario.processes < MANY || !reader.finals.has(second) => 1,
+                0..9 => 2,
+                9..36 => 8,
+                _ => 14,
             };
             if !(second + reader.polls).is_multiple_of(every) {
                 continue;

@@ -106,12 +106,14 @@ impl FleetView {
             if process.as_ref().is_some_and(|it| it.version >= known.version) {
                 continue;
             }
-            let Ok(record) = Record::decode(&known.record) else {
+            let Ok(mut record) = Record::decode(&known.record) else {
                 self.unreadable += 1;
                 continue;
             };
             let (version, contact) = (known.version, known.contact);
             if let Some(process) = process {
+                // A process whose join the server has lost joins again, with a later second.
+                record.first = record.first.min(process.record.first);
                 (process.version, process.contact, process.record) = (version, contact, record);
             } else {
                 let name = record.name.as_str().into();
