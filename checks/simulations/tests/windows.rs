@@ -41,6 +41,16 @@ fn checks_hold_under_faults() {
     assert!(observed.returns > 0 && observed.missed > 0 && observed.lost > 0 && observed.left > 0);
 }
 
+/// The answer to the first delivery of a process is lost, and then the server loses its data.
+#[test]
+fn checks_hold_if_a_process_joins_twice() {
+    const BLANK: &[Outage] = &[Outage { at: 29, secs: 1, after: After::Blank }];
+    let faults = Faults { loss: 0.4, crashes: 0.1, outages: BLANK, ..faults() };
+    let scenario = Scenario { processes: 20, secs: 60, ..scenario(faults) };
+    let observed = run(&scenario, 20);
+    assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
+}
+
 #[test]
 fn checks_hold_if_clocks_are_far_off() {
     let observed = run(&scenario(Faults { clocks: Clocks::Far, ..faults() }), 4);

@@ -38,6 +38,10 @@ Checks 1 to 3 run for each second at each poll. With 100 processes or more, they
 once, or if a second is lost in a run without crashes and outages. The tests break three rules of the protocol, and expect that checks fail: a server that takes
 a delivery whatever version it builds on, a reader without the grace, and a process that counts unanswered deliveries as missed.
 
+Two combinations of faults break a check, and are not in the runs. If a process joins just before a replica is promoted that does not know it, and no outage of 2.5 s shows
+the loss, a reader that begins then does not name the process in a final second until its next delivery. If a process drops a second because its outbox is full, and a delivery
+with that second arrives late at a server that has lost its data, the second is on the server, and counted as missed.
+
 **Measured.**
 
 - *Processes*: those that run at a time, and in parentheses all that ran, in all seeds.
