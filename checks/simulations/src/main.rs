@@ -1,5 +1,6 @@
-//! Writes `docs/SIMULATIONS.md`, `docs/FLEET.md` and their plots, or with `--check` compares the pages and the plots with
-//! the results. Fails if the limits of `Headroom` or the leases miss a goal, or if leases overshoot.
+//! Writes `docs/SIMULATIONS.md`, `docs/FLEET.md`, `docs/FLEET_WINDOWS.md` and their plots, or with `--check` compares the
+//! pages and the plots with the results. Fails if the limits of `Headroom` or the leases miss a goal, if leases overshoot, or
+//! if a check of the fleet windows fails.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -9,7 +10,7 @@ use std::{env, fs};
 
 use leaparray_simulations::report::{self, Result};
 use leaparray_simulations::scenarios::{self, Scenario};
-use leaparray_simulations::{fleet, parallel};
+use leaparray_simulations::{fleet, parallel, windows};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
@@ -25,12 +26,15 @@ fn main() -> ExitCode {
     let results = run_all();
     println!("a limit over a fleet");
     let fleet = fleet::run_all(fleet::all());
+    println!("one window over a fleet");
+    let windows = windows::run_all(windows::all());
     let mut missed: Vec<_> = results.iter().flat_map(|(it, result)| result.missed(it)).collect();
     missed.extend(fleet.missed());
+    missed.extend(windows.missed());
     for line in &missed {
         eprintln!("missed: {line}");
     }
-    let done = files(&results, &fleet)
+    let done = files(&results, &fleet, &windows)
         .and_then(|files| if is_check { check(&docs, &files) } else { write(&docs, &files) });
     if let Err(error) = done {
         eprintln!("{error}");
@@ -53,9 +57,11 @@ fn run_all() -> Vec<(Scenario, Result)> {
 fn files(
     results: &[(Scenario, Result)],
     fleet: &fleet::Results,
+    windows: &windows::Results,
 ) -> std::result::Result<Vec<(String, String)>, Box<dyn Error>> {
     let mut files = report::files(results)?;
     files.extend(fleet::report::files(fleet)?);
+    files.extend(windows::report::files(windows));
     Ok(files)
 }
 

@@ -1,6 +1,9 @@
 //! Deliveries of an outbox to a server, without a network.
 
-use leaparray_redis::fleet::{Archive, FleetConfig, FleetCounts, Outbox, ProcessId, ResourceKey};
+use leaparray_redis::fleet::{
+    Archive, FleetConfig, FleetCounts, FleetTotals, FleetView, Outbox, Outcome, ProcessId,
+    ResourceKey, Standing,
+};
 
 const MICROS: u64 = 1_000_000;
 const FIRST: u64 = 1_000;
@@ -18,7 +21,7 @@ fn push(outbox: &mut Outbox, second: u64) {
     outbox.push(undelivered);
     let mut lifetime = outbox.record().lifetime;
     lifetime.pass += 1;
-    outbox.set_totals(lifetime, leaparray_redis::fleet::FleetTotals::default());
+    outbox.set_totals(lifetime, FleetTotals::default());
 }
 
 /// Delivers until nothing more can be sent. The clock of the process is ahead of the server's `now`. Returns the number of
@@ -32,6 +35,20 @@ fn deliver(archive: &mut Archive, outbox: &mut Outbox, now: u64, ahead: i64) -> 
         }
     }
     panic!("deliveries do not end: {:?}", outbox.record());
+}
+
+/// Reads all that is new.
+fn poll(view: &mut FleetView, archive: &mut Archive, now: u64) {
+    view.on_survey(&archive.survey(now));
+    while let Some(fetch) = view.wanted() {
+        let found = archive.second(now, fetch.second, &fetch.processes);
+        view.on_fetched(&fetch, &found);
+    }
+    while let Some((process, from, count)) = view.wanted_names() {
+        if !view.on_names(process, from, &archive.names(process, from, count)) {
+            break;
+        }
+    }
 }
 
 /// A process whose clock is behind joins with a later second than those that it reads next.
@@ -71,4 +88,53 @@ fn clock_ahead_delivers_each_second_once_it_is_open() {
             assert_eq!((record.delivered.0, record.waiting.pass), (delivered, waiting));
         }
     }
+}
+
+/// A server that has lost its data does not know all processes of an old second.
+#[test]
+fn no_second_is_closed_before_all_processes_are_known() {
+    let config = FleetConfig::default();
+    let mut archive = Archive::new(config);
+    let mut processes = [outbox(1, FIRST), outbox(2, FIRST)];
+    for second in FIRST..FIRST + 50 {
+        for process in &mut processes {
+            push(process, second);
+            deliver(&mut archive, process, (second + 1) * MICROS, 0);
+        }
+    }
+    let mut archive = Archive::new(config);
+    let now = (FIRST + 51) * MICROS;
+    let standing = |archive: &mut Archive, now| {
+        let mut view = FleetView::new(config);
+        poll(&mut view, archive, now);
+        let window = view.window(FIRST + 10..FIRST + 11);
+        (window.standing, window.processes.len())
+    };
+    deliver(&mut archive, &mut processes[0], now, 0);
+    assert_eq!(standing(&mut archive, now), (Standing::Waiting, 1));
+    deliver(&mut archive, &mut processes[1], now + 2 * MICROS, 0);
+    assert_eq!(standing(&mut archive, now + 5 * MICROS), (Standing::Closed, 2));
+}
+
+/// The answer to the join is lost, and then the server loses its data.
+#[test]
+fn process_that_joins_again_keeps_the_seconds_that_were_read() {
+    let config = FleetConfig::default();
+    let mut archive = Archive::new(config);
+    let (mut outbox, mut view) = (outbox(1, FIRST), FleetView::new(config));
+    push(&mut outbox, FIRST);
+    let now = (FIRST + 1) * MICROS;
+    assert_eq!(archive.deliver(now, &outbox.delivery(now)).outcome, Outcome::Taken);
+    let now = (FIRST + 6) * MICROS;
+    poll(&mut view, &mut archive, now);
+    let mut archive = Archive::new(config);
+    deliver(&mut archive, &mut outbox, now, 0);
+    assert!(outbox.record().first > FIRST);
+    push(&mut outbox, FIRST + 6);
+    deliver(&mut archive, &mut outbox, now + MICROS, 0);
+    poll(&mut view, &mut archive, now + MICROS);
+    let window = view.window(FIRST..FIRST + 1);
+    assert_eq!((window.presence.present, window.total.metrics.pass), (1, 1));
+    let of_resources: u64 = window.resources.iter().map(|it| it.counts.metrics.pass).sum();
+    assert_eq!(of_resources, 1);
 }

@@ -7,7 +7,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `scenario` | the fleet and its faults |
-//! | `queue`, `world`, `run` | events in their order, the state that all strategies share, and the loop |
+//! | `world`, `run` | the state that all strategies share, and the loop |
 //! | `demand`, `network`, `clock`, `server` | the surroundings: requests, messages, the nodes' clocks, a server and its replica |
 //! | `leases`, `round_trips`, `shares`, `counts` | the strategies |
 //! | `window`, `observed` | counts of a sliding window, and the results |
@@ -21,7 +21,6 @@ mod leases;
 mod network;
 mod observed;
 mod plots;
-mod queue;
 pub mod report;
 mod round_trips;
 mod run;
@@ -48,7 +47,7 @@ fn whole(number: f64) -> u64 {
 
 /// Draws the time to the next of events that come at random, in microseconds. The logarithm is of `libm`, not of the
 /// system, so that all machines get the same result.
-fn gap(random: &mut fastrand::Rng, per_second: f64) -> u64 {
+pub(crate) fn gap(random: &mut fastrand::Rng, per_second: f64) -> u64 {
     whole(-libm::log(1.0 - random.f64()) * 1e6 / per_second).max(1)
 }
 

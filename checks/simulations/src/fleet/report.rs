@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::cases::{Case, NODES, Table};
 use super::plots::PLOTS;
 use super::{Observed, Results};
+use crate::table::{grouped, line, percent};
 
 const HEAD: &str = "\
 # A limit over a fleet, simulated
@@ -138,10 +139,6 @@ fn rows(
     text
 }
 
-fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
-    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
-}
-
 fn numbers(it: &Observed) -> [String; 7] {
     [
         if it.overshoot > 0.0 { percent(it.overshoot, 2) } else { "0".to_owned() },
@@ -154,22 +151,10 @@ fn numbers(it: &Observed) -> [String; 7] {
     ]
 }
 
-fn percent(share: f64, digits: usize) -> String {
-    format!("{:.digits$} %", share * 100.0)
-}
-
 fn nodes(case: &Case) -> String {
     grouped(case.scenario.nodes as u64)
 }
 
 fn load(case: &Case) -> String {
     format!("{:.1}", case.scenario.load())
-}
-
-/// Writes a number below a million with a comma between thousands.
-fn grouped(number: u64) -> String {
-    match (number / 1_000, number % 1_000) {
-        (0, rest) => rest.to_string(),
-        (thousands, rest) => format!("{thousands},{rest:03}"),
-    }
 }

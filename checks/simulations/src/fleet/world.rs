@@ -7,8 +7,8 @@ use super::clock::Clock;
 use super::demand::Demand;
 use super::network::Network;
 use super::observed::Observer;
-use super::queue::Queue;
 use super::{Scenario, micros};
+use crate::queue::Queue;
 
 /// The time, the events to come, the surroundings and the observer of a run.
 #[derive(Debug)]

@@ -39,6 +39,8 @@ pub struct FleetView {
     config: FleetConfig,
     now: u64,
     since: u64,
+    /// The time of the last survey that had all processes that are not lost.
+    complete: u64,
     processes: BTreeMap<ProcessId, Process>,
     seconds: BTreeMap<u64, SecondOfFleet>,
     /// The number of seconds of processes that could not be read.
@@ -75,6 +77,7 @@ impl FleetView {
             config,
             now: 0,
             since: 0,
+            complete: 0,
             processes: BTreeMap::new(),
             seconds: BTreeMap::new(),
             unreadable: 0,
@@ -104,12 +107,14 @@ impl FleetView {
             if process.as_ref().is_some_and(|it| it.version >= known.version) {
                 continue;
             }
-            let Ok(record) = Record::decode(&known.record) else {
+            let Ok(mut record) = Record::decode(&known.record) else {
                 self.unreadable += 1;
                 continue;
             };
             let (version, contact) = (known.version, known.contact);
             if let Some(process) = process {
+                // A process whose join the server has lost joins again, with a later second.
+                record.first = record.first.min(process.record.first);
                 (process.version, process.contact, process.record) = (version, contact, record);
             } else {
                 let name = record.name.as_str().into();
@@ -117,9 +122,17 @@ impl FleetView {
                 self.processes.insert(known.process, process);
             }
         }
+        // After a loss of its data, the server does not know all processes before each has reached it.
+        let is_complete = self.since.saturating_add(self.config.lost_after_micros()) <= self.now;
+        if is_complete && !survey.processes.is_empty() {
+            self.complete = self.now;
+        }
         let kept = u64::from(self.config.departed()) * MICROS;
         self.processes.retain(|_, it| self.now < it.contact.saturating_add(kept));
         self.forget();
+        for it in self.seconds.values_mut() {
+            it.set_read(false);
+        }
         // A second that is expected to be there is known, also if nothing of it is.
         for second in self.range() {
             self.seconds.entry(second).or_insert_with(|| SecondOfFleet::new(second));
@@ -142,7 +155,7 @@ impl FleetView {
     /// Returns what to read next of a second, the newest one first; `None` if everything was read.
     #[must_use]
     pub fn wanted(&self) -> Option<Fetch> {
-        self.seconds.values().rev().find_map(|it| {
+        self.seconds.values().rev().filter(|it| !it.is_read()).find_map(|it| {
             let second = it.second();
             let is_wanted = |(id, process): (&ProcessId, &Process)| {
                 let is_there = process.record.covers(second) && second < process.record.next;
@@ -157,6 +170,9 @@ impl FleetView {
     /// Takes what was read of a second: the bytes of each process, if it has delivered any.
     pub fn on_fetched(&mut self, fetch: &Fetch, bytes: &[Option<Vec<u8>>]) {
         let second = fetch.second;
+        if let Some(it) = self.seconds.get_mut(&second) {
+            it.set_read(fetch.processes.len() < MAX_FETCH);
+        }
         for (process, bytes) in fetch.processes.iter().zip(bytes) {
             let part = match bytes.as_ref().map(|it| ProcessSecond::decode(second, it)) {
                 None => Part::Missing,
@@ -176,7 +192,7 @@ impl FleetView {
     /// Returns the names to read next: the process, the number of the first one, and how many; `None` if all are known.
     #[must_use]
     pub fn wanted_names(&self) -> Option<(ProcessId, u32, u32)> {
-        let unnamed = self.seconds.values().flat_map(SecondOfFleet::unnamed);
+        let unnamed = self.seconds.values().filter_map(SecondOfFleet::unnamed);
         unnamed.min().map(|process| {
             let known = self.processes.get(&process).map_or(0, |it| it.names.len());
             (process, u32::try_from(known).unwrap_or(u32::MAX), MAX_NAMES)

@@ -1,6 +1,7 @@
 //! One second of the fleet.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 use super::super::ProcessId;
 use super::super::counts::FleetCounts;
@@ -23,6 +24,10 @@ pub(super) enum Part {
 pub(super) struct SecondOfFleet {
     second: u64,
     parts: HashMap<ProcessId, Part>,
+    /// The processes with rows whose names are not known.
+    unnamed: BTreeSet<ProcessId>,
+    /// Whether all was read that the last survey had of it.
+    is_read: bool,
     /// The sum of each resource, and the number of processes that it has.
     resources: HashMap<ResourceKey, (FleetCounts, u64)>,
     left_out: FleetCounts,
@@ -37,6 +42,8 @@ impl SecondOfFleet {
         Self {
             second,
             parts: HashMap::new(),
+            unnamed: BTreeSet::new(),
+            is_read: false,
             resources: HashMap::new(),
             left_out: FleetCounts::new(second),
             left_out_count: 0,
@@ -65,16 +72,27 @@ impl SecondOfFleet {
         self.parts.get(&process)
     }
 
-    /// Returns the processes with rows whose names are not known.
-    pub(super) fn unnamed(&self) -> impl Iterator<Item = ProcessId> {
-        let is_unnamed =
-            |(id, part): (&ProcessId, &Part)| matches!(part, Part::Unnamed(_)).then_some(*id);
-        self.parts.iter().filter_map(is_unnamed)
+    pub(super) const fn is_read(&self) -> bool {
+        self.is_read
+    }
+
+    pub(super) const fn set_read(&mut self, is_read: bool) {
+        self.is_read = is_read;
+    }
+
+    /// Returns the first process with rows whose names are not known.
+    pub(super) fn unnamed(&self) -> Option<ProcessId> {
+        self.unnamed.first().copied()
     }
 
     /// Adds what is known of a process, once.
     pub(super) fn insert(&mut self, process: ProcessId, part: Part) {
-        self.parts.entry(process).or_insert(part);
+        if let Entry::Vacant(entry) = self.parts.entry(process) {
+            if matches!(part, Part::Unnamed(_)) {
+                self.unnamed.insert(process);
+            }
+            entry.insert(part);
+        }
     }
 
     /// Adds the rows of a process to the sums, if all names are known.
@@ -109,6 +127,7 @@ impl SecondOfFleet {
             }
         }
         *part = Part::Added(sum);
+        self.unnamed.remove(&process);
     }
 
     pub(super) const fn resources(&self) -> &HashMap<ResourceKey, (FleetCounts, u64)> {

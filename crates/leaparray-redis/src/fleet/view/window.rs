@@ -16,7 +16,8 @@ use super::{FleetView, Process, ProcessState};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Standing {
-    /// A live process has not delivered it yet, or its end was less than [`grace`](super::super::FleetConfig::grace) ago.
+    /// A live process has not delivered it yet, or its end was less than [`grace`](super::super::FleetConfig::grace) ago, or the
+    /// server has lost its data and may not know all processes.
     Waiting,
     /// Every live process has delivered it, or will not. A lost process may still do so, if it comes back before the
     /// [deadline](super::super::FleetConfig::delivery). A second stays final for a reader that has found it so.
@@ -256,16 +257,14 @@ impl FleetView {
         let is_waiting = covering.any(|(id, process)| {
             matches!(self.due(second, *id, process, states[id]), Due::Waiting)
         });
-        // After a loss of its data, the server does not know all processes before each has reached it.
-        let is_known = self.since.saturating_add(self.config.lost_after_micros()) <= self.now;
-        if is_waiting || self.now < self.config.settling(number) {
+        // No process joins with it after that.
+        let is_complete = self.config.settling(number) <= self.complete;
+        if is_waiting || !is_complete {
             Standing::Waiting
         } else if self.now >= self.config.deadline(number) {
             Standing::Closed
-        } else if is_known {
-            Standing::Final
         } else {
-            Standing::Waiting
+            Standing::Final
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 /// Events in the order of their times, and events of the same time in the order in which they were added.
 #[derive(Debug)]
-pub(super) struct Queue<E> {
+pub(crate) struct Queue<E> {
     events: BinaryHeap<Reverse<Entry<E>>>,
     added: u64,
 }
@@ -18,16 +18,16 @@ struct Entry<E> {
 }
 
 impl<E> Queue<E> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { events: BinaryHeap::new(), added: 0 }
     }
 
-    pub(super) fn add(&mut self, time: u64, event: E) {
+    pub(crate) fn add(&mut self, time: u64, event: E) {
         self.added += 1;
         self.events.push(Reverse(Entry { time, number: self.added, event }));
     }
 
-    pub(super) fn next(&mut self) -> Option<(u64, E)> {
+    pub(crate) fn next(&mut self) -> Option<(u64, E)> {
         self.events.pop().map(|Reverse(it)| (it.time, it.event))
     }
 }

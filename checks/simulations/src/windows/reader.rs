@@ -1,0 +1,117 @@
+//! A reader: it polls the server once a second, and reads what is new.
+
+use leaparray_redis::fleet::{Archive, Fetch, FleetConfig, FleetView, ProcessId, Survey};
+
+use super::finals::Finals;
+
+/// A reader.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) view: FleetView,
+    /// What it has shown as final.
+    pub(super) finals: Finals,
+    /// When it began, in microseconds.
+    pub(super) since: u64,
+    pub(super) polls: u64,
+    /// The number of the request that is in flight, and of the last one.
+    request: u64,
+    asked: Option<Ask>,
+}
+
+/// A request of a reader.
+#[derive(Clone, Debug)]
+pub(super) enum Ask {
+    Survey,
+    Second(Fetch),
+    Names(ProcessId, u32, u32),
+}
+
+/// The answer to a reader.
+#[derive(Debug)]
+pub(super) enum Reply {
+    Survey(Survey),
+    Second(Vec<Option<Vec<u8>>>),
+    Names(Vec<Vec<u8>>),
+}
+
+impl Reader {
+    pub(super) fn new(config: FleetConfig, since: u64) -> Self {
+        Self {
+            view: FleetView::new(config),
+            finals: Finals::default(),
+            since,
+            polls: 0,
+            request: 0,
+            asked: None,
+        }
+    }
+
+    /// Begins a poll. A request that is in flight is given up.
+    pub(super) fn poll(&mut self) -> (u64, Ask) {
+        self.polls += 1;
+        self.asked = Some(Ask::Survey);
+        self.again(self.request).unwrap_or((self.request, Ask::Survey))
+    }
+
+    /// Asks again if a request is still in flight.
+    pub(super) fn again(&mut self, request: u64) -> Option<(u64, Ask)> {
+        let ask = self.asked.clone().filter(|_| request == self.request)?;
+        self.request += 1;
+        Some((self.request, ask))
+    }
+
+    /// Returns whether nothing of the last poll is to be read any more.
+    pub(super) fn is_done(&self) -> bool {
+        self.asked.is_none()
+    }
+
+    /// Takes an answer. Returns whether the request was in flight.
+    pub(super) fn receive(&mut self, request: u64, reply: &Reply) -> bool {
+        let Some(ask) = self.asked.take_if(|_| request == self.request) else { return false };
+        let mut has_names = true;
+        match (&ask, reply) {
+            (Ask::Survey, Reply::Survey(survey)) => self.view.on_survey(survey),
+            (Ask::Second(fetch), Reply::Second(bytes)) => self.view.on_fetched(fetch, bytes),
+            (Ask::Names(process, from, _), Reply::Names(names)) => {
+                has_names = self.view.on_names(*process, *from, names);
+            }
+            _ => unreachable!("the answer is to the request"),
+        }
+        let names = self.view.wanted_names().filter(|_| has_names);
+        let names = names.map(|(process, from, count)| Ask::Names(process, from, count));
+        self.asked = names.or_else(|| self.view.wanted().map(Ask::Second));
+        true
+    }
+
+    /// Returns the request to send next.
+    pub(super) fn next(&mut self) -> Option<(u64, Ask)> {
+        self.again(self.request)
+    }
+}
+
+impl Ask {
+    /// Returns the answer of the server.
+    pub(super) fn answer(&self, now: u64, archive: &mut Archive) -> Reply {
+        match self {
+            Self::Survey => Reply::Survey(archive.survey(now)),
+            Self::Second(fetch) => {
+                Reply::Second(archive.second(now, fetch.second, &fetch.processes))
+            }
+            Self::Names(process, from, count) => {
+                Reply::Names(archive.names(*process, *from, *count))
+            }
+        }
+    }
+}
+
+impl Reply {
+    /// Returns the number of bytes, about.
+    pub(super) fn bytes(&self) -> u64 {
+        let all: usize = match self {
+            Self::Survey(survey) => survey.processes.iter().map(|it| it.record.len() + 24).sum(),
+            Self::Second(seconds) => seconds.iter().flatten().map(Vec::len).sum(),
+            Self::Names(names) => names.iter().map(Vec::len).sum(),
+        };
+        all as u64
+    }
+}

@@ -1,0 +1,188 @@
+//! The server and its replica.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use leaparray_redis::fleet::{Archive, Outcome, Receipt, Record};
+
+use super::decided::Decided;
+use super::ledger::Taken;
+use super::process::{Message, Process};
+use super::truth::Truth;
+use super::violations::{Check, Violations};
+use super::{After, Broken, Scenario};
+
+/// The answer to a delivery.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) receipt: Receipt,
+    /// For a conflict, what the record of the server decides.
+    pub(super) decided: Option<Arc<Decided>>,
+}
+
+/// What the server has of a process.
+#[derive(Clone, Debug)]
+struct Held {
+    version: u64,
+    decided: Arc<Decided>,
+    /// Since when it has it.
+    since: u64,
+}
+
+/// The data of a server.
+#[derive(Clone, Debug)]
+struct Data {
+    archive: Archive,
+    held: HashMap<usize, Held>,
+}
+
+/// The server, its replica, and all that any server has taken.
+#[derive(Debug)]
+pub(super) struct Server {
+    scenario: Scenario,
+    data: Data,
+    replica: Option<Data>,
+    pub(super) is_away: bool,
+    /// When the last outage began, and when the server answered again.
+    last_outage: (u64, u64),
+    /// How often it has lost data.
+    pub(super) epoch: u64,
+    taken: HashMap<usize, Taken>,
+}
+
+impl Data {
+    fn new(scenario: &Scenario) -> Self {
+        Self { archive: Archive::new(scenario.config), held: HashMap::new() }
+    }
+}
+
+impl Server {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        Self {
+            scenario: *scenario,
+            data: Data::new(scenario),
+            replica: None,
+            is_away: false,
+            last_outage: (0, 0),
+            epoch: 0,
+            taken: HashMap::new(),
+        }
+    }
+
+    pub(super) fn archive(&mut self) -> &mut Archive {
+        &mut self.data.archive
+    }
+
+    /// Returns what any server has taken of a process.
+    pub(super) fn taken(&self, process: usize) -> Option<&Taken> {
+        self.taken.get(&process)
+    }
+
+    /// Returns whether the server knew a process at a time, and still does.
+    pub(super) fn knows(&self, process: usize, at: u64) -> bool {
+        self.data.held.get(&process).is_some_and(|it| it.since <= at)
+    }
+
+    /// Takes a delivery or refuses it.
+    pub(super) fn deliver(
+        &mut self,
+        now: u64,
+        message: &Message,
+        truth: &Truth,
+        violations: &mut Violations,
+    ) -> Answer {
+        let Message { process, delivery, .. } = message;
+        let held = self.data.held.get(process);
+        let receipt = if self.scenario.broken == Some(Broken::TakesAnyVersion) {
+            let mut delivery = delivery.clone();
+            delivery.base = delivery.base.max(held.map_or(0, |it| it.version));
+            self.data.archive.deliver(now, &delivery)
+        } else {
+            self.data.archive.deliver(now, delivery)
+        };
+        match receipt.outcome {
+            Outcome::Taken => {
+                let version = delivery.base.max(held.map_or(0, |it| it.version)) + 1;
+                let since = held.map_or(now, |it| it.since);
+                let decided = Arc::clone(&message.decided);
+                self.data.held.insert(*process, Held { version, decided, since });
+                self.record(now, message, truth, violations);
+                Answer { receipt, decided: None }
+            }
+            Outcome::Conflict { .. } => {
+                let decided = held.map(|it| Arc::clone(&it.decided));
+                Answer { receipt, decided }
+            }
+            _ => Answer { receipt, decided: None },
+        }
+    }
+
+    /// Records a delivery that was taken, and checks that its record counts what was taken of the process.
+    fn record(&mut self, now: u64, message: &Message, truth: &Truth, violations: &mut Violations) {
+        let Message { process, delivery, epoch, .. } = message;
+        let taken = self.taken.entry(*process).or_default();
+        for second in &delivery.seconds {
+            let totals = truth.of_process(*process, second.second);
+            taken.add(now, second.second, &totals);
+        }
+        let record = Record::decode(&delivery.record).expect("a record of the simulation");
+        taken.contact(now);
+        taken.first = record.first;
+        // A delivery that was sent to a server that has lost data since does not know what was taken then.
+        let is_exact = *epoch < self.epoch || record.delivered == taken.sum;
+        violations.check(Check::Conservation, is_exact, || {
+            format!("the server has taken {:?} of process {process}: {record:?}", taken.sum)
+        });
+    }
+
+    /// Returns whether a process had reached the server within the last `lost_after`, or before an outage that was over within
+    /// that time.
+    pub(super) fn has_heard(&self, process: usize, at: u64) -> bool {
+        let lost_after = self.scenario.config.lost_after_micros();
+        let Some(taken) = self.taken.get(&process) else { return false };
+        let has_heard = |at: u64| at - taken.contact_at(at) < lost_after;
+        let (away, back) = self.last_outage;
+        has_heard(at) || back <= at && at < back + lost_after && has_heard(away)
+    }
+
+    /// Begins an outage.
+    pub(super) fn go_away(&mut self, now: u64) {
+        (self.is_away, self.last_outage.0) = (true, now);
+    }
+
+    /// Copies the data to the replica.
+    pub(super) fn replicate(&mut self) {
+        self.replica = Some(self.data.clone());
+    }
+
+    /// Ends an outage.
+    pub(super) fn come_back(
+        &mut self,
+        now: u64,
+        after: After,
+        processes: &[Process],
+        truth: &Truth,
+    ) {
+        (self.is_away, self.last_outage.1) = (false, now);
+        self.data = match after {
+            After::Same => return,
+            After::Blank => Data::new(&self.scenario),
+            After::Replica(_) => self.replica.take().expect("the replica has a copy"),
+        };
+        self.epoch += 1;
+        let archive = &mut self.data.archive;
+        for (number, taken) in &mut self.taken {
+            let process = &processes[*number];
+            let id = [process.id];
+            let is_there = |second| archive.second(now, second, &id).iter().all(Option::is_some);
+            taken.lose(&process.decided, is_there, truth, *number);
+        }
+    }
+
+    /// Takes notice of what a process takes for delivered.
+    pub(super) fn answered(&mut self, now: u64, process: usize, decided: &Decided, truth: &Truth) {
+        if let Some(taken) = self.taken.get_mut(&process) {
+            taken.answer(now, decided, truth, process);
+        }
+    }
+}

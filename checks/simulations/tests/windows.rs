@@ -1,0 +1,105 @@
+//! One window over a small fleet, for a debug build, and with broken rules. Larger fleets are checked by the program.
+
+use leaparray_redis::fleet::FleetConfig;
+use leaparray_simulations::windows::{
+    After, Broken, Check, Clocks, Faults, Observed, Outage, Scenario, simulate,
+};
+
+const OUTAGES: &[Outage] = &[
+    Outage { at: 20, secs: 10, after: After::Same },
+    Outage { at: 45, secs: 1, after: After::Replica(3_000) },
+    Outage { at: 60, secs: 1, after: After::Blank },
+];
+
+fn scenario(faults: Faults) -> Scenario {
+    Scenario {
+        config: FleetConfig::default(),
+        processes: 8,
+        secs: 90,
+        resources: 4,
+        second_bytes: 1 << 10,
+        outbox_bytes: 16 << 10,
+        faults,
+        broken: None,
+    }
+}
+
+/// Faults that are frequent, for a small fleet.
+fn faults() -> Faults {
+    Faults { crashes: 0.01, leaves: 0.01, stalls: 0.01, ..Faults::NETWORK }
+}
+
+/// Returns the results of some seeds.
+fn run(scenario: &Scenario, seeds: u64) -> Observed {
+    (1..=seeds).map(|seed| simulate(scenario, seed)).fold(Observed::default(), Observed::plus)
+}
+
+#[test]
+fn checks_hold_under_faults() {
+    let observed = run(&scenario(Faults { outages: OUTAGES, ..faults() }), 4);
+    assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
+    assert!(observed.returns > 0 && observed.missed > 0 && observed.lost > 0 && observed.left > 0);
+}
+
+/// The answer to the first delivery of a process is lost, and then the server loses its data.
+#[test]
+fn checks_hold_if_a_process_joins_twice() {
+    const BLANK: &[Outage] = &[Outage { at: 29, secs: 1, after: After::Blank }];
+    let faults = Faults { loss: 0.4, crashes: 0.1, outages: BLANK, ..faults() };
+    let scenario = Scenario { processes: 20, secs: 60, ..scenario(faults) };
+    let observed = run(&scenario, 20);
+    assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
+}
+
+#[test]
+fn checks_hold_if_clocks_are_far_off() {
+    let observed = run(&scenario(Faults { clocks: Clocks::Far, ..faults() }), 4);
+    assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
+}
+
+#[test]
+fn checks_hold_if_outboxes_are_small() {
+    let small = Scenario { second_bytes: 40, outbox_bytes: 300, ..scenario(faults()) };
+    let faults = Faults { outages: OUTAGES, ..faults() };
+    let observed = run(&Scenario { faults, ..small }, 4);
+    assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
+    assert!((150..=300).contains(&observed.most_bytes), "{observed:?}");
+}
+
+#[test]
+fn no_second_is_lost_by_the_network() {
+    let observed = run(&scenario(Faults::NETWORK), 4);
+    assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
+    assert_eq!((observed.present, observed.forgotten), (observed.seconds, 0));
+}
+
+/// A late duplicate replaces the record by an older one, and a second is in the record of two deliveries.
+#[test]
+fn server_that_takes_any_version_is_caught() {
+    let broken = Some(Broken::TakesAnyVersion);
+    let observed = run(&Scenario { broken, ..scenario(faults()) }, 1);
+    assert!(observed.violations.count(Check::Conservation) > 0, "{:#?}", observed.violations);
+}
+
+/// A process joins with a second that the reader has shown as final.
+#[test]
+fn reader_without_the_grace_is_caught() {
+    let broken = Some(Broken::NoGrace);
+    let observed = run(&Scenario { broken, ..scenario(faults()) }, 2);
+    assert!(observed.violations.count(Check::Final) > 0, "{:#?}", observed.violations);
+}
+
+/// The server has taken seconds that the process counts as missed.
+#[test]
+fn process_that_counts_unanswered_deliveries_as_missed_is_caught() {
+    let broken = Some(Broken::UnansweredIsMissed);
+    let observed = run(&Scenario { broken, ..scenario(faults()) }, 1);
+    assert!(observed.violations.count(Check::Conservation) > 0, "{:#?}", observed.violations);
+}
+
+#[test]
+fn seed_determines_the_results() {
+    let scenario = Scenario { secs: 50, ..scenario(Faults { outages: OUTAGES, ..faults() }) };
+    assert_eq!(simulate(&scenario, 1), simulate(&scenario, 1));
+    assert_ne!(simulate(&scenario, 1), simulate(&scenario, 2));
+}
