@@ -17,8 +17,6 @@ pub(super) struct Finals {
     pub(super) seconds: BTreeMap<u64, Shown>,
     /// How often a process came back to a second that had been final without it.
     pub(super) returns: u64,
-    /// How often a second that had been final was not so at a later poll.
-    pub(super) reopened: u64,
     /// How often a process was not named that the server had forgotten, and that had not reached it since.
     pub(super) forgotten: u64,
 }
@@ -31,7 +29,6 @@ pub(super) struct Shown {
     /// How long after the end of the second it was final for the first time, in microseconds.
     pub(super) after: u64,
     standing: Standing,
-    is_open_again: bool,
     pub(super) processes: Vec<ShownProcess>,
 }
 
@@ -57,7 +54,7 @@ impl Finals {
         &mut self,
         poll: &Poll<'_>,
         window: &FleetWindow,
-        processes: Vec<ShownProcess>,
+        mut processes: Vec<ShownProcess>,
         violations: &mut Violations,
     ) {
         let second = window.seconds.start;
@@ -67,25 +64,24 @@ impl Finals {
             window.standing.is_final()
         };
         if is_final {
-            let forgotten = poll.check_all_named(second, &processes, violations);
+            let before = self.seconds.get(&second);
+            let forgotten = poll.check_all_named(second, before, &processes, violations);
             self.forgotten += if self.has(second) { 0 } else { forgotten };
         }
         match self.seconds.get_mut(&second) {
             Some(before) => {
                 self.returns += poll.check_later(second, before, &processes, violations);
-                self.reopened += u64::from(!is_final && !before.is_open_again);
-                before.is_open_again = !is_final;
-                if is_final {
-                    (before.at, before.standing) = (poll.now, window.standing);
-                    before.processes = processes;
-                } else {
-                    before.update_present(&processes);
-                }
+                violations.check(Check::Final, is_final, || {
+                    format!("second {second} is not final any more")
+                });
+                before.keep_lost(&mut processes);
+                (before.at, before.standing) = (poll.now, window.standing);
+                before.processes = processes;
             }
             None if is_final => {
                 let after = poll.time.saturating_sub((second + 1) * MICROS);
                 let (at, standing) = (poll.now, window.standing);
-                let shown = Shown { at, after, standing, is_open_again: false, processes };
+                let shown = Shown { at, after, standing, processes };
                 self.seconds.insert(second, shown);
             }
             None => {}
@@ -94,13 +90,16 @@ impl Finals {
 }
 
 impl Shown {
-    /// Takes over which processes are present. Whether they were lost stays as it was when the second was final.
-    fn update_present(&mut self, processes: &[ShownProcess]) {
-        for it in &mut self.processes {
-            if let Ok(found) = processes.binary_search_by_key(&it.number, |it| it.number) {
-                it.is_present = processes[found].is_present;
-            }
+    /// Marks the processes that were lost when the second was final, and are not present yet, also if they are live again.
+    fn keep_lost(&self, processes: &mut [ShownProcess]) {
+        for it in processes {
+            it.is_lost |= !it.is_present && self.has_lost(it.number);
         }
+    }
+
+    /// Returns whether a process was lost, and not present.
+    fn has_lost(&self, process: usize) -> bool {
+        self.find(process).is_some_and(|it| it.is_lost && !it.is_present)
     }
 
     /// Returns whether a process was present.
@@ -148,6 +147,7 @@ impl Poll<'_> {
     fn check_all_named(
         &self,
         second: u64,
+        before: Option<&Shown>,
         shown: &[ShownProcess],
         violations: &mut Violations,
     ) -> u64 {
@@ -164,7 +164,9 @@ impl Poll<'_> {
                     self.text(second, number, "final, and waits")
                 });
                 let has_server = taken.at(second).is_some_and(|at| at <= self.now);
-                let is_honest = it.is_present || !has_server || self.server.epoch > 0;
+                // The part of a process that is back may not be read yet.
+                let is_back = before.is_some_and(|it| it.has_lost(number));
+                let is_honest = it.is_present || !has_server || is_back || self.server.epoch > 0;
                 violations.check(Check::Complete, is_honest, || {
                     self.text(second, number, "missing, and the server has it")
                 });

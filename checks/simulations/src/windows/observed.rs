@@ -21,8 +21,6 @@ pub struct Observed {
     pub lost: u64,
     /// How often a process came back to a second that had been final without it.
     pub returns: u64,
-    /// How often a final second was not so at a later poll.
-    pub reopened: u64,
     /// How often a process was not named in a final second: the server had forgotten it.
     pub forgotten: u64,
     /// The deliveries that were sent, and their bytes.
@@ -56,7 +54,6 @@ impl Observed {
         self.missed += other.missed;
         self.lost += other.lost;
         self.returns += other.returns;
-        self.reopened += other.reopened;
         self.forgotten += other.forgotten;
         self.deliveries += other.deliveries;
         self.delivery_bytes += other.delivery_bytes;

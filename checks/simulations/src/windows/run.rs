@@ -336,7 +336,6 @@ impl Run {
         for reader in &self.readers {
             observed.polls += reader.polls;
             observed.returns += reader.finals.returns;
-            observed.reopened += reader.finals.reopened;
             observed.forgotten += reader.finals.forgotten;
             let seconds = reader.finals.seconds.range(reader.since / MICROS..);
             observed.final_after.extend(seconds.map(|it| it.1.after));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::message::{Delivery, Known, Outcome, Receipt, Survey};
-use super::{FleetConfig, ProcessId};
+use super::{FleetConfig, MICROS, ProcessId};
 
 /// The state of a fleet on the server, and the answers. The scripts do the same; the tests compare both.
 #[derive(Clone, Debug)]
@@ -40,9 +40,7 @@ impl Archive {
         if outcome != Outcome::Taken {
             return Receipt { now, names, outcome };
         }
-        // Processes that could not reach the server are not lost as soon as the first of them is back.
-        if self.heard == 0 || now.saturating_sub(self.heard) >= self.config.lost_after_micros() / 2
-        {
+        if self.is_new_start(now, delivery) {
             self.since = now;
         }
         self.heard = self.heard.max(now);
@@ -64,6 +62,20 @@ impl Archive {
             of_second.insert(delivery.process, second.bytes.clone());
         }
         Receipt { now, names, outcome }
+    }
+
+    /// Returns whether the server may not know all processes, or not when each was last heard of.
+    fn is_new_start(&self, now: u64, delivery: &Delivery) -> bool {
+        // Processes that could not reach the server are not lost as soon as the first of them is back.
+        let silence = now.saturating_sub(self.heard);
+        if self.heard == 0 || silence >= self.config.lost_after_micros() / 2 {
+            return true;
+        }
+        // The server has lost data since it last heard of this process: it may have lost the join of another one.
+        let stored = self.records.get(&delivery.process);
+        let (version, contact) =
+            stored.map_or((0, delivery.first * MICROS), |it| (it.version, it.contact));
+        version < delivery.base && contact >= self.since
     }
 
     fn check(&self, now: u64, delivery: &Delivery, names: u32) -> Outcome {
@@ -118,7 +130,7 @@ impl Archive {
     fn expire(&mut self, now: u64) {
         let config = self.config;
         self.seconds.retain(|second, _| now < config.expiry(*second));
-        let kept = u64::from(config.departed()) * super::MICROS;
+        let kept = u64::from(config.departed()) * MICROS;
         self.records.retain(|_, it| now < it.contact.saturating_add(kept));
         if self.records.is_empty() {
             self.heard = 0;

@@ -310,3 +310,30 @@ fn unknown_data_is_counted_and_named_as_missing() {
     let window = view.window(fetch.second..fetch.second + 1);
     assert_eq!((window.processes[0].missing, window.presence.present), (1, 0));
 }
+
+#[test]
+fn nothing_is_final_before_a_promoted_replica_knows_the_process_whose_join_it_has_lost() {
+    let mut primary = Archive::new(FleetConfig::default());
+    let mut processes = joined(&mut primary, 1);
+    let mut replica = primary.clone();
+    let mut joining = Process::new(9, START);
+    joining.deliver(&mut primary);
+    step(&mut primary, &mut processes, 1);
+    // The replica is promoted, and the first process shows that it has lost data. The other one is not back yet.
+    let mut view = FleetView::new(FleetConfig::default());
+    joining.work("orders", 5);
+    joining.next_second();
+    for later in 2..6 {
+        step(&mut replica, &mut processes, 1);
+        read(&mut view, &mut replica, micros(START + later));
+        assert_eq!(view.newest_final(), None, "{later}");
+    }
+    joining.deliver_at(&mut replica, micros(START + 6));
+    step(&mut replica, &mut processes, 1);
+    step(&mut replica, &mut processes, 1);
+    read(&mut view, &mut replica, micros(START + 8));
+    let window = view.window(START..START + 1);
+    assert_eq!((window.standing, window.total.metrics.pass), (Standing::Final, 5));
+    // The second of the other one is lost with the primary.
+    assert_eq!(window.presence.to_string(), "1 of 2 processes");
+}

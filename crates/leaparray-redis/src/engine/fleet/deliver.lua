@@ -25,7 +25,8 @@ if contact and tonumber(contact) + departed <= time then forget(process) end
 local stored = redis.call('HGET', records, process)
 if not stored then redis.call('DEL', names) end
 local names_len = redis.call('HLEN', names)
-if stored and tonumber(string.match(stored, '^%d+')) > base then return { time, names_len, 'conflict', stored } end
+local version = stored and tonumber(string.match(stored, '^%d+')) or 0
+if version > base then return { time, names_len, 'conflict', stored } end
 if base == 0 and time >= (first + 1 + grace) * 1000000 then return { time, names_len, 'late', '' } end
 for i = 1, SECONDS do
   local ends = tonumber(ARGV[FIRST_SECOND + 2 * (i - 1)]) + 1
@@ -38,7 +39,10 @@ end
 if names_len < names_before then return { time, names_len, 'names', '' } end
 
 local heard = tonumber(redis.call('HGET', records, 'heard') or 0)
-if heard + departed <= time or time - heard >= lost_after / 2 then
+local since = tonumber(redis.call('HGET', records, 'since') or 0)
+local known = stored and tonumber(contact) or first * 1000000
+local has_lost_data = version < base and known >= since
+if heard + departed <= time or time - heard >= lost_after / 2 or has_lost_data then
   redis.call('HSET', records, 'since', string.format('%.0f', time))
 end
 redis.call('HSET', records, 'heard', string.format('%.0f', math.max(heard, time)))

@@ -243,15 +243,6 @@ impl FleetView {
         second: &SecondOfFleet,
         states: &BTreeMap<ProcessId, ProcessState>,
     ) -> Standing {
-        let standing = self.standing_now(second, states);
-        if second.was_final() { standing.max(Standing::Final) } else { standing }
-    }
-
-    fn standing_now(
-        &self,
-        second: &SecondOfFleet,
-        states: &BTreeMap<ProcessId, ProcessState>,
-    ) -> Standing {
         let number = second.second();
         let mut covering = self.processes.iter().filter(|it| it.1.record.covers(number));
         let is_waiting = covering.any(|(id, process)| {
@@ -295,7 +286,9 @@ impl FleetView {
         match second.part(id) {
             Some(Part::Added(counts)) => Due::Present(counts),
             Some(Part::Missing) => Due::Missing,
-            // What the server has will be read, until it forgets it.
+            // It was lost when the second was final. If it is back, its part may still be added.
+            _ if second.was_final() => Due::Missing,
+            // The server has it until it forgets it, and it will be read.
             Some(Part::Unnamed(_)) | None if is_past && self.now < self.config.expiry(number) => {
                 Due::Waiting
             }
