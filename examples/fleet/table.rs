@@ -31,7 +31,7 @@ pub(crate) struct LastSecond {
     pub(crate) ago: u64,
     pub(crate) admitted: u64,
     pub(crate) refused: u64,
-    /// The processes whose requests are in it, and those that it should have.
+    /// The processes whose requests are in it, and the processes that it should have.
     pub(crate) processes: Presence,
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn reader(fleet: &str, engine: RedisEngine) -> Result<FleetReader, Bo
 /// Numbers of admitted and of refused requests.
 pub(crate) type Counts = [u64; 2];
 
-/// What the numbers of [`Counts`] are.
+/// The names of the numbers of [`Counts`].
 const KINDS: [&str; 2] = ["admitted", "refused"];
 
 /// The answers of a process, as the clients have counted them, by the seconds of the earliest and the latest time of the
@@ -164,7 +164,7 @@ pub(crate) fn audit(
     }
     check_sum(windows, &mut report);
     if report.failures.is_empty() {
-        report.text += "the windows have all requests, less those that are named\n";
+        report.text += "the windows have all requests except the ones named above\n";
     }
     report
 }
@@ -312,7 +312,7 @@ fn check_killed(member: &Member, answers: &Answers, lost: u64, report: &mut Repo
     check("admitted or refused", received, certain..=possible + lost);
 }
 
-/// The sum of the fleet is that of its processes.
+/// The sum of the fleet equals the sum of its processes.
 fn check_sum(windows: &Windows<'_>, report: &mut Report) {
     let Record { delivered, missed, late, waiting, lifetime, .. } = windows.sum;
     let _ = writeln!(
@@ -333,7 +333,7 @@ fn check_sum(windows: &Windows<'_>, report: &mut Report) {
     ] {
         if *sum != of_processes {
             report.failures.push(format!(
-                "{what} of the fleet is {sum:?}, and that of its processes {of_processes:?}"
+                "{what} of the fleet is {sum:?}, and the sum of its processes is {of_processes:?}"
             ));
         }
     }

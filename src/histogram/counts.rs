@@ -16,7 +16,7 @@ impl Counts {
     }
 
     /// Creates counts of zero for the bins from the first to the last, or for the first if the last is before it. The caller
-    /// [sets](Self::set) the count of the first, and that of the last.
+    /// [sets](Self::set) the count of the first and the last one.
     pub(super) fn zeros(first: i32, last: i32) -> Self {
         let bins = first.abs_diff(last.max(first)) as usize + 1;
         Self { first, counts: vec![0; bins] }

@@ -14,7 +14,7 @@ use crate::time::saturating_nanos;
 /// The scales that a histogram can have.
 const FINEST: i8 = HistogramConfig::MAX_SCALE.cast_signed();
 
-/// Each bin from that of this response time on contains a whole nanosecond, at any scale: at the finest, a bin is a
+/// From the bin of this response time on, each bin contains a whole nanosecond, at any scale: at the finest, a bin is a
 /// nanosecond wide or wider from 369 ns on.
 const WIDE_NANOS: u64 = 1 << 10;
 
@@ -35,7 +35,7 @@ impl LatencyHistogram {
     /// Returns a [`HistogramBucketsError`] if no histogram has these values:
     ///
     /// - `scale` is not between −10 and [`HistogramConfig::MAX_SCALE`];
-    /// - an index is outside the bins of the scale, is that of a bin without a whole nanosecond, or is not above the one
+    /// - an index is outside the bins of the scale, belongs to a bin without a whole nanosecond, or is not above the one
     ///   before it;
     /// - a count is 0;
     /// - `min` is not in the first bucket, `max` is not in the last, or `min` is above `max`;
@@ -189,7 +189,7 @@ pub enum HistogramBucketsError {
         /// The scale.
         scale: i8,
     },
-    /// The index of a bucket is that of no bin of the scale.
+    /// The scale has no bin with the index of a bucket.
     Index {
         /// The index.
         index: i32,

@@ -51,7 +51,7 @@ fn poll(view: &mut FleetView, archive: &mut Archive, now: u64) {
     }
 }
 
-/// A process whose clock is behind joins with a later second than those that it reads next.
+/// A process whose clock is behind joins with a later second than the ones that it reads next.
 #[test]
 fn seconds_before_the_first_one_are_missed() {
     let mut archive = Archive::new(FleetConfig::default());

@@ -1,4 +1,4 @@
-//! What the collector of a fleet exposes, read by the parser of another crate.
+//! The output of the collector of a fleet, read by the parser of another crate.
 #![forbid(unsafe_code)]
 #![expect(clippy::float_cmp, reason = "the numbers are counts, or exposed as they are")]
 

@@ -116,7 +116,7 @@ service-1        closed: admitted 15 of 15, refused 18 of 18, in 3 seconds
 service-2        killed: admitted 6 of 12, refused 4 of 9, in 2 seconds; 0 requests were lost
                  not delivered by service-2: 11 requests of its last seconds
 fleet            admitted 21, refused 22, in 5 seconds of 2 processes
-the windows have all requests, less those that are named
+the windows have all requests except the ones named above
 "
             .into(),
             vec![]

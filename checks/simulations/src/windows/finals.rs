@@ -32,7 +32,7 @@ pub(super) struct Shown {
     pub(super) processes: Vec<ShownProcess>,
 }
 
-/// What a check of a second needs.
+/// The data for the check of a second.
 pub(super) struct Poll<'a> {
     pub(super) reader: usize,
     pub(super) time: u64,

@@ -27,11 +27,11 @@ pub(super) struct Message {
     /// How often the server had lost data when it was sent.
     pub(super) epoch: u64,
     pub(super) delivery: Delivery,
-    /// What is decided if it is taken.
+    /// The decisions if it is taken.
     pub(super) decided: Arc<Decided>,
 }
 
-/// What a process does after an answer.
+/// The next step of a process after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// It sends at once.
@@ -66,7 +66,7 @@ pub(super) struct Process {
     pub(super) random: Rng,
     state: State,
     pub(super) outbox: Outbox,
-    /// What was recorded in seconds that were read, and late.
+    /// The counts in seconds that were read, and the late ones.
     recorded: FleetTotals,
     late: FleetTotals,
     unfinished: FleetTotals,

@@ -8,7 +8,7 @@ use super::finals::Finals;
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) view: FleetView,
-    /// What it has shown as final.
+    /// The seconds that it has shown as final.
     pub(super) finals: Finals,
     /// When it began, in microseconds.
     pub(super) since: u64,
@@ -60,7 +60,7 @@ impl Reader {
         Some((self.request, ask))
     }
 
-    /// Returns whether nothing of the last poll is to be read any more.
+    /// Returns whether everything of the last poll was read.
     pub(super) fn is_done(&self) -> bool {
         self.asked.is_none()
     }

@@ -10,8 +10,8 @@ const HEAD: &str = "\
 <!-- Written by `cargo run --release -p leaparray-simulations`. Do not edit: run it again. -->
 
 Each process of a fleet delivers what it has recorded in each second to a server. Readers add up the seconds of all processes. A simulation by discrete events runs the
-`Outbox`, the `Archive` and the `FleetView` of `leaparray-redis` under faults, and compares what readers show with the truth: what each process has recorded in each second
-is a function of the seed.
+`Outbox`, the `Archive` and the `FleetView` of `leaparray-redis` under faults, and compares what readers show with the truth: the counts of each process in each second
+are a function of the seed.
 
 **Fleet.** A process records up to 6 resources in each second. It reads a second 50 ms after its end, and delivers it. It gives up a delivery without an answer after 1 s, and
 sends again. The settings are the default ones: a second is delivered within 30 s of its end, the grace is 2 s, and a process is lost after 5 s without a delivery. Two readers
@@ -31,7 +31,7 @@ the time to deliver a second. In the row with small outboxes, not all resources 
    is a process that the server has forgotten with its data, and that has not reached it again.
 3. Once a second was final, it stays final. The only change is that a process that was lost comes back to it, before its deadline.
 4. In each record, lifetime = delivered + missed + late + waiting + unfinished. *Delivered* is the sum of the seconds that the server has taken, by the truth, and *missed* is
-   that of the others. After a process has left, nothing is waiting or unfinished.
+   the sum of the others. After a process has left, nothing is waiting or unfinished.
 5. The seconds that wait in a process take no more bytes than allowed.
 
 Checks 1 to 3 run for each second at each poll. With 100 processes or more, they do so until the second is final, and less often after that. The program fails if a check fails
@@ -44,9 +44,9 @@ with that second arrives late at a server that has lost its data, the second is 
 
 **Measured.**
 
-- *Processes*: those that run at a time, and in parentheses all that ran, in all seeds.
+- *Processes*: the number that runs at a time, and in parentheses the number that ran at any time, in all seeds.
 - *Final after*: the time from the end of a second, by the server's clock, until a reader showed it as final. It contains the wait for the next poll.
-- *Present*: the seconds of processes that the first reader has shown in the end, as a share of all. *Missed*: those that the process has counted as missed. *Lost*: the others.
+- *Present*: the seconds of processes that the first reader has shown in the end, as a share of all. *Missed*: the seconds that the process has counted as missed. *Lost*: the others.
   The process crashed before it had delivered them, or the server lost them with its data.
 - *Returns*: how often a process came back to a second that had been final without it.
 - *Forgotten*: how often a process was not named when a second was final for the first time, because the server had lost its data. All of them are seen by the second

@@ -15,7 +15,7 @@ use super::truth::Truth;
 use super::{After, Faults, MICROS, Observed, START, Scenario, shown};
 use crate::queue::Queue;
 
-/// What happens. Processes and readers are named by their numbers, and requests of them too.
+/// An event. Processes and readers are named by their numbers, and requests of them too.
 #[derive(Debug)]
 enum Event {
     Start,

@@ -20,7 +20,7 @@ pub(super) struct Answer {
     pub(super) decided: Option<Arc<Decided>>,
 }
 
-/// What the server has of a process.
+/// The data of a process on the server.
 #[derive(Clone, Debug)]
 struct Held {
     version: u64,

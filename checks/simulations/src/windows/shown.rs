@@ -7,7 +7,7 @@ use leaparray_redis::fleet::{FleetTotals, FleetWindow, ProcessId, ProcessState};
 use super::truth::{Truth, plus};
 use super::violations::{Check, Violations};
 
-/// What a reader shows of a process in a second.
+/// A process in a second, as a reader shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShownProcess {
     pub(super) number: usize,
@@ -16,7 +16,7 @@ pub(super) struct ShownProcess {
     pub(super) is_lost: bool,
 }
 
-/// Returns the processes of a second, by their numbers, and checks that the sums are the truth of those that are present.
+/// Returns the processes of a second, by their numbers, and checks that the sums are the truth of the present ones.
 pub(super) fn check(
     window: &FleetWindow,
     numbers: &HashMap<ProcessId, usize>,

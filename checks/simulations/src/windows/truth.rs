@@ -1,4 +1,4 @@
-//! What the processes record.
+//! The counts that the processes record.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use leaparray_redis::fleet::{FleetCounts, FleetTotals, ResourceKey};
 
 use super::START;
 
-/// What each process records in each second, as a function of the seed.
+/// The counts of each process in each second, as a function of the seed.
 #[derive(Debug)]
 pub(super) struct Truth {
     seed: u64,

@@ -1,4 +1,4 @@
-//! What the server does: the specification of the scripts.
+//! The server: the specification of the scripts.
 
 use std::collections::BTreeMap;
 

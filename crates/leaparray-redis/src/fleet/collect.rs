@@ -28,25 +28,25 @@ pub struct Collector<C> {
     /// The refusals of each node at the last reading, and the number of that reading.
     refusals: HashMap<ResourceId, (u64, Refusals)>,
     readings: u64,
-    /// What was recorded before the first second.
+    /// The counts from before the first second.
     before: FleetTotals,
-    /// What was recorded in the seconds that were read.
+    /// The counts in the seconds that were read.
     read: FleetTotals,
-    /// What was recorded in seconds that were not read in time.
+    /// The counts in seconds that were not read in time.
     unread: FleetTotals,
     late: FleetTotals,
     missed: u64,
 }
 
-/// What was read from a registry.
+/// The result of a reading of a registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collected {
     /// The seconds, the oldest first.
     pub seconds: Vec<Undelivered>,
-    /// What was recorded since the first second.
+    /// The counts since the first second.
     pub lifetime: FleetTotals,
-    /// What was recorded after its second had been read: a lower bound, exact if no thread records during the reading.
+    /// The counts recorded after their second had been read: a lower bound, exact if no thread records during the reading.
     pub late: FleetTotals,
     /// The number of resources in the last second for which there was no room.
     pub left_out: u64,
@@ -55,7 +55,7 @@ pub struct Collected {
 impl<C: Clock + Clone> Collector<C> {
     /// Begins with the second of `now`. A second takes up to `max_bytes` bytes.
     ///
-    /// What was recorded before `now` in seconds that are over belongs to no second.
+    /// Counts from before the second of `now`, and counts of that second that are recorded already, belong to no second.
     #[must_use]
     pub fn new(registry: Arc<Registry<C>>, now: Timestamp, max_bytes: usize) -> Self {
         let cursor = RegistryCursor::new();
@@ -156,7 +156,7 @@ impl<C: Clock + Clone> Collector<C> {
     }
 }
 
-/// What was read so far.
+/// A reading in progress.
 struct Reading<'a> {
     now: Timestamp,
     number: u64,
@@ -164,7 +164,7 @@ struct Reading<'a> {
     /// The rows of each of the seconds.
     rows: Vec<Vec<Row>>,
     lifetime: FleetTotals,
-    /// What of it is in seconds that are over.
+    /// The part of it in finished seconds.
     finished: FleetTotals,
     names: &'a mut Names,
     refusals: &'a mut HashMap<ResourceId, (u64, Refusals)>,

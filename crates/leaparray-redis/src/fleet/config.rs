@@ -51,7 +51,7 @@ impl FleetConfig {
         Self { delivery: seconds, ..self }.checked()
     }
 
-    /// Sets by how many seconds the clocks of the processes may differ from that of the server: from 1 to
+    /// Sets by how many seconds the clock of a process may differ from the server's clock: from 1 to
     /// [`delivery`](Self::delivery). By default 2. No second is final before this time after its end. A process delivers
     /// nothing from seconds that were over by more than this when it first reached the server.
     ///

@@ -8,7 +8,7 @@ use leaparray::{Refusals, SecondMetrics, Timestamp};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetCounts {
-    /// What was recorded, from the second on that it names. Its highest number of requests in flight is the highest of a
+    /// The recorded metrics. The second in them is the first one of the sum. The highest number of requests in flight is the highest of a
     /// single resource in a single process.
     pub metrics: SecondMetrics,
     /// The number of requests in flight when the newest second was read.
@@ -31,7 +31,7 @@ impl FleetCounts {
         counts == [0; 6] && m.rt_count == 0 && *in_flight == 0 && *refusals == Refusals::default()
     }
 
-    /// Returns the number of requests: those that were let through, and those that were refused.
+    /// Returns the number of requests: passes and blocks.
     #[must_use]
     pub const fn requests(&self) -> u64 {
         self.metrics.pass.saturating_add(self.metrics.block)

@@ -11,7 +11,7 @@ pub struct SecondBytes {
     pub bytes: Vec<u8>,
 }
 
-/// What a process delivers: the next version of its record, and the seconds that belong to it.
+/// A delivery of a process: the next version of its record, and the seconds that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The process.
@@ -30,18 +30,18 @@ pub struct Delivery {
     pub names: Vec<Vec<u8>>,
 }
 
-/// What the server answers to a delivery.
+/// The answer of the server to a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// The time of the server, in microseconds.
     pub now: u64,
     /// The number of names that it has of the process.
     pub names: u32,
-    /// What became of the delivery.
+    /// The outcome of the delivery.
     pub outcome: Outcome,
 }
 
-/// What became of a delivery.
+/// The outcome of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -75,7 +75,7 @@ pub struct Known {
     pub record: Vec<u8>,
 }
 
-/// What the server knows of all processes.
+/// The records of all processes on the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The time of the server, in microseconds.

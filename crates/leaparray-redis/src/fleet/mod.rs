@@ -27,10 +27,15 @@
 //!
 //! # Conservation
 //!
-//! For each process, at each delivery: lifetime = delivered + missed + late + waiting + unfinished. *Delivered* is the sum of
-//! the seconds on the server, *missed* that of the seconds that the server did not get in time, or that were not read from the
-//! registry in time. *Late* counts were recorded after their second was read. *Waiting* seconds will be delivered,
-//! *unfinished* ones are not over. After the last delivery of a process that was closed, nothing is waiting or unfinished.
+//! For each process, at each delivery: lifetime = delivered + missed + late + waiting + unfinished. Each is a sum of counts:
+//!
+//! - *delivered*: in seconds that the server has taken;
+//! - *missed*: in seconds that the server did not get before the deadline, or that left the registry's window unread;
+//! - *late*: recorded after their second had been read;
+//! - *waiting*: in seconds that will be delivered;
+//! - *unfinished*: in seconds that are not over.
+//!
+//! After the last delivery of a process that was closed, nothing is waiting or unfinished.
 
 mod archive;
 mod codec;

@@ -23,7 +23,7 @@ pub struct Undelivered {
     pub totals: FleetTotals,
     /// The encoded second.
     pub bytes: Vec<u8>,
-    /// What was recorded in the seconds right before it, if these were not read.
+    /// The counts in the seconds right before it, if these were not read.
     pub unread: FleetTotals,
 }
 
@@ -142,7 +142,7 @@ impl Outbox {
                 bytes: None,
             });
         }
-        // After a refusal of the first delivery, the first second may be later than those that are read now.
+        // After a refusal of the first delivery, the first second may be later than the seconds that are read now.
         let bytes = (second >= self.record.first).then_some(bytes);
         self.queue.push_back(Waiting { second, count: 1, totals, bytes });
         let mut bytes = self.waiting_bytes();
@@ -165,7 +165,7 @@ impl Outbox {
         self.record.left_out = resources;
     }
 
-    /// Says that the process has no seconds after those that wait.
+    /// Marks the process as leaving: it has no seconds after the waiting ones.
     pub const fn leave(&mut self) {
         self.record.has_left = true;
     }
@@ -353,7 +353,7 @@ impl Outbox {
         self.merge();
     }
 
-    /// Merges the seconds that were shed and never sent: all of them will be missed. Of those that were sent, the server may
+    /// Merges the seconds that were shed and never sent: all of them will be missed. Of the sent ones, the server may
     /// have taken some.
     fn merge(&mut self) {
         let mut merged: VecDeque<Waiting> = VecDeque::with_capacity(self.queue.len());

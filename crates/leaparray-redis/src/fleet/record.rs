@@ -32,7 +32,7 @@ impl std::str::FromStr for ProcessId {
     }
 }
 
-/// What the server knows of a process, as of its last delivery.
+/// The record of a process on the server, as of its last delivery.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
@@ -46,9 +46,9 @@ pub struct Record {
     pub delivered: (u64, FleetTotals),
     /// The number of missed seconds, and what was recorded in them.
     pub missed: (u64, FleetTotals),
-    /// What was recorded after its second had been read.
+    /// The counts recorded after their second had been read.
     pub late: FleetTotals,
-    /// What was recorded in the seconds that will be delivered.
+    /// The counts in seconds that will be delivered.
     pub waiting: FleetTotals,
     /// All that was recorded since the first second of the process.
     pub lifetime: FleetTotals,

@@ -1,4 +1,4 @@
-//! What one process delivers of one second.
+//! One second of one process, as it is delivered.
 
 mod wire;
 
@@ -11,7 +11,7 @@ use super::counts::FleetCounts;
 use super::totals::FleetTotals;
 use wire::WireRow;
 
-/// What one process delivers of one second.
+/// One second of one process, as it is delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessSecond {

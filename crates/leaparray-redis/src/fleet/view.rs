@@ -21,7 +21,7 @@ const MAX_FETCH: usize = 64;
 /// The most names that are read at once.
 const MAX_NAMES: u32 = 1_024;
 
-/// What to read of a second.
+/// A request for parts of a second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch {
     /// The second.
@@ -57,7 +57,7 @@ struct Process {
     names: Vec<ResourceKey>,
 }
 
-/// What a process does.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProcessState {

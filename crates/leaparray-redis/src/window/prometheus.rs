@@ -123,7 +123,7 @@ impl Collector for FleetCollector {
     }
 }
 
-/// What is exposed.
+/// The exposed values.
 #[derive(Debug)]
 struct Reading {
     second: FleetWindow,
@@ -146,7 +146,7 @@ struct Sums {
 #[derive(Debug, Default)]
 struct Counters {
     sums: Sums,
-    /// What of each process is in the sums.
+    /// The part of each process that is in the sums.
     added: HashMap<ProcessId, Sums>,
 }
 
@@ -232,7 +232,7 @@ impl Families<'_> {
         let presence = second.presence;
         self.gauges(
             "leaparray_fleet_second_processes",
-            "Processes in the newest final second, and those that should be",
+            "Processes present in the newest final second, and processes expected in it",
             [("present", presence.present), ("expected", presence.expected)]
                 .map(|(state, count)| (vec![("state", state)], float(count))),
         )?;

@@ -95,7 +95,7 @@ fn seconds_that_were_not_read_in_time_are_missed() {
     let record = process.record();
     check(&record);
     assert_eq!(record.late.pass, 0);
-    // What was missed is not taken for late at the next reading.
+    // Missed counts are not taken for late ones at the next reading.
     process.collect();
     process.deliver(&mut server);
     let record = process.record();

@@ -43,7 +43,7 @@ fn lost_answer_counts_no_second_twice_and_none_as_missed() {
     // It arrives, and the answer is lost.
     let first = process.delivery();
     assert_eq!(server.deliver(now, &first).outcome, Outcome::Taken);
-    // Meanwhile it becomes too old, and another second is over.
+    // It becomes too old, and further seconds end.
     for _ in 0..40 {
         process.next_second();
     }

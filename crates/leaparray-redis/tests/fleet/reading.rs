@@ -1,4 +1,4 @@
-//! What a reader sees.
+//! The windows of a reader.
 
 use leaparray::MetricEvent;
 use leaparray_redis::fleet::{Archive, FleetConfig, FleetView, ProcessState, Standing};
@@ -23,7 +23,7 @@ fn joined(server: &mut Archive, count: u64) -> Vec<Process> {
     all
 }
 
-/// Moves all processes to the next second, and delivers that of the first `count`.
+/// Moves all processes to the next second. The first `count` of them deliver the one before.
 fn step(server: &mut Archive, processes: &mut [Process], count: usize) {
     for (index, process) in processes.iter_mut().enumerate() {
         process.next_second();

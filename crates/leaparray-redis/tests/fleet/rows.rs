@@ -1,4 +1,4 @@
-//! What a process delivers of a second.
+//! The rows of a delivered second.
 
 use std::time::Duration;
 

@@ -123,7 +123,7 @@ fn fleet_has_what_its_processes_have_counted() {
                 assert_eq!((record.lifetime.success, *state), (*counted, ProcessState::Left));
                 assert_eq!(record.delivered.1.success + record.late.success, *counted);
             }
-            // What the killed process has not delivered is in its last two seconds.
+            // The killed process has not delivered its last two seconds at most.
             let killed = &all[0].0;
             check(killed);
             let not_delivered = counted[0] - killed.delivered.1.success;

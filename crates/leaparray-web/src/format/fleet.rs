@@ -228,7 +228,7 @@ positional! {
         pub id: String,
         /// The name, which several processes may have.
         pub name: String,
-        /// What the process does.
+        /// The state of the process.
         pub state: FleetProcessState,
         /// Where everything is that it has recorded.
         pub ledger: FleetLedger,
@@ -250,7 +250,7 @@ impl FleetProcess {
     }
 }
 
-/// What a process of a fleet does.
+/// The state of a process of a fleet.
 ///
 /// ```
 /// use leaparray_web::format::FleetProcessState;
@@ -290,15 +290,15 @@ positional! {
     /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FleetLedger {
-        /// What was recorded in the seconds that were delivered.
+        /// The counts in delivered seconds.
         pub delivered: FleetTotals,
-        /// What was recorded in the seconds that were not delivered, and will not be.
+        /// The counts in seconds that will not be delivered.
         pub missed: FleetTotals,
-        /// What was recorded after its second had been read.
+        /// The counts recorded after their second had been read.
         pub late: FleetTotals,
-        /// What was recorded in the seconds that will be delivered.
+        /// The counts in seconds that will be delivered.
         pub waiting: FleetTotals,
-        /// What was recorded in seconds that are not over.
+        /// The counts in unfinished seconds.
         pub unfinished: FleetTotals,
         /// All that was recorded.
         pub lifetime: FleetTotals,

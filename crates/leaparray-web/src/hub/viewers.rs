@@ -262,7 +262,7 @@ impl Viewers {
 }
 
 impl Viewers {
-    /// Sends the fleet to the viewers that have the history, and keeps it for those that join before the next one.
+    /// Sends the fleet to the viewers that have the history, and keeps it for viewers that join before the next one.
     pub(super) fn publish_fleet(&self, now: Timestamp, fleet: Option<Frame>) {
         let mut state = self.state();
         for entry in state.viewers.iter().filter(|it| it.has_begun) {

@@ -122,7 +122,7 @@ test('the filter finds processes and resources, and the page says how many match
   assert.equal((await table(2))[0][0], 'web-0042');
   assert.equal(await page.locator('#fleet .left-out').nth(2).innerText(), '1 of 100 processes match “web-0042”.');
   assert.match(await page.locator('#fleet .left-out').nth(1).innerText(), /^0 of 100 resources match/);
-  // The total stays that of the fleet.
+  // The total is still the sum of the fleet.
   assert.match((await table(0))[0][0], /^Last second: 97 of 100 processes · /);
   await page.locator('#filter').press('Escape');
   await waitFor(async () => (await table(2)).length === 100);

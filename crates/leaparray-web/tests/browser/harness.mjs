@@ -138,3 +138,12 @@ export function detailHash(resource, context = null) {
 export function digits(count) {
   return new Intl.NumberFormat('en-US').format(count);
 }
+
+/** Opens the page of a server with many resources, and waits until their order settles and what is used often is compiled. */
+export async function openLoad(browser, resources) {
+  const server = await startServer('load', { resources });
+  const page = await openPage(browser, server.url);
+  await isLive(page);
+  await sleep(8000);
+  return { server, page };
+}

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { isLive, launch, openPage, rowsInSight, sleep, startServer } from './harness.mjs';
+import { launch, openLoad, rowsInSight, sleep } from './harness.mjs';
 
 const RESOURCES = 1000;
 const UPDATES = 8;
@@ -11,11 +11,7 @@ let browser, server, page;
 
 before(async () => {
   browser = await launch();
-  server = await startServer('load', { resources: RESOURCES });
-  page = await openPage(browser, server.url);
-  await isLive(page);
-  // The order settles, and what is used often is compiled.
-  await sleep(8000);
+  ({ server, page } = await openLoad(browser, RESOURCES));
 });
 
 after(async () => {

@@ -8,8 +8,8 @@ use leaparray::{Clock, MonotonicClock};
 use super::{EngineError, FleetEngine};
 use crate::fleet::{Archive, Delivery, FleetConfig, FleetKeys, ProcessId, Receipt, Survey};
 
-/// An engine that keeps fleets in memory, for tests without a server: the processes are in one process, and the time of the
-/// server is that of a clock.
+/// An engine that keeps fleets in memory, for tests without a server: the processes are in one process, and a clock
+/// gives the time of the server.
 ///
 /// ```
 /// use leaparray::{ManualClock, Timestamp};

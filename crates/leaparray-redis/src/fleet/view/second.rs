@@ -8,7 +8,7 @@ use super::super::counts::FleetCounts;
 use super::super::names::ResourceKey;
 use super::super::second::ProcessSecond;
 
-/// What is known of a second of a process.
+/// The part of a process in a second.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
     /// The process has delivered nothing of it, and will not.

@@ -101,7 +101,7 @@ pub struct ProcessRow {
     pub id: ProcessId,
     /// Its name.
     pub name: Arc<str>,
-    /// What it does now.
+    /// Its current state.
     pub state: ProcessState,
     /// The sum of all its resources.
     pub counts: FleetCounts,
@@ -139,7 +139,7 @@ impl FleetWindow {
     }
 }
 
-/// What a second of a process is.
+/// The state of a second of a process.
 enum Due<'a> {
     Present(&'a FleetCounts),
     Waiting,

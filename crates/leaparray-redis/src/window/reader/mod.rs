@@ -25,7 +25,7 @@ pub struct FleetReader {
     poll: driver::PollAsk,
 }
 
-/// What the task and its handle share.
+/// The state that the task and its handle share.
 #[derive(Debug)]
 struct Shared {
     keys: FleetKeys,

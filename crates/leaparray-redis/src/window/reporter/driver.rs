@@ -52,7 +52,7 @@ impl<C: Clock + Clone + Send + Sync + 'static, E: FleetEngine> Driver<C, E> {
                 let Some(read) = self.collect(collector, outbox).await else { return };
                 (collector, outbox) = read;
             } else if failures == 0 || self.clock.now() < retry {
-                // The clock of the registry is not that of the runtime.
+                // The registry and the runtime have different clocks.
                 continue;
             }
             failures = self.send(&mut outbox, failures).await;

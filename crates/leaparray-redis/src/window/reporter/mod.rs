@@ -18,7 +18,7 @@ pub use builder::FleetReporterBuilder;
 ///
 /// A task reads the registry after each second, and sends what it has found. While the server is away, the seconds wait, up to
 /// [a number of bytes](FleetReporterBuilder::with_max_waiting_bytes) and until their
-/// [deadline](crate::fleet::FleetConfig::delivery); those that are dropped are counted as missed. No thread that records waits
+/// [deadline](crate::fleet::FleetConfig::delivery); dropped seconds are counted as missed. No thread that records waits
 /// for anything.
 ///
 /// Start it before the requests, and close it after the last one: what was recorded in seconds before the start belongs to no
@@ -52,7 +52,7 @@ pub struct FleetReporter {
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the task and its handle share.
+/// The state that the task and its handle share.
 #[derive(Debug)]
 struct Shared {
     keys: FleetKeys,
