@@ -343,7 +343,9 @@ impl Run {
         observed.final_after.sort_unstable();
         let (end, shown) = (self.end / MICROS, &self.readers[0].finals.seconds);
         for (number, process) in self.processes.iter().enumerate() {
-            observed.seconds_alive += end.min(process.end.unwrap_or(end)) - process.first;
+            // A process whose clock is ahead may begin after the end.
+            let process_end = end.min(process.end.unwrap_or(end));
+            observed.seconds_alive += process_end.saturating_sub(process.first);
             let last = end - TAIL;
             for second in process.first..last.min(process.end.unwrap_or(last)) {
                 observed.seconds += 1;
