@@ -11,7 +11,7 @@ use leaparray::{
     TrafficType,
 };
 use leaparray_redis::engine::{FleetEngine, MemoryFleet};
-use leaparray_redis::fleet::{Collector, FleetConfig, FleetKeys, Outbox, ProcessId};
+use leaparray_redis::fleet::{Budget, Collector, FleetConfig, FleetKeys, Outbox, ProcessId};
 use leaparray_redis::{FleetCollector, FleetReader};
 use openmetrics_parser::OpenMetricsValue;
 use openmetrics_parser::openmetrics::parse_openmetrics;
@@ -57,7 +57,7 @@ impl Fleet {
         let config = RegistryConfig::default().node(node);
         let registry = Arc::new(Registry::with_clock(config, self.clock.clone()));
         let now = self.clock.now();
-        let collector = Collector::new(Arc::clone(&registry), now, 32 << 10);
+        let collector = Collector::new(Arc::clone(&registry), now, Budget::default());
         let (id, name) = (ProcessId(id), format!("orders-{id}"));
         let outbox = Outbox::new(self.config, id, &name, now.as_secs(), 4 << 20);
         let mut process = Process { registry, collector, outbox };

@@ -305,7 +305,8 @@ impl Process {
         let version = sent.delivery.base + 1;
         let outcome = Outcome::Conflict { version, record: record.encode() };
         let names = sent.delivery.names_before;
-        self.outbox.on_receipt(self.clock(time), &Receipt { now: time, names, outcome });
+        self.outbox
+            .on_receipt(self.clock(time), &Receipt { now: time, names, processes: 1, outcome });
     }
 
     /// Ends at once.

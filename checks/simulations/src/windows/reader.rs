@@ -1,6 +1,6 @@
 //! A reader: it polls the server once a second, and reads what is new.
 
-use leaparray_redis::fleet::{Archive, Fetch, FleetConfig, FleetView, ProcessId, Survey};
+use leaparray_redis::fleet::{Archive, Fetch, FleetConfig, FleetView, NamesFetch, Survey};
 
 use super::finals::Finals;
 
@@ -23,7 +23,7 @@ pub(super) struct Reader {
 pub(super) enum Ask {
     Survey,
     Second(Fetch),
-    Names(ProcessId, u32, u32),
+    Names(Vec<NamesFetch>),
 }
 
 /// The answer to a reader.
@@ -31,7 +31,7 @@ pub(super) enum Ask {
 pub(super) enum Reply {
     Survey(Survey),
     Second(Vec<Option<Vec<u8>>>),
-    Names(Vec<Vec<u8>>),
+    Names(Vec<Vec<Vec<u8>>>),
 }
 
 impl Reader {
@@ -68,18 +68,18 @@ impl Reader {
     /// Takes an answer. Returns whether the request was in flight.
     pub(super) fn receive(&mut self, request: u64, reply: &Reply) -> bool {
         let Some(ask) = self.asked.take_if(|_| request == self.request) else { return false };
-        let mut has_names = true;
         match (&ask, reply) {
             (Ask::Survey, Reply::Survey(survey)) => self.view.on_survey(survey),
             (Ask::Second(fetch), Reply::Second(bytes)) => self.view.on_fetched(fetch, bytes),
-            (Ask::Names(process, from, _), Reply::Names(names)) => {
-                has_names = self.view.on_names(*process, *from, names);
-            }
+            (Ask::Names(fetches), Reply::Names(names)) => self.view.on_names(fetches, names),
             _ => unreachable!("the answer is to the request"),
         }
-        let names = self.view.wanted_names().filter(|_| has_names);
-        let names = names.map(|(process, from, count)| Ask::Names(process, from, count));
-        self.asked = names.or_else(|| self.view.wanted().map(Ask::Second));
+        let names = self.view.wanted_names();
+        self.asked = if names.is_empty() {
+            self.view.wanted().map(Ask::Second)
+        } else {
+            Some(Ask::Names(names))
+        };
         true
     }
 
@@ -97,8 +97,9 @@ impl Ask {
             Self::Second(fetch) => {
                 Reply::Second(archive.second(now, fetch.second, &fetch.processes))
             }
-            Self::Names(process, from, count) => {
-                Reply::Names(archive.names(*process, *from, *count))
+            Self::Names(fetches) => {
+                let names = fetches.iter().map(|it| archive.names(it.process, it.from, it.count));
+                Reply::Names(names.collect())
             }
         }
     }
@@ -110,7 +111,7 @@ impl Reply {
         let all: usize = match self {
             Self::Survey(survey) => survey.processes.iter().map(|it| it.record.len() + 24).sum(),
             Self::Second(seconds) => seconds.iter().flatten().map(Vec::len).sum(),
-            Self::Names(names) => names.iter().map(Vec::len).sum(),
+            Self::Names(names) => names.iter().flatten().map(Vec::len).sum(),
         };
         all as u64
     }

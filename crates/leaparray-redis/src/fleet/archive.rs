@@ -38,7 +38,7 @@ impl Archive {
         let names = stored.map_or(0, |it| u32::try_from(it.names.len()).unwrap_or(u32::MAX));
         let outcome = self.check(now, delivery, names);
         if outcome != Outcome::Taken {
-            return Receipt { now, names, outcome };
+            return Receipt { now, names, processes: self.live(now), outcome };
         }
         if self.is_new_start(now, delivery) {
             self.since = now;
@@ -61,7 +61,14 @@ impl Archive {
             let of_second = self.seconds.entry(second.second).or_default();
             of_second.insert(delivery.process, second.bytes.clone());
         }
-        Receipt { now, names, outcome }
+        Receipt { now, names, processes: self.live(now), outcome }
+    }
+
+    /// Returns the number of processes that have delivered lately.
+    fn live(&self, now: u64) -> u32 {
+        let lost_after = self.config.lost_after_micros();
+        let live = self.records.values().filter(|it| now.saturating_sub(it.contact) < lost_after);
+        u32::try_from(live.count()).unwrap_or(u32::MAX)
     }
 
     /// Returns whether the server may not know all processes, or not when each was last heard of.

@@ -10,6 +10,7 @@ use leaparray::{
     SecondMetrics, Timestamp, Visited, VisitedNode,
 };
 
+use super::budget::Budget;
 use super::counts::FleetCounts;
 use super::names::{Names, ResourceKey};
 use super::outbox::{Outbox, Undelivered};
@@ -24,7 +25,7 @@ const MAX_TRIES: usize = 64;
 pub struct Collector<C> {
     registry: Arc<Registry<C>>,
     cursor: RegistryCursor,
-    max_bytes: usize,
+    budget: Budget,
     /// The refusals of each node at the last reading, and the number of that reading.
     refusals: HashMap<ResourceId, (u64, Refusals)>,
     readings: u64,
@@ -53,11 +54,11 @@ pub struct Collected {
 }
 
 impl<C: Clock + Clone> Collector<C> {
-    /// Begins with the second of `now`. A second takes up to `max_bytes` bytes.
+    /// Begins with the second of `now`.
     ///
     /// Counts from before the second of `now`, and counts of that second that are recorded already, belong to no second.
     #[must_use]
-    pub fn new(registry: Arc<Registry<C>>, now: Timestamp, max_bytes: usize) -> Self {
+    pub fn new(registry: Arc<Registry<C>>, now: Timestamp, budget: Budget) -> Self {
         let cursor = RegistryCursor::new();
         let mut before = FleetTotals::default();
         let mut refusals = HashMap::new();
@@ -73,7 +74,7 @@ impl<C: Clock + Clone> Collector<C> {
             registry,
             missed: cursor.missed(),
             cursor,
-            max_bytes,
+            budget,
             refusals,
             readings: 0,
             before,
@@ -85,7 +86,9 @@ impl<C: Clock + Clone> Collector<C> {
 
     /// Reads the seconds that are over at `now`, and adds them to the outbox.
     pub fn collect_into(&mut self, now: Timestamp, outbox: &mut Outbox) {
-        let Collected { seconds, lifetime, late, left_out } = self.collect(now, outbox.names_mut());
+        let max_bytes = self.budget.share(outbox.processes());
+        let Collected { seconds, lifetime, late, left_out } =
+            self.collect(now, max_bytes, outbox.names_mut());
         for second in seconds {
             outbox.push(second);
             outbox.set_left_out(left_out);
@@ -93,7 +96,7 @@ impl<C: Clock + Clone> Collector<C> {
         outbox.set_totals(lifetime, late);
     }
 
-    fn collect(&mut self, now: Timestamp, names: &mut Names) -> Collected {
+    fn collect(&mut self, now: Timestamp, max_bytes: usize, names: &mut Names) -> Collected {
         self.readings += 1;
         let mut reading = Reading {
             now,
@@ -124,7 +127,7 @@ impl<C: Clock + Clone> Collector<C> {
                 totals += &FleetTotals::from(&row.counts.metrics);
             }
             self.read += &totals;
-            let (bytes, out) = ProcessSecond::encode(second, rows, names_len, self.max_bytes);
+            let (bytes, out) = ProcessSecond::encode(second, rows, names_len, max_bytes);
             left_out = out;
             undelivered.push(Undelivered { second, totals, bytes, unread: FleetTotals::default() });
         }

@@ -37,6 +37,8 @@ pub struct Receipt {
     pub now: u64,
     /// The number of names that it has of the process.
     pub names: u32,
+    /// The number of processes that have delivered in the last [`lost_after`](super::FleetConfig::lost_after).
+    pub processes: u32,
     /// The outcome of the delivery.
     pub outcome: Outcome,
 }

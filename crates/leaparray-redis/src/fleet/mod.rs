@@ -38,6 +38,7 @@
 //! After the last delivery of a process that was closed, nothing is waiting or unfinished.
 
 mod archive;
+mod budget;
 mod codec;
 mod collect;
 mod config;
@@ -53,6 +54,7 @@ mod totals;
 mod view;
 
 pub use archive::Archive;
+pub use budget::Budget;
 pub use codec::FormatError;
 pub use collect::{Collected, Collector};
 pub use config::FleetConfig;
@@ -65,8 +67,10 @@ pub use outbox::{Outbox, Undelivered};
 pub use record::{ProcessId, Record};
 pub use second::{LeftOut, ProcessSecond, Row};
 pub use totals::FleetTotals;
+pub(crate) use view::decode;
 pub use view::{
-    Fetch, FleetView, FleetWindow, Presence, ProcessRow, ProcessState, ResourceRow, Standing,
+    Fetch, FleetView, FleetWindow, NamesFetch, Presence, ProcessRow, ProcessState, ResourceRow,
+    Standing,
 };
 
 /// Microseconds of a second.

@@ -1,6 +1,7 @@
 //! The names of the resources of a process, each sent once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use leaparray::TrafficType;
@@ -43,6 +44,50 @@ impl ResourceKey {
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let WireName(name, context, is_outbound) = from_bytes(bytes)?;
         Ok(Self { name: name.into(), context: context.map(Into::into), is_outbound })
+    }
+}
+
+/// The names that a reader knows, each once in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pool(HashSet<Arc<ResourceKey>>);
+
+/// A name of a [`Pool`]. Two are the same if they are in one place: nothing is compared.
+#[derive(Clone, Debug)]
+pub(crate) struct PooledKey(Arc<ResourceKey>);
+
+impl Pool {
+    pub(crate) fn get(&mut self, key: ResourceKey) -> PooledKey {
+        if let Some(it) = self.0.get(&key) {
+            return PooledKey(Arc::clone(it));
+        }
+        let key = Arc::new(key);
+        self.0.insert(Arc::clone(&key));
+        PooledKey(key)
+    }
+
+    /// Forgets the names that are used no longer.
+    pub(crate) fn shrink(&mut self) {
+        self.0.retain(|it| Arc::strong_count(it) > 1);
+    }
+}
+
+impl PooledKey {
+    pub(crate) fn key(&self) -> &ResourceKey {
+        &self.0
+    }
+}
+
+impl PartialEq for PooledKey {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for PooledKey {}
+
+impl Hash for PooledKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
     }
 }
 

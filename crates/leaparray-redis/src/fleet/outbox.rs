@@ -62,6 +62,8 @@ pub struct Outbox {
     names_in_flight: u32,
     /// Whether the server knows that the process has left.
     has_left: bool,
+    /// The number of live processes, as of the last receipt.
+    processes: u32,
 }
 
 impl Outbox {
@@ -88,12 +90,13 @@ impl Outbox {
             names_sent: 0,
             names_in_flight: 0,
             has_left: false,
+            processes: 1,
         }
     }
 
     /// Encodes a second of counts that were not read from a registry, for [`push`](Self::push). Each resource is given once.
-    /// The busiest ones get rows, of up to `max_bytes` bytes together. Returns also the number of the others, whose counts are
-    /// only in the sum.
+    /// The busiest ones get rows, of up to `max_bytes` bytes together (see [`Budget`](super::Budget)). Returns also the number of
+    /// the others, whose counts are only in the sum.
     ///
     /// ```
     /// use leaparray::TrafficType;
@@ -168,6 +171,12 @@ impl Outbox {
     /// Marks the process as leaving: it has no seconds after the waiting ones.
     pub const fn leave(&mut self) {
         self.record.has_left = true;
+    }
+
+    /// Returns the number of live processes of the fleet, as of the last receipt: 1 before the first one.
+    #[must_use]
+    pub const fn processes(&self) -> u32 {
+        self.processes
     }
 
     pub(crate) const fn names_mut(&mut self) -> &mut Names {
@@ -268,6 +277,7 @@ impl Outbox {
     pub fn on_receipt(&mut self, now: u64, receipt: &Receipt) -> bool {
         let ahead = i128::from(now) - i128::from(receipt.now);
         self.record.clock_ahead = i64::try_from(ahead).unwrap_or(i64::MAX);
+        self.processes = receipt.processes;
         let Some(sent) = self.sent.take() else { return false };
         match &receipt.outcome {
             Outcome::Taken => {

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::codec::FormatError;
 use super::message::Survey;
-use super::names::ResourceKey;
+use super::names::{Pool, PooledKey, ResourceKey};
 use super::second::ProcessSecond;
 use super::totals::FleetTotals;
 use super::{FleetConfig, MICROS, ProcessId, Record};
@@ -18,8 +19,9 @@ pub use window::{FleetWindow, Presence, ProcessRow, ResourceRow, Standing};
 
 /// The most processes whose seconds are read at once.
 const MAX_FETCH: usize = 64;
-/// The most names that are read at once.
+/// The most names that are read at once: of one process, and of all.
 const MAX_NAMES: u32 = 1_024;
+const MAX_ALL_NAMES: u32 = 8_192;
 
 /// A request for parts of a second.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,26 @@ pub struct Fetch {
     pub second: u64,
     /// The processes.
     pub processes: Vec<ProcessId>,
+}
+
+/// A second of a process, if it has delivered any.
+pub(crate) type Decoded = Result<Option<ProcessSecond>, FormatError>;
+
+/// Reads the bytes of a second of a process.
+pub(crate) fn decode(second: u64, bytes: Option<&[u8]>) -> Decoded {
+    bytes.map(|it| ProcessSecond::decode(second, it)).transpose()
+}
+
+/// A request for names of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a process, and a range of its names")]
+pub struct NamesFetch {
+    /// The process.
+    pub process: ProcessId,
+    /// The number of the first name.
+    pub from: u32,
+    /// The most names.
+    pub count: u32,
 }
 
 /// The fleet as a reader sees it: the records of its processes, and its last seconds.
@@ -42,6 +64,7 @@ pub struct FleetView {
     /// The time of the last survey that had all processes that are not lost.
     complete: u64,
     processes: BTreeMap<ProcessId, Process>,
+    names: Pool,
     seconds: BTreeMap<u64, SecondOfFleet>,
     /// The number of seconds of processes that could not be read.
     unreadable: u64,
@@ -54,7 +77,9 @@ struct Process {
     contact: u64,
     name: Arc<str>,
     record: Record,
-    names: Vec<ResourceKey>,
+    names: Vec<PooledKey>,
+    /// Whether the server did not have the next names since the last survey.
+    lacks_names: bool,
 }
 
 /// The state of a process.
@@ -72,13 +97,14 @@ pub enum ProcessState {
 impl FleetView {
     /// Creates the view before the first survey.
     #[must_use]
-    pub const fn new(config: FleetConfig) -> Self {
+    pub fn new(config: FleetConfig) -> Self {
         Self {
             config,
             now: 0,
             since: 0,
             complete: 0,
             processes: BTreeMap::new(),
+            names: Pool::default(),
             seconds: BTreeMap::new(),
             unreadable: 0,
         }
@@ -118,7 +144,14 @@ impl FleetView {
                 (process.version, process.contact, process.record) = (version, contact, record);
             } else {
                 let name = record.name.as_str().into();
-                let process = Process { version, contact, name, record, names: Vec::new() };
+                let process = Process {
+                    version,
+                    contact,
+                    name,
+                    record,
+                    names: Vec::new(),
+                    lacks_names: false,
+                };
                 self.processes.insert(known.process, process);
             }
         }
@@ -132,6 +165,9 @@ impl FleetView {
         self.forget();
         for it in self.seconds.values_mut() {
             it.set_read(false);
+        }
+        for it in self.processes.values_mut() {
+            it.lacks_names = false;
         }
         // A second that is expected to be there is known, also if nothing of it is.
         for second in self.range() {
@@ -150,6 +186,7 @@ impl FleetView {
     fn forget(&mut self) {
         let oldest = self.range().start;
         self.seconds = self.seconds.split_off(&oldest);
+        self.names.shrink();
     }
 
     /// Returns what to read next of a second, the newest one first; `None` if everything was read.
@@ -169,55 +206,71 @@ impl FleetView {
 
     /// Takes what was read of a second: the bytes of each process, if it has delivered any.
     pub fn on_fetched(&mut self, fetch: &Fetch, bytes: &[Option<Vec<u8>>]) {
-        let second = fetch.second;
+        for (process, bytes) in fetch.processes.iter().zip(bytes) {
+            self.on_part(*process, fetch.second, decode(fetch.second, bytes.as_deref()));
+        }
+        self.on_fetched_all(fetch);
+    }
+
+    /// Takes what was read of a second of one process.
+    pub(crate) fn on_part(&mut self, process: ProcessId, second: u64, part: Decoded) {
+        self.unreadable += u64::from(part.is_err());
+        let part = part.ok().flatten().map_or(Part::Missing, Part::Unnamed);
         if let Some(it) = self.seconds.get_mut(&second) {
+            it.insert(process, part);
+        }
+        self.name(process, second);
+    }
+
+    /// Notes that all parts were taken.
+    pub(crate) fn on_fetched_all(&mut self, fetch: &Fetch) {
+        if let Some(it) = self.seconds.get_mut(&fetch.second) {
             it.set_read(fetch.processes.len() < MAX_FETCH);
         }
-        for (process, bytes) in fetch.processes.iter().zip(bytes) {
-            let part = match bytes.as_ref().map(|it| ProcessSecond::decode(second, it)) {
-                None => Part::Missing,
-                Some(Ok(it)) => Part::Unnamed(it),
-                Some(Err(_)) => {
-                    self.unreadable += 1;
-                    Part::Missing
-                }
-            };
-            if let Some(it) = self.seconds.get_mut(&second) {
-                it.insert(*process, part);
-            }
-            self.name(*process, second);
-        }
     }
 
-    /// Returns the names to read next: the process, the number of the first one, and how many; `None` if all are known.
+    /// Returns the names to read next, of many processes at once: none if all are known that the server has.
     #[must_use]
-    pub fn wanted_names(&self) -> Option<(ProcessId, u32, u32)> {
-        let unnamed = self.seconds.values().filter_map(SecondOfFleet::unnamed);
-        unnamed.min().map(|process| {
-            let known = self.processes.get(&process).map_or(0, |it| it.names.len());
-            (process, u32::try_from(known).unwrap_or(u32::MAX), MAX_NAMES)
-        })
+    pub fn wanted_names(&self) -> Vec<NamesFetch> {
+        let mut needed = BTreeMap::new();
+        for (process, names) in self.seconds.values().flat_map(SecondOfFleet::unnamed) {
+            let most = needed.entry(process).or_insert(0);
+            *most = names.max(*most);
+        }
+        let mut left = MAX_ALL_NAMES;
+        let fetch = |(process, needed): (ProcessId, u32)| {
+            let it = self.processes.get(&process).filter(|it| !it.lacks_names)?;
+            let from = u32::try_from(it.names.len()).unwrap_or(u32::MAX);
+            let count = needed.saturating_sub(from).min(MAX_NAMES).min(left);
+            left -= count;
+            (count > 0).then_some(NamesFetch { process, from, count })
+        };
+        needed.into_iter().filter_map(fetch).collect()
     }
 
-    /// Takes names of a process, of which the first one has the number `from`. Returns whether any of them is new.
-    pub fn on_names(&mut self, process: ProcessId, from: u32, names: &[Vec<u8>]) -> bool {
-        let Some(it) = self.processes.get_mut(&process) else { return false };
-        let known = it.names.len();
-        let new = known.saturating_sub(from as usize);
-        if from as usize > known {
-            return false;
+    /// Takes names of processes: a list for each one that was asked for, empty if the server has none.
+    pub fn on_names(&mut self, fetches: &[NamesFetch], names: &[Vec<Vec<u8>>]) {
+        for (at, fetch) in fetches.iter().enumerate() {
+            self.on_names_of(fetch, names.get(at).map_or(&[], Vec::as_slice));
         }
+    }
+
+    fn on_names_of(&mut self, fetch: &NamesFetch, names: &[Vec<u8>]) {
+        let Some(it) = self.processes.get_mut(&fetch.process) else { return };
+        let known = it.names.len();
+        let new = known.saturating_sub(fetch.from as usize);
+        let names = if fetch.from as usize > known { &[] } else { names };
         let unreadable =
             || ResourceKey::new(&"(unreadable)".into(), None, leaparray::TrafficType::Inbound);
         for name in names.iter().skip(new) {
-            it.names.push(ResourceKey::decode(name).unwrap_or_else(|_| unreadable()));
+            let key = ResourceKey::decode(name).unwrap_or_else(|_| unreadable());
+            it.names.push(self.names.get(key));
         }
-        let is_new = it.names.len() > known;
+        it.lacks_names = it.names.len() == known;
         let seconds: Vec<_> = self.seconds.keys().copied().collect();
         for second in seconds {
-            self.name(process, second);
+            self.name(fetch.process, second);
         }
-        is_new
     }
 
     /// Adds the second of a process to the sums, once the names of its rows are known.

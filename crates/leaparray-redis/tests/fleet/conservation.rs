@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use leaparray::{MonotonicClock, Registry, RegistryConfig, Timestamp};
-use leaparray_redis::fleet::{Archive, Collector, FleetConfig, Outbox, ProcessId};
+use leaparray_redis::fleet::{Archive, Budget, Collector, FleetConfig, Outbox, ProcessId};
 
 use crate::parts::{Process, START, check};
 
@@ -69,7 +69,7 @@ fn counts_before_the_start_belong_to_no_second() {
     // In the first second, before the start.
     orders.block_many_at(Timestamp::from_secs(START), 3);
     let now = Timestamp::from_secs(START);
-    let mut collector = Collector::new(Arc::clone(&registry), now, 1 << 20);
+    let mut collector = Collector::new(Arc::clone(&registry), now, Budget::default());
     let mut outbox = Outbox::new(FleetConfig::default(), ProcessId(1), "one", START, 1 << 20);
     clock.advance(Duration::from_secs(1));
     collector.collect_into(Timestamp::from_secs(START + 1), &mut outbox);
@@ -111,7 +111,7 @@ fn seconds_that_were_not_read_in_time_are_missed() {
 fn counts_of_racing_threads_are_each_in_one_place() {
     let registry = Arc::new(Registry::<MonotonicClock>::new());
     let now = || leaparray::Clock::now(registry.clock());
-    let mut collector = Collector::new(Arc::clone(&registry), now(), 1 << 20);
+    let mut collector = Collector::new(Arc::clone(&registry), now(), Budget::default());
     let first = now().as_secs();
     let mut outbox = Outbox::new(FleetConfig::default(), ProcessId(1), "one", first, 1 << 20);
     let recorded: u64 = thread::scope(|scope| {

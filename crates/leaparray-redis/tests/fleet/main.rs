@@ -1,8 +1,10 @@
 //! The protocol of a window over a fleet, without a server: time is given.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod conservation;
 mod delivery;
 mod parts;
 mod reading;
 mod rows;
+mod skew;

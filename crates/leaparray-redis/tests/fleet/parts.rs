@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use leaparray::{ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp};
 use leaparray_redis::fleet::{
-    Archive, Collector, Delivery, FleetConfig, FleetView, Outbox, ProcessId, Receipt, Record,
+    Archive, Budget, Collector, Delivery, FleetConfig, FleetView, Outbox, ProcessId, Receipt,
+    Record,
 };
 
 /// The second in which the tests begin.
@@ -36,12 +37,23 @@ impl Process {
         max_bytes: usize,
         max_waiting: usize,
     ) -> Self {
+        let budget = Budget { process: max_bytes, fleet: usize::MAX };
+        Self::with_budget(id, second, config, budget, max_waiting)
+    }
+
+    pub(crate) fn with_budget(
+        id: u64,
+        second: u64,
+        config: FleetConfig,
+        budget: Budget,
+        max_waiting: usize,
+    ) -> Self {
         let clock = ManualClock::new(Timestamp::from_secs(second));
         let node = NodeConfig::default().with_histogram(leaparray::HistogramConfig::default());
         let registry = Registry::with_clock(RegistryConfig::default().node(node), clock.clone());
         let registry = Arc::new(registry);
         let now = Timestamp::from_secs(second);
-        let collector = Collector::new(Arc::clone(&registry), now, max_bytes);
+        let collector = Collector::new(Arc::clone(&registry), now, budget);
         let name = format!("process-{id}");
         let outbox = Outbox::new(config, ProcessId(id), &name, second, max_waiting);
         Self { id: ProcessId(id), clock, registry, collector, outbox }
@@ -109,10 +121,13 @@ pub(crate) fn read(view: &mut FleetView, server: &mut Archive, now: u64) {
 
 pub(crate) fn read_wanted(view: &mut FleetView, server: &mut Archive, now: u64) {
     loop {
-        while let Some((process, from, count)) = view.wanted_names() {
-            if !view.on_names(process, from, &server.names(process, from, count)) {
+        loop {
+            let wanted = view.wanted_names();
+            if wanted.is_empty() {
                 break;
             }
+            let names = wanted.iter().map(|it| server.names(it.process, it.from, it.count));
+            view.on_names(&wanted, &names.collect::<Vec<_>>());
         }
         let Some(fetch) = view.wanted() else { return };
         let found = server.second(now, fetch.second, &fetch.processes);

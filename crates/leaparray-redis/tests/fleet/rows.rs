@@ -84,7 +84,7 @@ fn least_busy_resources_are_left_out_and_counted() {
     let (second, names) = only(&mut process);
     let left_out = second.left_out.clone().unwrap();
     assert_eq!(second.rows.len() as u64 + left_out.count, resources);
-    assert!(left_out.count > 50 && second.rows.len() > 10, "{} rows", second.rows.len());
+    assert!(left_out.count > 40 && second.rows.len() > 10, "{} rows", second.rows.len());
     assert!(bytes < max_bytes + 256, "{bytes} bytes");
     assert_eq!(second.totals().success, all, "all are in the sum");
     let least = second.rows.iter().map(|it| it.counts.metrics.pass).min().unwrap();

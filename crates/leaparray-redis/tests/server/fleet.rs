@@ -212,7 +212,7 @@ fn flushed_server_gets_all_that_follows() {
         let record = reporter.close().await;
         check(&record);
         let reader = reader(&server);
-        wait_for(&reader, |it| it.wanted().is_none() && it.wanted_names().is_none()).await;
+        wait_for(&reader, |it| it.wanted().is_none() && it.wanted_names().is_empty()).await;
         let window = reader.with(|it| it.window(record.next - 1..record.next));
         assert_eq!(window.presence.present, 1);
         assert_eq!(record.missed.0, 0);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use leaparray_redis::engine::fleet::script;
 use leaparray_redis::fleet::{
-    Archive, Delivery, FleetConfig, FleetKeys, Outcome, ProcessId, Receipt, SecondBytes, Survey,
+    Archive, Delivery, FleetConfig, FleetKeys, NamesFetch, Outcome, ProcessId, Receipt,
+    SecondBytes, Survey,
 };
 
 use crate::server::Server;
@@ -17,7 +18,7 @@ struct Pair {
     config: FleetConfig,
     keys: FleetKeys,
     connection: redis::Connection,
-    scripts: [redis::Script; 3],
+    scripts: [redis::Script; 4],
     archive: Archive,
     time: u64,
 }
@@ -32,7 +33,7 @@ impl Pair {
             config,
             keys: FleetKeys::new(name, &config).unwrap(),
             connection: server.connect(),
-            scripts: [script::DELIVER, script::SURVEY, script::FETCH].map(script),
+            scripts: [script::DELIVER, script::SURVEY, script::FETCH, script::NAMES].map(script),
             archive: Archive::new(config),
             time: now.0 * 1_000_000 + hour,
         }
@@ -47,7 +48,7 @@ impl Pair {
             invocation.arg(argument);
         }
         invocation.arg(self.time);
-        let reply: (u64, u32, String, Vec<u8>) = invocation.invoke(&mut self.connection).unwrap();
+        let reply: script::DeliverReply = invocation.invoke(&mut self.connection).unwrap();
         let receipt = script::receipt(reply).unwrap();
         assert_eq!(receipt, self.archive.deliver(self.time, delivery), "{delivery:?}");
         receipt
@@ -75,27 +76,30 @@ impl Pair {
         found
     }
 
-    fn fetch(&mut self, key: String, fields: Vec<String>) -> Vec<Option<Vec<u8>>> {
-        let mut invocation = self.scripts[2].prepare_invoke();
-        invocation.key(key).arg(fields).arg(self.time);
-        invocation.invoke(&mut self.connection).unwrap()
-    }
-
     fn second(&mut self, second: u64, processes: &[ProcessId]) {
         let fields = script::second_fields(&self.config, second, processes);
-        let mut found = self.fetch(self.keys.second(second), fields);
+        let mut invocation = self.scripts[2].prepare_invoke();
+        invocation.key(self.keys.second(second)).arg(fields).arg(self.time);
+        let mut found: Vec<Option<Vec<u8>>> = invocation.invoke(&mut self.connection).unwrap();
         found.resize(processes.len(), None);
         assert_eq!(found, self.archive.second(self.time, second, processes), "{second}");
     }
 
-    fn names(&mut self, process: ProcessId) {
+    fn names(&mut self, from: u32) {
         // The names of a process without a record expire by the clock of the server.
-        if self.archive.survey(self.time).processes.iter().all(|it| it.process != process) {
-            return;
-        }
-        let found = self.fetch(self.keys.names(process), script::name_fields(1, 5));
-        let found: Vec<_> = found.into_iter().map_while(|it| it).collect();
-        assert_eq!(found, self.archive.names(process, 1, 5));
+        let fetches = self.archive.survey(self.time).processes.into_iter().enumerate();
+        let fetches = fetches.map(|(count, it)| NamesFetch {
+            process: it.process,
+            from,
+            count: u32::try_from(count).unwrap(),
+        });
+        let fetches: Vec<_> = fetches.collect();
+        let mut invocation = self.scripts[3].prepare_invoke();
+        invocation.key(script::names_keys(&self.keys, &fetches));
+        invocation.arg(script::names_arguments(&fetches)).arg(self.time);
+        let found = script::names(invocation.invoke(&mut self.connection).unwrap());
+        let expected = fetches.iter().map(|it| self.archive.names(it.process, it.from, it.count));
+        assert_eq!(found, expected.collect::<Vec<_>>());
     }
 
     fn lose_all(&mut self) {
@@ -181,7 +185,7 @@ fn scripts_answer_as_their_specification() {
                 let processes: Vec<_> = (0..5).map(ProcessId).collect();
                 pair.second(now.saturating_sub(random.u64(..120)), &processes);
                 pair.second(first, &processes);
-                pair.names(ProcessId(index as u64));
+                pair.names(random.u32(..3));
             }
             last = Some(delivery);
         }

@@ -4,7 +4,8 @@
 -- ARGV: process, version on which the delivery builds, first second of the process, grace, delivery, history with its margin,
 --       lost_after and departed in seconds, number of names that were sent before, record, number and bytes of each second,
 --       and the names
--- Returns the time, the number of names, the outcome, and the stored version and record after a conflict.
+-- Returns the time, the number of names, the number of processes that have delivered in the last `lost_after`, the outcome,
+-- and the stored version and record after a conflict.
 local records, contacts, names = KEYS[1], KEYS[2], KEYS[3]
 local process, base, first = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local grace, delivery, history = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -25,18 +26,22 @@ if contact and tonumber(contact) + departed <= time then forget(process) end
 local stored = redis.call('HGET', records, process)
 if not stored then redis.call('DEL', names) end
 local names_len = redis.call('HLEN', names)
+local function answer(outcome, stored)
+  local live = redis.call('ZCOUNT', contacts, string.format('(%.0f', time - lost_after), '+inf')
+  return { time, redis.call('HLEN', names), live, outcome, stored }
+end
 local version = stored and tonumber(string.match(stored, '^%d+')) or 0
-if version > base then return { time, names_len, 'conflict', stored } end
-if base == 0 and time >= (first + 1 + grace) * 1000000 then return { time, names_len, 'late', '' } end
+if version > base then return answer('conflict', stored) end
+if base == 0 and time >= (first + 1 + grace) * 1000000 then return answer('late', '') end
 for i = 1, SECONDS do
   local ends = tonumber(ARGV[FIRST_SECOND + 2 * (i - 1)]) + 1
-  if time >= (ends + delivery) * 1000000 then return { time, names_len, 'late', '' } end
+  if time >= (ends + delivery) * 1000000 then return answer('late', '') end
 end
 for i = 1, SECONDS do
   local ends = tonumber(ARGV[FIRST_SECOND + 2 * (i - 1)]) + 1
-  if time < (ends - grace) * 1000000 then return { time, names_len, 'early', '' } end
+  if time < (ends - grace) * 1000000 then return answer('early', '') end
 end
-if names_len < names_before then return { time, names_len, 'names', '' } end
+if names_len < names_before then return answer('names', '') end
 
 local heard = tonumber(redis.call('HGET', records, 'heard') or 0)
 local since = tonumber(redis.call('HGET', records, 'since') or 0)
@@ -62,4 +67,4 @@ end
 for _, key in ipairs({ records, contacts, names }) do
   redis.call('PEXPIRE', key, string.format('%.0f', departed / 1000))
 end
-return { time, redis.call('HLEN', names), 'taken', '' }
+return answer('taken', '')

@@ -6,7 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use leaparray::{Clock, MonotonicClock};
 
 use super::{EngineError, FleetEngine};
-use crate::fleet::{Archive, Delivery, FleetConfig, FleetKeys, ProcessId, Receipt, Survey};
+use crate::fleet::{
+    Archive, Delivery, FleetConfig, FleetKeys, NamesFetch, ProcessId, Receipt, Survey,
+};
 
 /// An engine that keeps fleets in memory, for tests without a server: the processes are in one process, and a clock
 /// gives the time of the server.
@@ -94,11 +96,10 @@ impl<C: Clock + Send + Sync + 'static> FleetEngine for MemoryFleet<C> {
     async fn names(
         &self,
         keys: &FleetKeys,
-        process: ProcessId,
-        from: u32,
-        count: u32,
-    ) -> Result<Vec<Vec<u8>>, EngineError> {
+        fetches: &[NamesFetch],
+    ) -> Result<Vec<Vec<Vec<u8>>>, EngineError> {
         let fleets = self.lock();
-        Ok(fleets.get(keys).map_or_else(Vec::new, |it| it.names(process, from, count)))
+        let Some(archive) = fleets.get(keys) else { return Ok(vec![Vec::new(); fetches.len()]) };
+        Ok(fetches.iter().map(|it| archive.names(it.process, it.from, it.count)).collect())
     }
 }

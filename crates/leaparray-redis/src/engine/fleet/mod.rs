@@ -8,7 +8,7 @@ pub mod script;
 use std::future::Future;
 
 use super::EngineError;
-use crate::fleet::{Delivery, FleetConfig, FleetKeys, ProcessId, Receipt, Survey};
+use crate::fleet::{Delivery, FleetConfig, FleetKeys, NamesFetch, ProcessId, Receipt, Survey};
 
 pub use memory::MemoryFleet;
 #[cfg(feature = "redis")]
@@ -57,7 +57,7 @@ pub trait FleetEngine: Send + Sync + 'static {
         processes: &[ProcessId],
     ) -> impl Future<Output = Result<Vec<Option<Vec<u8>>>, EngineError>> + Send;
 
-    /// Returns names of the resources of a process, from the number `from` on: up to `count`, and fewer if there are no more.
+    /// Returns names of the resources of processes: a list for each item of `fetches`, with fewer names if there are no more.
     ///
     /// # Errors
     ///
@@ -65,10 +65,8 @@ pub trait FleetEngine: Send + Sync + 'static {
     fn names(
         &self,
         keys: &FleetKeys,
-        process: ProcessId,
-        from: u32,
-        count: u32,
-    ) -> impl Future<Output = Result<Vec<Vec<u8>>, EngineError>> + Send;
+        fetches: &[NamesFetch],
+    ) -> impl Future<Output = Result<Vec<Vec<Vec<u8>>>, EngineError>> + Send;
 }
 
 impl<E: FleetEngine> FleetEngine for std::sync::Arc<E> {
@@ -102,10 +100,8 @@ impl<E: FleetEngine> FleetEngine for std::sync::Arc<E> {
     fn names(
         &self,
         keys: &FleetKeys,
-        process: ProcessId,
-        from: u32,
-        count: u32,
-    ) -> impl Future<Output = Result<Vec<Vec<u8>>, EngineError>> + Send {
-        (**self).names(keys, process, from, count)
+        fetches: &[NamesFetch],
+    ) -> impl Future<Output = Result<Vec<Vec<Vec<u8>>>, EngineError>> + Send {
+        (**self).names(keys, fetches)
     }
 }

@@ -4,7 +4,7 @@ use redis::Script;
 
 use super::super::redis::{RedisEngine, server_error};
 use super::{EngineError, FleetEngine, script};
-use crate::fleet::{Delivery, FleetConfig, FleetKeys, ProcessId, Receipt, Survey};
+use crate::fleet::{Delivery, FleetConfig, FleetKeys, NamesFetch, ProcessId, Receipt, Survey};
 
 /// The scripts.
 #[derive(Debug)]
@@ -12,27 +12,18 @@ pub(in crate::engine) struct FleetScripts {
     deliver: Script,
     survey: Script,
     fetch: Script,
+    names: Script,
 }
 
 impl FleetScripts {
     pub(in crate::engine) fn new() -> Self {
         let of = |script: &str| Script::new(&format!("{}{script}", script::CLOCK));
-        Self { deliver: of(script::DELIVER), survey: of(script::SURVEY), fetch: of(script::FETCH) }
-    }
-}
-
-impl RedisEngine {
-    async fn fetch(
-        &self,
-        key: String,
-        fields: Vec<String>,
-    ) -> Result<Vec<Option<Vec<u8>>>, EngineError> {
-        let mut invocation = self.fleet().fetch.prepare_invoke();
-        invocation.key(key);
-        for field in fields {
-            invocation.arg(field);
+        Self {
+            deliver: of(script::DELIVER),
+            survey: of(script::SURVEY),
+            fetch: of(script::FETCH),
+            names: Script::new(script::NAMES),
         }
-        self.link().run(&invocation).await.map_err(server_error)
     }
 }
 
@@ -83,8 +74,13 @@ impl FleetEngine for RedisEngine {
         second: u64,
         processes: &[ProcessId],
     ) -> Result<Vec<Option<Vec<u8>>>, EngineError> {
-        let fields = script::second_fields(config, second, processes);
-        let mut found = self.fetch(keys.second(second), fields).await?;
+        let mut invocation = self.fleet().fetch.prepare_invoke();
+        invocation.key(keys.second(second));
+        for field in script::second_fields(config, second, processes) {
+            invocation.arg(field);
+        }
+        let found = self.link().run(&invocation).await;
+        let mut found: Vec<Option<Vec<u8>>> = found.map_err(server_error)?;
         // Nothing at all, if the server has forgotten the second.
         found.resize(processes.len(), None);
         Ok(found)
@@ -93,11 +89,16 @@ impl FleetEngine for RedisEngine {
     async fn names(
         &self,
         keys: &FleetKeys,
-        process: ProcessId,
-        from: u32,
-        count: u32,
-    ) -> Result<Vec<Vec<u8>>, EngineError> {
-        let found = self.fetch(keys.names(process), script::name_fields(from, count)).await?;
-        Ok(found.into_iter().map_while(|it| it).collect())
+        fetches: &[NamesFetch],
+    ) -> Result<Vec<Vec<Vec<u8>>>, EngineError> {
+        let mut invocation = self.fleet().names.prepare_invoke();
+        for key in script::names_keys(keys, fetches) {
+            invocation.key(key);
+        }
+        for argument in script::names_arguments(fetches) {
+            invocation.arg(argument);
+        }
+        let found: script::NamesReply = self.link().run(&invocation).await.map_err(server_error)?;
+        Ok(script::names(found))
     }
 }

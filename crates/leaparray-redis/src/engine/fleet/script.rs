@@ -2,7 +2,9 @@
 //! [`FleetEngine`](super::FleetEngine) over another client needs.
 
 use super::EngineError;
-use crate::fleet::{Delivery, FleetConfig, FleetKeys, Known, Outcome, ProcessId, Receipt, Survey};
+use crate::fleet::{
+    Delivery, FleetConfig, FleetKeys, Known, NamesFetch, Outcome, ProcessId, Receipt, Survey,
+};
 
 /// The first part of each script: the server's time. A test may replace it.
 pub const CLOCK: &str = include_str!("clock.lua");
@@ -13,11 +15,14 @@ pub const DELIVER: &str = include_str!("deliver.lua");
 /// The second part of the script that returns the records. It needs `time`.
 pub const SURVEY: &str = include_str!("survey.lua");
 
-/// The second part of the script that returns seconds and names. It needs `time`.
+/// The second part of the script that returns seconds. It needs `time`.
 pub const FETCH: &str = include_str!("fetch.lua");
 
-/// The reply of [`DELIVER`]: the time, the number of names, the outcome, and the stored record.
-pub type DeliverReply = (u64, u32, String, Vec<u8>);
+/// The script that returns names.
+pub const NAMES: &str = include_str!("names.lua");
+
+/// The reply of [`DELIVER`]: the time, the number of names, the number of live processes, the outcome, and the stored record.
+pub type DeliverReply = (u64, u32, u32, String, Vec<u8>);
 
 /// The reply of [`SURVEY`]: the time, since when the fleet was heard of, and the processes.
 pub type SurveyReply = (u64, u64, Vec<(String, String, Vec<u8>)>);
@@ -59,7 +64,9 @@ pub fn deliver_arguments(config: &FleetConfig, delivery: &Delivery) -> Vec<Vec<u
 /// # Errors
 ///
 /// Returns an [`EngineError`] if there is no such outcome, or no version after a conflict.
-pub fn receipt((now, names, outcome, stored): DeliverReply) -> Result<Receipt, EngineError> {
+pub fn receipt(
+    (now, names, processes, outcome, stored): DeliverReply,
+) -> Result<Receipt, EngineError> {
     let outcome = match outcome.as_str() {
         "taken" => Outcome::Taken,
         "late" => Outcome::TooLate,
@@ -71,7 +78,7 @@ pub fn receipt((now, names, outcome, stored): DeliverReply) -> Result<Receipt, E
         }
         _ => return Err(EngineError::FleetReply { found: outcome }),
     };
-    Ok(Receipt { now, names, outcome })
+    Ok(Receipt { now, names, processes, outcome })
 }
 
 /// Returns the survey in a reply of [`SURVEY`].
@@ -90,7 +97,7 @@ pub fn survey((now, since, processes): SurveyReply) -> Result<Survey, EngineErro
     Ok(Survey { now, since, processes })
 }
 
-/// Returns the fields of [`FETCH`] for a second.
+/// Returns the fields of [`FETCH`].
 #[must_use]
 pub fn second_fields(config: &FleetConfig, second: u64, processes: &[ProcessId]) -> Vec<String> {
     let mut all = vec![config.expiry(second).to_string()];
@@ -98,12 +105,26 @@ pub fn second_fields(config: &FleetConfig, second: u64, processes: &[ProcessId])
     all
 }
 
-/// Returns the fields of [`FETCH`] for names.
+/// The reply of [`NAMES`]: the names of each process, and nothing for each that the server does not have.
+pub type NamesReply = Vec<Vec<Option<Vec<u8>>>>;
+
+/// Returns the keys of [`NAMES`].
 #[must_use]
-pub fn name_fields(from: u32, count: u32) -> Vec<String> {
-    let mut all = vec!["1e18".to_owned()];
-    all.extend((from..from.saturating_add(count)).map(|it| it.to_string()));
-    all
+pub fn names_keys(keys: &FleetKeys, fetches: &[NamesFetch]) -> Vec<String> {
+    fetches.iter().map(|it| keys.names(it.process)).collect()
+}
+
+/// Returns the arguments of [`NAMES`].
+#[must_use]
+pub fn names_arguments(fetches: &[NamesFetch]) -> Vec<String> {
+    fetches.iter().flat_map(|it| [it.from, it.count]).map(|it| it.to_string()).collect()
+}
+
+/// Returns the names in a reply of [`NAMES`].
+#[must_use]
+pub fn names(reply: NamesReply) -> Vec<Vec<Vec<u8>>> {
+    // The numbers have no gaps: there is no name after one that is not there.
+    reply.into_iter().map(|it| it.into_iter().map_while(|it| it).collect()).collect()
 }
 
 /// Splits the version, a colon and the record.

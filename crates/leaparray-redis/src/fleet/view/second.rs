@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::super::ProcessId;
 use super::super::counts::FleetCounts;
-use super::super::names::ResourceKey;
+use super::super::names::PooledKey;
 use super::super::second::ProcessSecond;
 
 /// The part of a process in a second.
@@ -19,6 +19,26 @@ pub(super) enum Part {
     Added(FleetCounts),
 }
 
+/// The sum of a resource.
+#[derive(Clone, Debug)]
+pub(super) struct ResourceSum {
+    pub(super) counts: FleetCounts,
+    /// The number of processes with a row.
+    pub(super) processes: u64,
+    /// The number of processes that have left it out.
+    pub(super) left_out: u64,
+}
+
+/// The sum of the resources without a row.
+#[derive(Clone, Debug)]
+pub(super) struct LeftOutSum {
+    pub(super) counts: FleetCounts,
+    /// How often a process had no row for a resource.
+    pub(super) rows: u64,
+    /// How often of these the process has not said for which resource.
+    pub(super) unnamed: u64,
+}
+
 /// One second of the fleet.
 #[derive(Clone, Debug)]
 pub(super) struct SecondOfFleet {
@@ -28,11 +48,8 @@ pub(super) struct SecondOfFleet {
     unnamed: BTreeSet<ProcessId>,
     /// Whether all was read that the last survey had of it.
     is_read: bool,
-    /// The sum of each resource, and the number of processes that it has.
-    resources: HashMap<ResourceKey, (FleetCounts, u64)>,
-    left_out: FleetCounts,
-    left_out_count: u64,
-    left_out_names: Vec<ResourceKey>,
+    resources: HashMap<PooledKey, ResourceSum>,
+    left_out: LeftOutSum,
     /// Whether it was final before the last survey.
     was_final: bool,
 }
@@ -45,9 +62,7 @@ impl SecondOfFleet {
             unnamed: BTreeSet::new(),
             is_read: false,
             resources: HashMap::new(),
-            left_out: FleetCounts::new(second),
-            left_out_count: 0,
-            left_out_names: Vec::new(),
+            left_out: LeftOutSum { counts: FleetCounts::new(second), rows: 0, unnamed: 0 },
             was_final: false,
         }
     }
@@ -80,9 +95,12 @@ impl SecondOfFleet {
         self.is_read = is_read;
     }
 
-    /// Returns the first process with rows whose names are not known.
-    pub(super) fn unnamed(&self) -> Option<ProcessId> {
-        self.unnamed.first().copied()
+    /// Returns the processes with rows whose names are not known, and the number of names that each needs.
+    pub(super) fn unnamed(&self) -> impl Iterator<Item = (ProcessId, u32)> {
+        self.unnamed.iter().filter_map(|process| match self.parts.get(process) {
+            Some(Part::Unnamed(second)) => Some((*process, second.names())),
+            _ => None,
+        })
     }
 
     /// Adds what is known of a process, once.
@@ -96,46 +114,46 @@ impl SecondOfFleet {
     }
 
     /// Adds the rows of a process to the sums, if all names are known.
-    pub(super) fn name(&mut self, process: ProcessId, names: &[ResourceKey]) {
+    pub(super) fn name(&mut self, process: ProcessId, names: &[PooledKey]) {
         let Some(part @ Part::Unnamed(_)) = self.parts.get_mut(&process) else { return };
         let Part::Unnamed(second) = part else { return };
-        let left_out = second.left_out.iter().flat_map(|it| it.names.iter().copied());
-        let mut used = second.rows.iter().map(|it| it.name).chain(left_out);
-        if used.any(|it| it as usize >= names.len()) {
+        if second.names() as usize > names.len() {
             return;
         }
-        let mut sum = FleetCounts::new(self.second);
-        for row in &second.rows {
-            sum.add(&row.counts);
-            let name = &names[row.name as usize];
-            if let Some((counts, processes)) = self.resources.get_mut(name) {
-                counts.add(&row.counts);
-                *processes += 1;
-            } else {
-                self.resources.insert(name.clone(), (row.counts.clone(), 1));
-            }
-        }
-        if let Some(it) = &second.left_out {
-            sum.add(&it.sum);
-            self.left_out.add(&it.sum);
-            self.left_out_count += it.count;
-            for name in &it.names {
-                let name = &names[*name as usize];
-                if !self.left_out_names.contains(name) && self.left_out_names.len() < 256 {
-                    self.left_out_names.push(name.clone());
+        let sum = second.sum(self.second);
+        let ProcessSecond { rows, left_out, .. } = std::mem::take(second);
+        *part = Part::Added(sum);
+        self.unnamed.remove(&process);
+        for row in rows {
+            match self.resources.entry(names[row.name as usize].clone()) {
+                Entry::Occupied(mut entry) => {
+                    let it = entry.get_mut();
+                    it.counts.add(&row.counts);
+                    it.processes += 1;
+                }
+                Entry::Vacant(entry) => {
+                    entry.insert(ResourceSum { counts: row.counts, processes: 1, left_out: 0 });
                 }
             }
         }
-        *part = Part::Added(sum);
-        self.unnamed.remove(&process);
+        if let Some(it) = left_out {
+            self.left_out.counts.add(&it.sum);
+            self.left_out.rows += it.count;
+            self.left_out.unnamed += it.count.saturating_sub(it.names.len() as u64);
+            for name in it.names {
+                let counts = FleetCounts::new(self.second);
+                let none = || ResourceSum { counts, processes: 0, left_out: 0 };
+                let key = names[name as usize].clone();
+                self.resources.entry(key).or_insert_with(none).left_out += 1;
+            }
+        }
     }
 
-    pub(super) const fn resources(&self) -> &HashMap<ResourceKey, (FleetCounts, u64)> {
+    pub(super) const fn resources(&self) -> &HashMap<PooledKey, ResourceSum> {
         &self.resources
     }
 
-    /// Returns the sum of the resources without a row, how often there was one, and some of their names.
-    pub(super) fn left_out(&self) -> (&FleetCounts, u64, &[ResourceKey]) {
-        (&self.left_out, self.left_out_count, &self.left_out_names)
+    pub(super) const fn left_out(&self) -> &LeftOutSum {
+        &self.left_out
     }
 }

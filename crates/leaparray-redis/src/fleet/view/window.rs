@@ -1,6 +1,6 @@
 //! Some seconds of the fleet, added up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use leaparray::MetricEvent;
 
 use super::super::ProcessId;
 use super::super::counts::FleetCounts;
-use super::super::names::ResourceKey;
-use super::second::{Part, SecondOfFleet};
+use super::super::names::{PooledKey, ResourceKey};
+use super::second::{Part, ResourceSum, SecondOfFleet};
 use super::{FleetView, Process, ProcessState};
 
 /// How complete a second is.
@@ -69,16 +69,16 @@ pub struct FleetWindow {
     pub presence: Presence,
     /// The sum of all resources in all processes.
     pub total: FleetCounts,
-    /// The resources and their contexts, by name.
+    /// The resources and their contexts, by name, also those that were left out everywhere.
     pub resources: Vec<ResourceRow>,
     /// The processes, by name.
     pub processes: Vec<ProcessRow>,
     /// The sum of the resources for which there was no room: they are in the total and in their processes.
     pub left_out: FleetCounts,
-    /// How often a resource of a process in a second was left out.
+    /// How often a process had no row for a resource in a second.
     pub left_out_rows: u64,
-    /// The names of some of the resources that were left out.
-    pub left_out_names: Vec<ResourceKey>,
+    /// How often of these the process had no room for the name either: any resource may lack its counts.
+    pub left_out_unnamed: u64,
 }
 
 /// A resource of the fleet, in a [`FleetWindow`].
@@ -91,6 +91,8 @@ pub struct ResourceRow {
     pub counts: FleetCounts,
     /// The highest number of processes with this resource in one of the seconds.
     pub processes: u64,
+    /// How often a process had no room for it in a second. If this is not 0, the counts are lower bounds.
+    pub left_out: u64,
 }
 
 /// A process of the fleet, in a [`FleetWindow`].
@@ -184,23 +186,19 @@ impl FleetView {
             processes: Vec::new(),
             left_out: FleetCounts::new(seconds.start),
             left_out_rows: 0,
-            left_out_names: Vec::new(),
+            left_out_unnamed: 0,
             seconds: seconds.clone(),
         };
-        let mut resources = BTreeMap::<&ResourceKey, (FleetCounts, u64)>::new();
+        let mut resources = HashMap::<&PooledKey, ResourceRow>::new();
         let mut processes = BTreeMap::<ProcessId, ProcessRow>::new();
-        let mut left_out_names = BTreeSet::new();
         for number in seconds.clone() {
             let Some(second) = self.seconds.get(&number) else {
                 standing = Standing::Waiting;
                 continue;
             };
             standing = standing.min(self.standing(second, &states));
-            for (key, (counts, of_processes)) in second.resources() {
-                let (sum, most) =
-                    resources.entry(key).or_insert_with(|| (FleetCounts::new(number), 0));
-                sum.add_later(counts);
-                *most = (*most).max(*of_processes);
+            for (key, sum) in second.resources() {
+                resources.entry(key).or_insert_with(|| ResourceRow::new(key, number)).add(sum);
             }
             for (id, process) in self.processes.iter().filter(|it| it.1.record.covers(number)) {
                 let state = states[id];
@@ -209,19 +207,20 @@ impl FleetView {
                     .or_insert_with(|| ProcessRow::new(*id, process, state, number));
                 row.add(&self.due(second, *id, process, state));
             }
-            let (counts, count, names) = second.left_out();
-            window.left_out.add_later(counts);
-            window.left_out_rows += count;
-            left_out_names.extend(names.iter().cloned());
+            let left_out = second.left_out();
+            window.left_out.add_later(&left_out.counts);
+            window.left_out_rows += left_out.rows;
+            window.left_out_unnamed += left_out.unnamed;
         }
         window.standing = standing;
         // Requests in flight are those of the newest second.
-        for (key, (mut counts, processes)) in resources {
-            let newest = self.seconds.get(&(seconds.end - 1));
-            counts.in_flight =
-                newest.and_then(|it| it.resources().get(key)).map_or(0, |it| it.0.in_flight);
-            window.resources.push(ResourceRow { key: key.clone(), counts, processes });
+        let newest = seconds.end.checked_sub(1).and_then(|it| self.seconds.get(&it));
+        for (key, mut row) in resources {
+            let newest = newest.and_then(|it| it.resources().get(key));
+            row.counts.in_flight = newest.map_or(0, |it| it.counts.in_flight);
+            window.resources.push(row);
         }
+        window.resources.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         for row in processes.values() {
             window.total.add(&row.counts);
             window.presence.expected += 1;
@@ -229,7 +228,6 @@ impl FleetView {
         }
         window.processes = processes.into_values().collect();
         window.processes.sort_by(|one, other| one.name.cmp(&other.name));
-        window.left_out_names = left_out_names.into_iter().collect();
         window
     }
 
@@ -295,6 +293,19 @@ impl FleetView {
             _ if is_closed || state == ProcessState::Lost => Due::Missing,
             _ => Due::Waiting,
         }
+    }
+}
+
+impl ResourceRow {
+    fn new(key: &PooledKey, first: u64) -> Self {
+        let (key, counts) = (key.key().clone(), FleetCounts::new(first));
+        Self { key, counts, processes: 0, left_out: 0 }
+    }
+
+    fn add(&mut self, sum: &ResourceSum) {
+        self.counts.add_later(&sum.counts);
+        self.processes = self.processes.max(sum.processes);
+        self.left_out += sum.left_out;
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use leaparray::{Clock, MonotonicClock};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Shared;
@@ -90,7 +91,7 @@ impl<E: FleetEngine> Driver<E> {
             let (second, processes) = (fetch.second, &fetch.processes);
             let found = self.engine.second(keys, &self.config, second, processes);
             let found = self.answer(found).await?;
-            self.shared.view().on_fetched(&fetch, &found);
+            self.add(move |shared| shared.on_fetched(&fetch, &found)).await;
             if Instant::now() >= end {
                 break;
             }
@@ -105,11 +106,21 @@ impl<E: FleetEngine> Driver<E> {
     async fn name(&self) -> Result<(), EngineError> {
         loop {
             let wanted = self.shared.view().wanted_names();
-            let Some((process, from, count)) = wanted else { return Ok(()) };
-            let names = self.engine.names(&self.shared.keys, process, from, count);
-            let names = self.answer(names).await?;
-            if !self.shared.view().on_names(process, from, &names) {
+            if wanted.is_empty() {
                 return Ok(());
+            }
+            let names = self.answer(self.engine.names(&self.shared.keys, &wanted)).await?;
+            self.add(move |shared| shared.view().on_names(&wanted, &names)).await;
+        }
+    }
+
+    /// Adds an answer on another thread: it takes some milliseconds, in which this one serves other tasks.
+    async fn add(&self, add: impl FnOnce(&Shared) + Send + 'static) {
+        let shared = Arc::clone(&self.shared);
+        if let Err(error) = spawn_blocking(move || add(&shared)).await {
+            // The runtime ends, or there is a bug, and the task ends with the same panic.
+            if let Ok(panic) = error.try_into_panic() {
+                std::panic::resume_unwind(panic);
             }
         }
     }

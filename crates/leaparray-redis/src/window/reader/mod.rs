@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::state::FleetState;
 use crate::engine::EngineError;
-use crate::fleet::{FleetKeys, FleetView, FleetWindow};
+use crate::fleet::{Fetch, FleetKeys, FleetView, FleetWindow, decode};
 
 pub use builder::FleetReaderBuilder;
 
@@ -61,7 +61,8 @@ impl FleetReader {
 
     /// Returns what `read` returns of the fleet.
     ///
-    /// Blocks while the task adds what it has read, for some milliseconds, and keeps the task waiting as long as `read` runs.
+    /// Blocks while the task adds what it has read of one process, for a millisecond, and keeps the task waiting as long as `read`
+    /// runs.
     pub fn with<T>(&self, read: impl FnOnce(&FleetView) -> T) -> T {
         read(&self.shared.view())
     }
@@ -97,6 +98,15 @@ impl FleetReader {
 impl Shared {
     fn view(&self) -> MutexGuard<'_, FleetView> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds what was read of a second. The view is locked for one process after the other.
+    fn on_fetched(&self, fetch: &Fetch, bytes: &[Option<Vec<u8>>]) {
+        for (process, bytes) in fetch.processes.iter().zip(bytes) {
+            let part = decode(fetch.second, bytes.as_deref());
+            self.view().on_part(*process, fetch.second, part);
+        }
+        self.view().on_fetched_all(fetch);
     }
 }
 

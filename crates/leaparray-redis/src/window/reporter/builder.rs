@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use super::driver::Driver;
 use super::{FleetReporter, Shared};
 use crate::engine::FleetEngine;
-use crate::fleet::{Collector, FleetConfig, FleetKeys, Outbox, ProcessId};
+use crate::fleet::{Budget, Collector, FleetConfig, FleetKeys, Outbox, ProcessId};
 use crate::window::error::FleetStartError;
 use crate::window::state::FleetState;
 
@@ -24,7 +24,7 @@ pub struct FleetReporterBuilder {
     fleet: String,
     process: String,
     config: FleetConfig,
-    max_bytes: usize,
+    budget: Budget,
     max_waiting_bytes: usize,
     answer_timeout: Duration,
 }
@@ -35,7 +35,7 @@ impl FleetReporterBuilder {
             fleet: fleet.to_owned(),
             process: process.to_owned(),
             config: FleetConfig::default(),
-            max_bytes: 32 << 10,
+            budget: Budget::default(),
             max_waiting_bytes: 4 << 20,
             answer_timeout: Duration::from_secs(1),
         }
@@ -47,10 +47,10 @@ impl FleetReporterBuilder {
         self
     }
 
-    /// Sets how many bytes the rows of a second may take. The resources with the most requests have rows; the others are
-    /// added up, and the [window](crate::fleet::FleetWindow::left_out) says how many they are. By default 32 KiB.
-    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = bytes;
+    /// Sets how many bytes the rows of a second may take. By default 32 KiB, and 32 MiB in all processes of the fleet
+    /// together, which all have the same budget.
+    pub const fn with_budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
         self
     }
 
@@ -106,7 +106,7 @@ impl FleetReporterBuilder {
             answer_timeout: self.answer_timeout,
             clock: registry.clock().clone(),
         };
-        let collector = Collector::new(Arc::clone(registry), now, self.max_bytes);
+        let collector = Collector::new(Arc::clone(registry), now, self.budget);
         let task = runtime.spawn(driver.run(collector, outbox));
         Ok(FleetReporter { shared, task: Mutex::new(Some(task)) })
     }

@@ -1,9 +1,11 @@
-//! Deliveries of an outbox to a server, without a network.
+//! Processes whose clocks differ from that of the server.
 
 use leaparray_redis::fleet::{
     Archive, FleetConfig, FleetCounts, FleetTotals, FleetView, Outbox, Outcome, ProcessId,
     ResourceKey, Standing,
 };
+
+use crate::parts::read;
 
 const MICROS: u64 = 1_000_000;
 const FIRST: u64 = 1_000;
@@ -35,20 +37,6 @@ fn deliver(archive: &mut Archive, outbox: &mut Outbox, now: u64, ahead: i64) -> 
         }
     }
     panic!("deliveries do not end: {:?}", outbox.record());
-}
-
-/// Reads all that is new.
-fn poll(view: &mut FleetView, archive: &mut Archive, now: u64) {
-    view.on_survey(&archive.survey(now));
-    while let Some(fetch) = view.wanted() {
-        let found = archive.second(now, fetch.second, &fetch.processes);
-        view.on_fetched(&fetch, &found);
-    }
-    while let Some((process, from, count)) = view.wanted_names() {
-        if !view.on_names(process, from, &archive.names(process, from, count)) {
-            break;
-        }
-    }
 }
 
 /// A process whose clock is behind joins with a later second than the ones that it reads next.
@@ -106,7 +94,7 @@ fn no_second_is_closed_before_all_processes_are_known() {
     let now = (FIRST + 51) * MICROS;
     let standing = |archive: &mut Archive, now| {
         let mut view = FleetView::new(config);
-        poll(&mut view, archive, now);
+        read(&mut view, archive, now);
         let window = view.window(FIRST + 10..FIRST + 11);
         (window.standing, window.processes.len())
     };
@@ -126,13 +114,13 @@ fn process_that_joins_again_keeps_the_seconds_that_were_read() {
     let now = (FIRST + 1) * MICROS;
     assert_eq!(archive.deliver(now, &outbox.delivery(now)).outcome, Outcome::Taken);
     let now = (FIRST + 6) * MICROS;
-    poll(&mut view, &mut archive, now);
+    read(&mut view, &mut archive, now);
     let mut archive = Archive::new(config);
     deliver(&mut archive, &mut outbox, now, 0);
     assert!(outbox.record().first > FIRST);
     push(&mut outbox, FIRST + 6);
     deliver(&mut archive, &mut outbox, now + MICROS, 0);
-    poll(&mut view, &mut archive, now + MICROS);
+    read(&mut view, &mut archive, now + MICROS);
     let window = view.window(FIRST..FIRST + 1);
     assert_eq!((window.presence.present, window.total.metrics.pass), (1, 1));
     let of_resources: u64 = window.resources.iter().map(|it| it.counts.metrics.pass).sum();

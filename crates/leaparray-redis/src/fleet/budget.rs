@@ -1,0 +1,40 @@
+//! How many bytes a second may take.
+
+/// How many bytes the rows of a second may take, in a process and in the fleet.
+///
+/// A process takes its share of the fleet's bytes: what each has if all live processes have the same. If its resources need
+/// more, the busiest ones have rows, and the busiest of these have histograms. The others are added up, so that the
+/// totals of the process and of the fleet stay exact, and a [reader](super::ResourceRow::left_out) knows which
+/// resources lack a row.
+///
+/// ```
+/// use leaparray_redis::fleet::Budget;
+///
+/// let budget = Budget::default();
+/// assert_eq!((budget.process, budget.fleet), (32 << 10, 32 << 20));
+/// assert_eq!(budget.share(100), 32 << 10);
+/// assert_eq!(budget.share(4_000), 8_388);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the two numbers are all")]
+pub struct Budget {
+    /// The most bytes of a process.
+    pub process: usize,
+    /// The most bytes of all processes together. It is exceeded for a second or two while many processes join at once.
+    pub fleet: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { process: 32 << 10, fleet: 32 << 20 }
+    }
+}
+
+impl Budget {
+    /// Returns the bytes of one of `processes` processes.
+    #[must_use]
+    pub fn share(&self, processes: u32) -> usize {
+        let share = self.fleet / usize::try_from(processes.max(1)).unwrap_or(usize::MAX);
+        self.process.min(share)
+    }
+}

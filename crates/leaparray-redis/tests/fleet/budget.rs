@@ -1,0 +1,213 @@
+//! Seconds for which there is not room enough.
+
+use std::time::Duration;
+
+use leaparray::{HistogramConfig, LatencyHistogram, SecondMetrics, Timestamp, TrafficType};
+use leaparray_redis::fleet::{
+    Archive, Budget, FleetConfig, FleetCounts, FleetView, NamesFetch, Outbox, ProcessId,
+    ProcessSecond, ResourceKey,
+};
+
+use crate::parts::{Process, START, micros, read};
+
+fn key(resource: u64) -> ResourceKey {
+    ResourceKey::new(&format!("resource {resource}").into(), None, TrafficType::Inbound)
+}
+
+fn outbox() -> Outbox {
+    Outbox::new(FleetConfig::default(), ProcessId(1), "web", START, 1 << 20)
+}
+
+/// Returns the counts of requests with random response times.
+fn counts(random: &mut fastrand::Rng, requests: u64) -> FleetCounts {
+    let mut histogram = LatencyHistogram::new(HistogramConfig::default());
+    let mut counts = FleetCounts::default();
+    let metrics = &mut counts.metrics;
+    *metrics = SecondMetrics::new(Timestamp::from_secs(START));
+    (metrics.pass, metrics.success, metrics.rt_count) = (requests, requests, requests);
+    metrics.concurrency = random.u64(..3);
+    for _ in 0..requests {
+        let rt = Duration::from_nanos(random.u64(..50_000_000));
+        histogram.record(rt);
+        metrics.rt_sum += rt;
+    }
+    (metrics.min_rt, metrics.max_rt) = (histogram.min(), histogram.max());
+    metrics.histogram = Some(histogram);
+    counts
+}
+
+#[test]
+fn rows_are_read_as_they_were_written() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for _ in 0..2_000 {
+        let requests = random.u64(..5);
+        let mut counts = counts(&mut random, requests);
+        let metrics = &mut counts.metrics;
+        // Numbers that are not the expected ones.
+        match random.u32(..12) {
+            0 => metrics.success = random.u64(..3),
+            1 => metrics.pass = 0,
+            2 => metrics.min_rt = None,
+            3 => metrics.rt_sum = Duration::from_secs(random.u64(..)),
+            4 => metrics.rt_count = random.u64(..4),
+            5 => metrics.histogram = None,
+            6 => metrics.max_rt = Some(Duration::from_millis(60)),
+            7 => metrics.concurrency = u64::MAX,
+            8 => (counts.in_flight, counts.refusals.queue_full) = (random.u64(..), 1),
+            9 => metrics.histogram = Some(LatencyHistogram::default()),
+            _ => {}
+        }
+        let mut outbox = outbox();
+        let (second, left_out) = outbox.encode(START, [(key(1), counts.clone())], 1 << 20);
+        let found = ProcessSecond::decode(START, &second.bytes).unwrap();
+        assert_eq!((left_out, found.rest), (0, None));
+        assert_eq!(found.rows[0].counts, counts);
+    }
+}
+
+#[test]
+fn thousand_resources_with_a_request_each_take_less_than_twelve_bytes_each() {
+    let mut random = fastrand::Rng::with_seed(3);
+    let rows: Vec<_> = (0..1_000).map(|it| (key(it), counts(&mut random, 1))).collect();
+    let (second, left_out) = outbox().encode(START, rows, 12_000);
+    assert_eq!(left_out, 0);
+    assert!(second.bytes.len() < 12_000, "{} bytes", second.bytes.len());
+}
+
+/// Delivers a second of 100 resources, of which each has 10 requests more than the one before. Returns what a reader has.
+fn read_second(max_bytes: usize) -> (FleetView, LatencyHistogram) {
+    let mut random = fastrand::Rng::with_seed(5);
+    let rows: Vec<_> = (0..100).map(|it| (key(it), counts(&mut random, (it + 1) * 10))).collect();
+    let mut all = LatencyHistogram::new(HistogramConfig::default());
+    for (_, counts) in &rows {
+        all.merge(counts.metrics.histogram.as_ref().unwrap());
+    }
+    let mut outbox = outbox();
+    let (second, left_out) = outbox.encode(START, rows, max_bytes);
+    assert!(second.bytes.len() < max_bytes + 700, "{} bytes", second.bytes.len());
+    outbox.push(second);
+    outbox.set_left_out(left_out);
+    let mut server = Archive::new(FleetConfig::default());
+    let now = micros(START + 1);
+    loop {
+        let receipt = server.deliver(now, &outbox.delivery(now));
+        if !outbox.on_receipt(now, &receipt) {
+            break;
+        }
+    }
+    let mut view = FleetView::new(FleetConfig::default());
+    read(&mut view, &mut server, now);
+    (view, all)
+}
+
+#[test]
+fn histograms_of_the_busiest_resources_are_kept_and_those_of_all_are_in_the_total() {
+    let (view, all) = read_second(4_000);
+    let window = view.window(START..START + 1);
+    assert_eq!((window.resources.len(), window.left_out_rows), (100, 0));
+    let mut resources = window.resources;
+    resources.sort_by_key(|it| it.counts.metrics.pass);
+    for (row, resource) in resources.iter().zip(0..) {
+        assert_eq!((row.counts.metrics.success, row.left_out), ((resource + 1) * 10, 0));
+    }
+    let has: Vec<_> = resources.iter().map(|it| it.counts.quantile(0.5).is_some()).collect();
+    assert!(has.is_sorted() && !has[0] && has[99], "the busiest have one: {has:?}");
+    assert_eq!(window.total.metrics.histogram, Some(all.clone()));
+    assert_eq!(window.processes[0].counts.metrics.histogram, Some(all));
+}
+
+#[test]
+fn resources_without_a_row_are_named_and_in_the_total() {
+    let (view, all) = read_second(1_200);
+    let window = view.window(START..START + 1);
+    assert_eq!(window.resources.len(), 100, "the others have their names");
+    let (with, without): (Vec<_>, Vec<_>) =
+        window.resources.iter().partition(|it| it.left_out == 0);
+    assert!(with.len() > 10 && without.len() > 10, "{} and {}", with.len(), without.len());
+    assert_eq!((window.left_out_rows, window.left_out_unnamed), (without.len() as u64, 0));
+    let least = with.iter().map(|it| it.counts.metrics.pass).min().unwrap();
+    for row in without {
+        assert_eq!((row.counts.is_empty(), row.processes, row.left_out), (true, 0, 1));
+        let requests = (row.key.name[9..].parse::<u64>().unwrap() + 1) * 10;
+        assert!(requests <= least, "{} is busier than a row with {least}", row.key.name);
+    }
+    let sum: u64 = with.iter().map(|it| it.counts.metrics.success).sum();
+    assert_eq!(sum + window.left_out.metrics.success, 10 * 5_050);
+    assert_eq!(window.total.metrics.success, 10 * 5_050);
+    assert_eq!(window.total.metrics.histogram, Some(all));
+}
+
+#[test]
+fn resources_without_room_for_a_name_are_counted() {
+    let (view, _) = read_second(160);
+    let window = view.window(START..START + 1);
+    let named: u64 = window.resources.iter().map(|it| it.left_out).sum();
+    assert!(window.left_out_unnamed > 0);
+    assert_eq!(window.left_out_rows, window.left_out_unnamed + named);
+    assert_eq!(window.total.metrics.success, 10 * 5_050);
+}
+
+#[test]
+fn process_takes_its_share_of_the_bytes_of_the_fleet() {
+    let mut server = Archive::new(FleetConfig::default());
+    let budget = Budget { process: 1 << 20, fleet: 20_000 };
+    let mut processes: Vec<_> = (0..10)
+        .map(|id| Process::with_budget(id, START, FleetConfig::default(), budget, 1 << 20))
+        .collect();
+    for process in &mut processes {
+        process.deliver(&mut server);
+        for resource in 0..200 {
+            process.work(&format!("resource {resource}"), 3);
+        }
+    }
+    let first = processes.first_mut().unwrap();
+    assert_eq!(first.outbox.processes(), 1, "it was alone");
+    first.next_second();
+    assert_eq!(first.record().left_out, 0);
+    let last = processes.last_mut().unwrap();
+    assert_eq!(last.outbox.processes(), 10);
+    last.next_second();
+    assert!(last.record().left_out > 0);
+    let (_, bytes) = last.outbox.waiting_len();
+    assert!(bytes < 20_000 / 10 + 512, "{bytes} bytes");
+    // Those that deliver no more leave their shares to the others.
+    last.clock.advance(Duration::from_secs(5));
+    last.collect();
+    last.deliver(&mut server);
+    assert_eq!(last.outbox.processes(), 1);
+}
+
+#[test]
+fn names_of_many_processes_are_read_at_once_and_lacking_ones_hold_up_no_others() {
+    let mut server = Archive::new(FleetConfig::default());
+    for id in 0..20 {
+        let mut process = Process::new(id, START);
+        process.work("search", 1);
+        process.work(&format!("resource {id}"), 1);
+        process.next_second();
+        process.deliver(&mut server);
+    }
+    let mut view = FleetView::new(FleetConfig::default());
+    let now = micros(START + 1);
+    view.on_survey(&server.survey(now));
+    let fetch = view.wanted().unwrap();
+    view.on_fetched(&fetch, &server.second(now, START, &fetch.processes));
+    let wanted = view.wanted_names();
+    let all: Vec<_> =
+        (0..20).map(|id| NamesFetch { process: ProcessId(id), from: 0, count: 2 }).collect();
+    assert_eq!(wanted, all, "no more names than the rows have");
+    // The server has lost those of the first process.
+    let mut names: Vec<_> = wanted.iter().map(|it| server.names(it.process, 0, 2)).collect();
+    names[0].clear();
+    view.on_names(&wanted, &names);
+    assert_eq!(view.wanted_names(), [], "until the next survey");
+    let window = view.window(START..START + 1);
+    assert_eq!((window.presence.present, window.resources.len()), (19, 20));
+    view.on_survey(&server.survey(now));
+    assert_eq!(view.wanted_names(), [all[0]]);
+    read(&mut view, &mut server, now);
+    let window = view.window(START..START + 1);
+    assert_eq!((window.presence.present, window.resources.len()), (20, 21));
+    let search = window.resources.iter().find(|it| &*it.key.name == "search").unwrap();
+    assert_eq!((search.processes, search.counts.metrics.success), (20, 20));
+}
