@@ -23,6 +23,7 @@ use crate::audit::Audit;
 use crate::clock::{Offset, time_of_day};
 use crate::events::steps;
 use crate::load::{self, Load};
+use crate::monitor::Monitor;
 use crate::notes::Notes;
 use crate::process::Process;
 use crate::report::{Report, Times, report};
@@ -52,7 +53,9 @@ pub(crate) struct Fleet {
     engine: RedisEngine,
     /// Reads the windows of the fleet. Each run has a fleet of its own, so that it sees no process of an earlier run.
     name: String,
-    reader: FleetReader,
+    reader: Arc<FleetReader>,
+    /// Shows what the reader has read.
+    monitor: Monitor,
     /// The processes that have ended.
     endings: Vec<Ending>,
 }
@@ -72,7 +75,8 @@ impl Fleet {
         let start = |number| Process::start(number, &name, server.address(), args.limit);
         let processes = (1..=args.processes).map(start).collect::<Result<Vec<_>, _>>()?;
         let engine = RedisEngine::open(server.address())?;
-        let reader = windows::reader(&name, engine.clone())?;
+        let reader = Arc::new(windows::reader(&name, engine.clone())?);
+        let monitor = Monitor::start(&reader).await?;
         for warning in engine.warnings(&LeaseKeys::new(limit::NAME, &config)?).await? {
             complain(format_args!("warning: {warning}"));
         }
@@ -90,6 +94,7 @@ impl Fleet {
             engine,
             name,
             reader,
+            monitor,
             endings: Vec::new(),
         })
     }

@@ -7,6 +7,8 @@
 //! cargo run --release --example fleet -- --redis redis://127.0.0.1:6379   # with a server that runs already
 //! ```
 //!
+//! While it runs, it serves the live page and the metrics of the fleet, and prints the address.
+//!
 //! The service processes are this program, started again: see `service`, which has the code of a service. Everything else
 //! is the load, the faults and the audit.
 //!
@@ -22,6 +24,7 @@ mod fleet;
 mod interrupt;
 mod limit;
 mod load;
+mod monitor;
 mod notes;
 mod process;
 mod report;

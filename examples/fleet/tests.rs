@@ -1,5 +1,6 @@
 //! Tests of the parts without a process, a server or a real time.
 
+mod monitor;
 mod windows;
 
 use std::collections::BTreeMap;

@@ -6,15 +6,16 @@ const FLEET_ROWS = 100;
 const FLEET_NAMED = 8;
 
 /** What the elements of the arrays are: see `FleetResourceRow`, `FleetProcessRow`, `FleetProcess`, `Counts` of the format. */
-const FR_NAME = 0, FR_CONTEXT = 1, FR_DIRECTION = 2, FR_PROCESSES = 3, FR_COUNTS = 4;
+const FR_NAME = 0, FR_CONTEXT = 1, FR_DIRECTION = 2, FR_PROCESSES = 3, FR_COUNTS = 4, FR_REFUSALS = 5, FR_LEFT_OUT = 6;
 const FP_ID = 0, FP_PRESENT = 1, FP_MISSING = 2, FP_WAITING = 3, FP_COUNTS = 4;
 const P_ID = 0, P_NAME = 1, P_STATE = 2, P_LEDGER = 3;
 const C_PASS = 0, C_SUCCESS = 1, C_EXCEPTION = 2, C_CANCELLED = 3, C_BLOCK = 4, C_IN_FLIGHT = 5, C_RT_COUNT = 7, C_RT_SUM = 8, C_MIN = 9, C_P50 = 10, C_P99 = 12, C_MAX = 14;
 
 const FLEET_COUNTS = ['Passed', 'Succeeded', 'Failed', 'Cancelled', 'Refused', 'In flight', 'mean', 'min', 'p50', 'p99', 'max'];
+const FLEET_REASONS = 'Refused by reason';
 const FLEET_LEDGER = ['delivered', 'missed', 'late', 'waiting', 'unfinished'];
 /** The events of a total, in the order of `FleetTotals`. */
-const FLEET_EVENTS = ['passed', 'succeeded', 'failed', 'cancelled', 'refused'];
+const FLEET_EVENTS = ['passed', 'succeeded', 'failed', 'cancelled', 'refused', 'passed on a reserved permit'];
 
 /** The windows of a fleet by the name in the address. */
 const FLEET_WINDOWS = { second: { field: 'last_second', words: 'Last second' }, minute: { field: 'last_minute', words: 'Last minute' } };
@@ -51,19 +52,42 @@ function requestsOf(counts) {
   return counts[C_PASS] + counts[C_BLOCK];
 }
 
-/** The cells of counts, in the order of `FLEET_COUNTS`. */
-function countCells(counts) {
+/** The cells of counts, in the order of `FLEET_COUNTS`. If `leftOut` is not 0, they are lower bounds. */
+function countCells(counts, leftOut = 0) {
   if (counts === null) return FLEET_COUNTS.map(() => [MISSING, 'zero']);
   const ended = counts[C_RT_COUNT];
   return [
-    ...[C_PASS, C_SUCCESS, C_EXCEPTION, C_CANCELLED, C_BLOCK].map((column) => countCell(counts[column])),
-    countCell(counts[C_IN_FLIGHT] ?? NaN),
+    ...[C_PASS, C_SUCCESS, C_EXCEPTION, C_CANCELLED, C_BLOCK, C_IN_FLIGHT].map((column) => leastCell(countCell(counts[column] ?? NaN), leftOut)),
     timeCell(ended > 0 ? counts[C_RT_SUM] / ended : null, ended, 1),
     timeCell(counts[C_MIN], ended, 1),
     timeCell(counts[C_P50], ended, 1),
     timeCell(counts[C_P99], ended, ENOUGH_FOR_P99),
     timeCell(counts[C_MAX], ended, 1),
   ];
+}
+
+/** A cell of a count that is a lower bound if `leftOut` is not 0: with a mark, and why. */
+function leastCell([text, className], leftOut) {
+  if (leftOut === 0 || text === MISSING) return [text, className];
+  return [`≥ ${text}`, '', `at least: ${leftOut === 1 ? 'once' : `${formatCount(leftOut)} times`}, a process had no room for the row of this resource in a second`];
+}
+
+/** The refused requests by reason, in words, the most frequent one first. */
+function refusalWords(store, refusals) {
+  const known = refusals.map((count, reason) => [count, reasonName(store, reason)]).filter(([count]) => count > 0);
+  return known.sort((a, b) => b[0] - a[0]).map(([count, word]) => `${formatCount(count)} ${word}`).join(', ');
+}
+
+/** What is in the total, and in no row of a resource. */
+function notInRowsWords(window) {
+  const rows = window?.left_out_rows ?? 0;
+  if (rows === 0) return '';
+  const times = rows === 1 ? 'Once' : `${formatCount(rows)} times`;
+  const unnamed = window.left_out_unnamed ?? 0;
+  return [
+    `${times}, a process had no room for the row of a resource in a second: ${formatCount(requestsOf(window.left_out))} requests are in the total and in no row here.`,
+    unnamed > 0 && `${unnamed === 1 ? 'Once' : `${formatCount(unnamed)} times`}, not even the name of the resource is known: any row may lack requests.`,
+  ].filter(Boolean).join(' ');
 }
 
 function sumOf(numbers) {
@@ -189,7 +213,7 @@ class FleetView {
     this.final = this.root.appendChild(element('p', 'watermark'));
     this.troubled = this.root.appendChild(element('p', 'troubled level-2'));
     this.body = this.root.appendChild(element('div'));
-    this.totals = new FleetTable(this.body, 'Total', ['Seconds', ...FLEET_COUNTS]);
+    this.totals = new FleetTable(this.body, 'Total', ['Seconds', ...FLEET_COUNTS, FLEET_REASONS]);
     const bar = this.body.appendChild(element('div', 'fleet-bar'));
     bar.setAttribute('role', 'group');
     bar.setAttribute('aria-label', 'Seconds of the tables');
@@ -199,7 +223,7 @@ class FleetView {
       button.addEventListener('click', () => this.choose(name));
       return [name, button];
     });
-    this.resources = new FleetTable(this.body, 'Resources', ['Resource', 'Processes', ...FLEET_COUNTS]);
+    this.resources = new FleetTable(this.body, 'Resources', ['Resource', 'Processes', ...FLEET_COUNTS, FLEET_REASONS]);
     this.processes = new FleetTable(this.body, 'Processes', ['Process', 'State', 's present', 's missing', 's waiting', ...FLEET_COUNTS,
       ...FLEET_LEDGER.map((part) => `ever: ${part}`), 'ever: all', 'Id']);
   }
@@ -254,10 +278,10 @@ class FleetView {
   showTotals(fleet) {
     const rows = Object.values(FLEET_WINDOWS).map(({ field, words }) => {
       const window = fleet[field];
-      if (window === null) return { cells: [[`${words}: not known yet`, 'mark'], ...countCells(null)], kind: '' };
+      if (window === null) return { cells: [[`${words}: not known yet`, 'mark'], ...countCells(null), [MISSING, 'zero']], kind: '' };
       // The head of the row stays in sight: no figure is without it.
       const mark = [`${words}: ${watermark(fleet, window)}`, `mark${isFinal(fleet, window) ? '' : ' pending'}`];
-      return { cells: [mark, ...countCells(window.total)], kind: '' };
+      return { cells: [mark, ...countCells(window.total), [refusalWords(this.store, window.refusals), 'words']], kind: '' };
     });
     this.totals.show('Counts of all resources in all processes that are present', rows, '');
   }
@@ -280,11 +304,10 @@ class FleetView {
       const context = row[FR_CONTEXT] === null ? '' : ` ↳ ${row[FR_CONTEXT]}`;
       const name = `${row[FR_NAME]}${context}`;
       const processes = row[FR_PROCESSES] === 0 ? [MISSING, 'zero'] : countCell(row[FR_PROCESSES]);
-      return { cells: [[name, '', `${name}${row[FR_DIRECTION] === 'out' ? ', outgoing' : ''}`], processes, ...countCells(row[FR_COUNTS])], kind: '' };
+      return { cells: [[name, '', `${name}${row[FR_DIRECTION] === 'out' ? ', outgoing' : ''}`], processes,
+        ...countCells(row[FR_COUNTS], row[FR_LEFT_OUT]), [refusalWords(this.store, row[FR_REFUSALS]), 'words']], kind: '' };
     });
-    const notSent = window?.left_out ?? 0;
-    const words = [leftOutWords('resource', all.length, found.length, filter)];
-    if (notSent > 0) words.push(`The processes had no room for ${formatCount(notSent)} ${notSent === 1 ? 'resource' : 'resources'}: no rows, but in the total.`);
+    const words = [leftOutWords('resource', all.length, found.length, filter), notInRowsWords(window)];
     this.resources.show(caption, rows, words.filter(Boolean).join(' '));
   }
 

@@ -18,11 +18,13 @@ impl Fleet {
         let limit = self.config.limit();
         let server =
             if self.server.is_own() { "which this program has started" } else { "which was named" };
+        let page = self.monitor.address();
         let each = rates.iter().map(|it| format!("{it:.0}")).collect::<Vec<_>>().join(", ");
         format!(
             "limit: {limit} requests in any ten buckets of 100 ms, of all processes together\n\
              server: Redis at {}, {server}\n\
-             load: {:.1} times the limit, {each} requests a second to each process\n{}",
+             load: {:.1} times the limit, {each} requests a second to each process\n\
+             page of the fleet: http://{page}/#view=fleet, and its metrics: http://{page}/metrics\n{}",
             self.server.host(),
             load::DEMAND,
             table::heading(rates.len(), limit)

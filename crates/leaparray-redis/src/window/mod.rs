@@ -7,6 +7,8 @@ mod prometheus;
 mod reader;
 mod reporter;
 mod state;
+#[cfg(feature = "web")]
+mod web;
 
 pub use error::FleetStartError;
 #[cfg(feature = "prometheus")]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use leaparray::SecondMetrics;
+use leaparray::{Refusals, SecondMetrics};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -25,6 +25,7 @@ use crate::fleet::{
 /// | name | further labels | value |
 /// |---|---|---|
 /// | `leaparray_fleet_rate` | `event` | permits in the second |
+/// | `leaparray_fleet_refusals` | `reason` | permits that were refused in the second, by the reasons of `leaparray_refusals_total`. Those of a resource that was evicted are missing |
 /// | `leaparray_fleet_in_flight` | | requests in flight |
 /// | `leaparray_fleet_response_time_seconds` | `quantile` | a quantile of the response times, if there are any and all processes have histograms |
 /// | `leaparray_fleet_response_time_mean_seconds` | | their mean, if there are any |
@@ -201,6 +202,15 @@ impl Families<'_> {
             events.map(|(event, count)| (labels(row, Some(("event", event))), float(count)))
         });
         self.gauges("leaparray_fleet_rate", "Permits in the newest final second, by event", rates)?;
+        let refusals = rows.iter().flat_map(|row| {
+            let of_row = reasons(&row.counts.refusals).into_iter();
+            of_row.map(|(reason, count)| (labels(row, Some(("reason", reason))), float(count)))
+        });
+        self.gauges(
+            "leaparray_fleet_refusals",
+            "Refused permits in the newest final second, by reason",
+            refusals,
+        )?;
         let in_flight = rows.iter().map(|row| (labels(row, None), float(row.counts.in_flight)));
         self.gauges("leaparray_fleet_in_flight", "Requests in flight", in_flight)?;
         let quantiles = rows.iter().flat_map(|row| {
@@ -338,6 +348,18 @@ fn labels<'a>(row: &'a ResourceRow, further: Option<Label<'a>>) -> Vec<Label<'a>
     let context = row.key.context.as_deref().unwrap_or_default();
     let own = [("resource", &*row.key.name), ("context", context), ("kind", kind)];
     own.into_iter().chain(further).collect()
+}
+
+/// Returns the refusals by reason. Those that are 0 are samples too.
+const fn reasons(refusals: &Refusals) -> [(&'static str, u64); 6] {
+    [
+        ("limit_reached", refusals.limit_reached),
+        ("wait_too_long", refusals.wait_too_long),
+        ("more_than_limit", refusals.more_than_limit),
+        ("failing", refusals.failing),
+        ("queue_full", refusals.queue_full),
+        ("custom", refusals.custom),
+    ]
 }
 
 fn events_of_second(metrics: &SecondMetrics) -> [(&'static str, u64); 6] {

@@ -100,12 +100,19 @@ pub struct FleetWindow {
     pub expected: u64,
     /// The sum of all resources in all processes.
     pub total: Counts,
+    /// The refused requests of the total by reason, in the order of [`REASONS`](super::REASONS); empty if there are none.
+    pub refusals: Vec<u64>,
     /// The resources, and their contexts.
     pub resources: Vec<FleetResourceRow>,
     /// The processes that had a second.
     pub processes: Vec<FleetProcessRow>,
-    /// The number of resources without a row, for which there was no room. Their counts are in the total, and in their processes.
-    pub left_out: u64,
+    /// The sum of what is in no row of a resource, because a process had no room for the row. It is in the total, and in the row of the
+    /// process.
+    pub left_out: Counts,
+    /// How often that happened: once for each resource, process and second. The number of resources is not known.
+    pub left_out_rows: u64,
+    /// How often of these the name of the resource is not known either. If it is not 0, any row may lack requests.
+    pub left_out_unnamed: u64,
 }
 
 impl FleetWindow {
@@ -170,6 +177,11 @@ positional! {
         pub processes: u64,
         /// The sum of all processes.
         pub counts: Counts,
+        /// The refused requests by reason, in the order of [`REASONS`](super::REASONS); empty if there are none.
+        pub refusals: Vec<u64>,
+        /// How often a process had no room for a row of the resource in one of the seconds. If it is not 0, more was recorded than the
+        /// counts have.
+        pub left_out: u64,
     }
 }
 
@@ -181,6 +193,7 @@ impl FleetResourceRow {
     ///
     /// let row = FleetResourceRow::new("GET /orders", Counts::default());
     /// assert_eq!((row.context, row.direction, row.processes), (None, Direction::In, 0));
+    /// assert_eq!((row.refusals.len(), row.left_out), (0, 0));
     /// ```
     #[must_use]
     pub fn new(name: impl Into<String>, counts: Counts) -> Self {
@@ -281,7 +294,7 @@ positional! {
     /// ```
     /// use leaparray_web::format::FleetLedger;
     ///
-    /// let json = "[[5,4,1,0,0],[1,1,0,0,0],[0,0,0,0,0],[2,2,0,0,0],[1,0,0,0,1],[9,7,1,0,1]]";
+    /// let json = "[[5,4,1,0,0,0],[1,1,0,0,0,0],[0,0,0,0,0,0],[2,2,0,0,0,1],[1,0,0,0,1,0],[9,7,1,0,1,1]]";
     /// let ledger: FleetLedger = serde_json::from_str(json)?;
     /// let FleetLedger { delivered, missed, late, waiting, unfinished, lifetime, .. } = ledger;
     /// let parts = [delivered, missed, late, waiting, unfinished];
@@ -313,7 +326,7 @@ positional! {
     ///
     /// let mut totals = FleetTotals::default();
     /// (totals.pass, totals.cancelled) = (3, 1);
-    /// assert_eq!(serde_json::to_string(&totals)?, "[3,0,0,1,0]");
+    /// assert_eq!(serde_json::to_string(&totals)?, "[3,0,0,1,0,0]");
     /// # Ok::<_, serde_json::Error>(())
     /// ```
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -328,5 +341,7 @@ positional! {
         pub cancelled: u64,
         /// The requests that were refused.
         pub block: u64,
+        /// The requests that were let through on a reserved permit.
+        pub reserved_pass: u64,
     }
 }

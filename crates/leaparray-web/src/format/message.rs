@@ -32,7 +32,7 @@ pub enum Message {
     /// The details of the node that the reader asked for.
     Detail(Detail),
     /// The fleet, if the page has one.
-    Fleet(FleetUpdate),
+    Fleet(Box<FleetUpdate>),
     /// The last message: why the stream ends.
     Bye(Bye),
 }

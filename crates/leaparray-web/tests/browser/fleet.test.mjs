@@ -36,9 +36,9 @@ const caption = (n, of = page) => of.locator('#fleet caption').nth(n).innerText(
 const COUNTS = 11;
 
 /** What the page has to show of counts as the server sends them, for the columns that are numbers of requests. */
-function requests(counts) {
+function requests(counts, mark = '') {
   const [pass, success, exception, cancelled, block, inFlight] = counts;
-  return [pass, success, exception, cancelled, block, inFlight].map((count) => (count === null ? '–' : digits(count)));
+  return [pass, success, exception, cancelled, block, inFlight].map((count) => (count === null ? '–' : mark + digits(count)));
 }
 
 test('the totals are those that the server sends, with the processes that are in them beside', async () => {
@@ -46,7 +46,9 @@ test('the totals are those that the server sends, with the processes that are in
   for (const [row, window, name, standing] of [[second, fleet.last_second, 'Last second', 'final'], [minute, fleet.last_minute, 'Last minute', 'closed']]) {
     assert.ok(row[0].startsWith(`${name}: 97 of 100 processes · ${standing} · `), row[0]);
     assert.deepEqual(row.slice(1, 7), requests(window.total));
-    assert.deepEqual(row.slice(7), ['4.00 ms', '1.10 ms', '3.30 ms', '55.0 ms', '90.0 ms']);
+    assert.deepEqual(row.slice(7, -1), ['4.00 ms', '1.10 ms', '3.30 ms', '55.0 ms', '90.0 ms']);
+    const seconds = window.end - window.start;
+    assert.equal(row.at(-1), `${digits(1_000_000 * seconds)} queue full, ${digits(30 * seconds)} limit reached`);
   }
   assert.equal(await page.locator('#fleet h2').innerText(), 'Fleet <b>orders</b>');
   const clock = await page.evaluate((newest) => formatClock(newest), fleet.newest_final);
@@ -55,14 +57,20 @@ test('the totals are those that the server sends, with the processes that are in
 });
 
 test('the rows of the resources are those that are sent, by requests, and names are text', async () => {
-  const expected = fleet.last_second.resources.toReversed().map(([name, context, , processes, counts]) => {
+  const expected = fleet.last_second.resources.toReversed().map(([name, context, , processes, counts, refusals, leftOut]) => {
     const p99 = counts[12] === null ? '–' : '55.0 ms';
-    return [context === null ? name : `${name} ↳ ${context}`, digits(processes), ...requests(counts), '4.00 ms', '1.10 ms', '3.30 ms', p99, '90.0 ms'];
+    const reasons = refusals.length === 0 ? '' : `${digits(refusals[3])} backend failing, 1 limit reached`;
+    return [context === null ? name : `${name} ↳ ${context}`, digits(processes), ...requests(counts, leftOut > 0 ? '≥ ' : ''),
+      '4.00 ms', '1.10 ms', '3.30 ms', p99, '90.0 ms', reasons];
   });
+  assert.equal(expected.filter((row) => row[2].startsWith('≥ ')).length, 20);
   assert.deepEqual(await table(1), expected);
+  const titles = await page.locator('#fleet table').nth(1).evaluate((one) => [...one.tBodies[0].rows].map((row) => row.cells[2].title));
+  const because = (times) => `at least: ${times}, a process had no room for the row of this resource in a second`;
+  assert.deepEqual(titles.toReversed().slice(0, 9), ['', '', '', because('once'), '', '', '', '', because('6 times')]);
   assert.equal(await page.locator('#fleet img, #fleet script, #fleet b, #fleet i').count(), 0);
   assert.match(await caption(1), /^Last second: 97 of 100 processes · final · /);
-  assert.match(await page.locator('#fleet .left-out').nth(1).innerText(), /no room for 4 resources/);
+  assert.match(await page.locator('#fleet .left-out').nth(1).innerText(), /4 times, a process had no room for the row of a resource in a second: 2,112 requests are in the total and in no row here\. 3 times, not even the name of the resource is known: any row may lack requests\.$/);
 });
 
 test('the rows of the processes have their counts, seconds and ledgers, the lost and missing ones first', async () => {

@@ -227,7 +227,7 @@ fn process(index: u64) -> FleetProcess {
 fn totals(count: u64) -> FleetTotals {
     let mut totals = FleetTotals::default();
     (totals.pass, totals.success, totals.exception) = (3 * count, count, count);
-    (totals.cancelled, totals.block) = (count, count);
+    (totals.cancelled, totals.block, totals.reserved_pass) = (count, count, 2 * count);
     totals
 }
 
@@ -251,7 +251,9 @@ fn window(seconds: u64, processes: u64) -> FleetWindow {
     let mut window = FleetWindow::new(end - seconds..end, standing);
     window.expected = processes;
     window.total = counts(seconds * 1_000_000);
-    window.left_out = 4;
+    window.refusals = vec![30 * seconds, 0, 0, 0, 0, 1_000_000 * seconds];
+    (window.left_out_rows, window.left_out) = (4 * seconds, counts(2 * seconds));
+    window.left_out_unnamed = 3 * seconds;
     for index in 0..processes {
         let is_missing = misses_the_last_second(index);
         let present = seconds - u64::from(is_missing);
@@ -266,6 +268,12 @@ fn window(seconds: u64, processes: u64) -> FleetWindow {
         let mut row = FleetResourceRow::new(name, counts(seconds * (2 * index + 3)));
         row.context = (index == 0).then(|| "<i>batch</i>".to_owned());
         row.processes = index + 1;
+        if index % 2 == 0 {
+            row.refusals = vec![1, 0, 0, 2 * (index + 1), 0, 0];
+        }
+        if index % 5 == 3 {
+            row.left_out = index - 2;
+        }
         window.resources.push(row);
     }
     window

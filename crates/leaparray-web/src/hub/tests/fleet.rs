@@ -51,7 +51,7 @@ impl Tested {
 
 fn fleets(viewer: &SteppedViewer) -> Vec<FleetUpdate> {
     let fleet = |message| match message {
-        Message::Fleet(update) => Some(update),
+        Message::Fleet(update) => Some(*update),
         _ => None,
     };
     take(viewer).into_iter().filter_map(fleet).collect()
@@ -117,7 +117,7 @@ fn function_that_panics_leaves_the_seconds_and_no_figures() {
     tested.is_broken.store(true, Ordering::Relaxed);
     tested.next_second();
     let messages = take(&viewer);
-    assert!(matches!(messages.last(), Some(Message::Fleet(FleetUpdate { fleet: None, .. }))));
+    assert!(matches!(messages.last(), Some(Message::Fleet(it)) if it.fleet.is_none()));
     let seconds = messages.iter().filter(|it| matches!(it, Message::Second(_))).count();
     assert_eq!(seconds, 2);
     tested.is_broken.store(false, Ordering::Relaxed);

@@ -1,95 +1,46 @@
-//! The output of the collector of a fleet, read by the parser of another crate.
-#![forbid(unsafe_code)]
-#![expect(clippy::float_cmp, reason = "the numbers are counts, or exposed as they are")]
+//! The output of the collector, read by the parser of another crate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::{
-    Clock, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Timestamp,
-    TrafficType,
-};
-use leaparray_redis::engine::{FleetEngine, MemoryFleet};
-use leaparray_redis::fleet::{Budget, Collector, FleetConfig, FleetKeys, Outbox, ProcessId};
-use leaparray_redis::{FleetCollector, FleetReader};
+use leaparray::TrafficType;
+use leaparray::flow::Reason;
+use leaparray_redis::FleetCollector;
+use leaparray_redis::fleet::Budget;
 use openmetrics_parser::OpenMetricsValue;
 use openmetrics_parser::openmetrics::parse_openmetrics;
 use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
 
-/// The begin of the fleet, in seconds.
-const START: u64 = 3_600;
-const NAME: &str = "shop";
+use crate::simulated::{self, Process};
 
 type Key = (String, BTreeMap<String, String>);
 
-/// A fleet in simulated time.
+/// A fleet that is exposed.
 struct Fleet {
-    clock: ManualClock,
-    engine: Arc<MemoryFleet<ManualClock>>,
-    config: FleetConfig,
-    keys: FleetKeys,
-    reader: Arc<FleetReader>,
-    metrics: prometheus_client::registry::Registry,
-}
-
-struct Process {
-    registry: Arc<Registry<ManualClock>>,
-    collector: Collector<ManualClock>,
-    outbox: Outbox,
+    simulated: simulated::Fleet,
+    metrics: Registry,
 }
 
 impl Fleet {
     fn new() -> Self {
-        let clock = ManualClock::new(Timestamp::from_secs(START));
-        let engine = Arc::new(MemoryFleet::with_clock(clock.clone()));
-        let config = FleetConfig::default();
-        let reader = FleetReader::builder(NAME).start(Arc::clone(&engine)).unwrap();
-        let reader = Arc::new(reader);
-        let mut metrics = prometheus_client::registry::Registry::default();
-        metrics.register_collector(Box::new(FleetCollector::new(Arc::clone(&reader))));
-        let keys = FleetKeys::new(NAME, &config).unwrap();
-        Self { clock, engine, config, keys, reader, metrics }
+        let simulated = simulated::Fleet::new();
+        let mut metrics = Registry::default();
+        metrics.register_collector(Box::new(FleetCollector::new(Arc::clone(&simulated.reader))));
+        Self { simulated, metrics }
     }
 
     async fn join(&self, id: u64) -> Process {
-        let node = NodeConfig::default().with_histogram(HistogramConfig::default());
-        let config = RegistryConfig::default().node(node);
-        let registry = Arc::new(Registry::with_clock(config, self.clock.clone()));
-        let now = self.clock.now();
-        let collector = Collector::new(Arc::clone(&registry), now, Budget::default());
-        let (id, name) = (ProcessId(id), format!("orders-{id}"));
-        let outbox = Outbox::new(self.config, id, &name, now.as_secs(), 4 << 20);
-        let mut process = Process { registry, collector, outbox };
-        self.deliver(&mut process).await;
-        process
+        self.simulated.join(id, Budget::default()).await
     }
 
-    /// Delivers what is over.
-    async fn deliver(&self, process: &mut Process) {
-        let now = self.clock.now();
-        process.collector.collect_into(now, &mut process.outbox);
-        loop {
-            let delivery = process.outbox.delivery(now.as_micros());
-            let receipt = self.engine.deliver(&self.keys, &self.config, &delivery).await.unwrap();
-            if !process.outbox.on_receipt(now.as_micros(), &receipt) {
-                return;
-            }
-        }
-    }
-
-    /// Passes seconds, each of which the processes deliver.
     async fn pass(&self, seconds: u64, processes: &mut [&mut Process]) {
-        for _ in 0..seconds {
-            self.clock.advance(Duration::from_secs(1));
-            for process in &mut *processes {
-                self.deliver(process).await;
-            }
-        }
+        self.simulated.pass(seconds, processes).await;
     }
 
     async fn scrape(&self) -> BTreeMap<Key, f64> {
-        self.reader.poll().await.unwrap();
+        self.simulated.reader.poll().await.unwrap();
         let mut body = String::new();
         text::encode(&mut body, &self.metrics).unwrap();
         if body == "# EOF\n" {
@@ -143,9 +94,9 @@ async fn gauges_are_those_of_the_newest_final_second() {
     fleet.pass(6, &mut [one, two]).await;
     let orders = one.registry.resource("GET /orders").unwrap();
     let entry = orders.enter();
-    fleet.clock.advance(Duration::from_millis(100));
+    fleet.simulated.clock.advance(Duration::from_millis(100));
     entry.success();
-    orders.block();
+    orders.refuse(Reason::QueueFull);
     let of_two = two.registry.resource("GET /orders").unwrap();
     let in_flight = of_two.enter();
     two.registry
@@ -153,9 +104,9 @@ async fn gauges_are_those_of_the_newest_final_second() {
         .unwrap()
         .enter()
         .exception();
-    fleet.clock.advance(Duration::from_millis(900));
-    fleet.deliver(one).await;
-    fleet.deliver(two).await;
+    fleet.simulated.clock.advance(Duration::from_millis(900));
+    fleet.simulated.deliver(one).await;
+    fleet.simulated.deliver(two).await;
     fleet.pass(2, &mut [one]).await;
     let samples = fleet.scrape().await;
     let orders = [("resource", "GET /orders"), ("context", ""), ("kind", "inbound")];
@@ -165,6 +116,9 @@ async fn gauges_are_those_of_the_newest_final_second() {
     let p99 = [&orders[..], &[("quantile", "0.99")]].concat();
     assert!((value(&samples, "response_time_seconds", &p99) / 0.1 - 1.0).abs() < 0.04);
     assert_eq!(value(&samples, "response_time_mean_seconds", &orders), 0.1);
+    let refused =
+        |reason| value(&samples, "refusals", &[&orders[..], &[("reason", reason)]].concat());
+    assert_eq!(["queue_full", "limit_reached", "custom"].map(refused), [1.0, 0.0, 0.0]);
     let payments = [
         ("resource", "payments \\\"eu\\\""),
         ("context", ""),
@@ -216,7 +170,7 @@ async fn counters_keep_what_an_expired_process_has_recorded() {
     work(&long, 1);
     fleet.pass(3, &mut [&mut long]).await;
     let samples = fleet.scrape().await;
-    assert_eq!(fleet.reader.with(|view| view.sum().lifetime.pass), 5);
+    assert_eq!(fleet.simulated.reader.with(|view| view.sum().lifetime.pass), 5);
     assert_eq!(value(&samples, "lifetime", &pass), 8.0);
     assert_eq!(value(&samples, "processes", &[("state", "left")]), 0.0);
     assert_eq!(fleet.scrape().await, samples, "nothing is added twice");
@@ -229,12 +183,45 @@ async fn missed_seconds_and_late_counts_are_counters() {
     fleet.pass(6, &mut [&mut process]).await;
     process.registry.resource("orders").unwrap().enter().success();
     // The server is away until the deadlines of ten seconds have passed.
-    fleet.clock.advance(Duration::from_secs(40));
-    fleet.deliver(&mut process).await;
+    fleet.simulated.clock.advance(Duration::from_secs(40));
+    fleet.simulated.deliver(&mut process).await;
     fleet.pass(8, &mut [&mut process]).await;
     let samples = fleet.scrape().await;
     assert_eq!(value(&samples, "missed", &[("event", "success")]), 1.0);
     assert_eq!(value(&samples, "missed_seconds", &[]), 10.0);
     assert_eq!(value(&samples, "late", &[("event", "success")]), 0.0);
     assert_eq!(value(&samples, "delivered_seconds", &[]), 54.0 - 10.0);
+}
+
+#[tokio::test]
+async fn refusals_of_a_second_have_the_reasons_that_the_processes_gave() {
+    let fleet = Fleet::new();
+    let mut processes = [fleet.join(1).await, fleet.join(2).await];
+    let reasons = [
+        ("limit_reached", Reason::LimitReached),
+        ("wait_too_long", Reason::WaitTooLong),
+        ("more_than_limit", Reason::MoreThanLimit),
+        ("failing", Reason::Failing),
+        ("queue_full", Reason::QueueFull),
+        ("custom", Reason::Custom("maintenance")),
+    ];
+    let [one, two] = &mut processes;
+    fleet.pass(2, &mut [one, two]).await;
+    for (count, (_, reason)) in (1..).zip(&reasons) {
+        (0..count).for_each(|_| one.registry.resource("orders").unwrap().refuse(*reason));
+        two.registry.resource("orders").unwrap().refuse(*reason);
+    }
+    fleet.pass(3, &mut [one, two]).await;
+    let samples = fleet.scrape().await;
+    let of = |family, name, label| {
+        let labels = [("resource", "orders"), ("context", ""), ("kind", "inbound"), (name, label)];
+        value(&samples, family, &labels)
+    };
+    let refused = reasons.map(|(name, _)| of("refusals", "reason", name));
+    assert_eq!(refused, [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    assert_eq!(of("rate", "event", "block"), refused.iter().sum::<f64>());
+    // The next second has none, and no row.
+    fleet.pass(1, &mut [one, two]).await;
+    let samples = fleet.scrape().await;
+    assert!(!samples.keys().any(|it| it.0 == "leaparray_fleet_refusals"), "{samples:#?}");
 }

@@ -1,0 +1,188 @@
+//! The window over a fleet for the live page.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use leaparray::{Clock, LatencyHistogram, MonotonicClock, Refusals};
+use leaparray_web::format::{
+    Counts, Direction, Fleet, FleetLedger, FleetProcess, FleetProcessRow, FleetProcessState,
+    FleetResourceRow, FleetStanding, FleetTotals as WebTotals, FleetWindow as WebWindow,
+};
+
+use super::reader::FleetReader;
+use super::state::FleetState;
+use crate::fleet::{
+    FleetCounts, FleetTotals, FleetWindow, ProcessId, ProcessRow, ProcessState, Record,
+    ResourceRow, Standing,
+};
+
+impl FleetReader {
+    /// Returns the fleet as `Page::fleet` of the crate `leaparray-web` shows it: the newest final second and the last minute, with the
+    /// number of processes in them, and for each process where everything is that it has recorded.
+    ///
+    /// It reads what is in memory. The page calls it once a second while there are viewers. Before the first second is final, there are
+    /// only the processes and the state of the connection.
+    ///
+    /// ```
+    /// use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+    /// use leaparray_redis::engine::MemoryFleet;
+    /// use leaparray_redis::{FleetReader, FleetReporter, FleetState};
+    /// use leaparray_web::Page;
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let clock = ManualClock::new(Timestamp::from_secs(3_600));
+    /// let engine = Arc::new(MemoryFleet::with_clock(clock.clone()));
+    /// let service = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
+    /// let reporter = FleetReporter::builder("shop", "orders-1").start(&service, Arc::clone(&engine))?;
+    /// reporter.watch().wait_for(|it| *it == FleetState::Connected).await?;
+    /// service.resource("GET /orders")?.enter().success();
+    /// clock.advance(Duration::from_secs(1));
+    /// reporter.close().await;
+    /// clock.advance(Duration::from_secs(4));
+    ///
+    /// let reader = Arc::new(FleetReader::builder("shop").start(engine)?);
+    /// reader.poll().await?;
+    /// let fleet = reader.to_web();
+    /// assert_eq!((fleet.name.as_str(), fleet.newest_final), ("shop", Some(3_602)));
+    /// let minute = fleet.last_minute.expect("a second is final");
+    /// assert_eq!((minute.present, minute.expected, minute.total.success), (1, 1, 1));
+    ///
+    /// // The page of the service, and of its fleet.
+    /// let page = Page::new(service.clone()).fleet(move || Some(reader.to_web()));
+    /// # let _: axum::Router = page.router();
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_web(&self) -> Fleet {
+        let mut fleet = Fleet::new(self.keys().name());
+        fleet.server = words(&self.state());
+        let (second, minute) = self.with(|view| {
+            fleet.processes = view.processes().map(process).collect();
+            (view.last_second(), view.last_minute())
+        });
+        // Requests in flight are those of the newest second.
+        let absent = second.iter().flat_map(|it| &it.processes).filter(|it| it.present == 0);
+        let absent: HashSet<ProcessId> = absent.map(|it| it.id).collect();
+        fleet.newest_final = second.as_ref().map(|it| it.seconds.start);
+        fleet.last_second = second.as_ref().map(|it| window(it, &absent));
+        fleet.last_minute = minute.as_ref().map(|it| window(it, &absent));
+        fleet
+    }
+}
+
+/// Returns the state in words. The clock is the one by which the task of the reader notes it.
+fn words(state: &FleetState) -> String {
+    match state {
+        FleetState::Away { since, error } => {
+            let seconds = MonotonicClock::new().now().saturating_since(*since).as_secs();
+            format!("away for {seconds} s: {error}")
+        }
+        _ => state.name().to_owned(),
+    }
+}
+
+fn process((id, record, state): (ProcessId, &Record, ProcessState)) -> FleetProcess {
+    let state = match state {
+        ProcessState::Live => FleetProcessState::Live,
+        ProcessState::Left => FleetProcessState::Left,
+        ProcessState::Lost => FleetProcessState::Lost,
+    };
+    let mut process = FleetProcess::new(id.to_string(), record.name.as_str(), state);
+    process.ledger = ledger(record);
+    process
+}
+
+fn ledger(record: &Record) -> FleetLedger {
+    let mut ledger = FleetLedger::default();
+    let FleetLedger { delivered, missed, late, waiting, unfinished, lifetime, .. } = &mut ledger;
+    *delivered = totals(&record.delivered.1);
+    *missed = totals(&record.missed.1);
+    *late = totals(&record.late);
+    *waiting = totals(&record.waiting);
+    *unfinished = totals(&record.unfinished());
+    *lifetime = totals(&record.lifetime);
+    ledger
+}
+
+fn totals(of: &FleetTotals) -> WebTotals {
+    let mut totals = WebTotals::default();
+    (totals.pass, totals.success, totals.exception) = (of.pass, of.success, of.exception);
+    (totals.cancelled, totals.block) = (of.cancelled, of.block);
+    totals.reserved_pass = of.reserved_pass;
+    totals
+}
+
+/// Returns a window. `absent`: the processes that are not in the newest second.
+fn window(of: &FleetWindow, absent: &HashSet<ProcessId>) -> WebWindow {
+    let standing = match of.standing {
+        Standing::Waiting => FleetStanding::Waiting,
+        Standing::Final => FleetStanding::Final,
+        Standing::Closed => FleetStanding::Closed,
+    };
+    let mut window = WebWindow::new(of.seconds.clone(), standing);
+    (window.present, window.expected) = (of.presence.present, of.presence.expected);
+    (window.total, window.refusals) = (counts(&of.total), by_reason(&of.total.refusals));
+    window.resources = of.resources.iter().map(resource_row).collect();
+    let row = |it: &ProcessRow| process_row(it, absent.contains(&it.id));
+    window.processes = of.processes.iter().map(row).collect();
+    (window.left_out, window.left_out_rows) = (counts(&of.left_out), of.left_out_rows);
+    window.left_out_unnamed = of.left_out_unnamed;
+    window
+}
+
+fn resource_row(of: &ResourceRow) -> FleetResourceRow {
+    let mut row = FleetResourceRow::new(&*of.key.name, counts(&of.counts));
+    row.context = of.key.context.as_deref().map(Into::into);
+    row.direction = if of.key.is_outbound { Direction::Out } else { Direction::In };
+    (row.processes, row.left_out) = (of.processes, of.left_out);
+    row.refusals = by_reason(&of.counts.refusals);
+    row
+}
+
+fn process_row(of: &ProcessRow, is_absent: bool) -> FleetProcessRow {
+    let mut row = FleetProcessRow::new(of.id.to_string(), counts(&of.counts));
+    (row.present, row.missing, row.waiting) = (of.present, of.missing, of.waiting);
+    if is_absent {
+        row.counts.in_flight = None;
+    }
+    row
+}
+
+fn counts(of: &FleetCounts) -> Counts {
+    let metrics = &of.metrics;
+    let mut counts = Counts::default();
+    (counts.pass, counts.success, counts.exception) =
+        (metrics.pass, metrics.success, metrics.exception);
+    (counts.cancelled, counts.block) = (metrics.cancelled, metrics.block);
+    (counts.in_flight, counts.max_in_flight) = (Some(of.in_flight), metrics.concurrency);
+    (counts.rt_count, counts.rt_sum) = (metrics.rt_count, nanos(metrics.rt_sum));
+    (counts.min, counts.max) = (metrics.min_rt.map(nanos), metrics.max_rt.map(nanos));
+    let quantiles = |it: &LatencyHistogram| it.quantiles([0.5, 0.9, 0.99, 0.999]);
+    let quantiles = metrics.histogram.as_ref().map(quantiles).unwrap_or_default();
+    [counts.p50, counts.p90, counts.p99, counts.p999] = quantiles.map(|it| it.map(nanos));
+    counts
+}
+
+/// Returns the refusals in the order of `REASONS` of the page; an empty list if there are none.
+fn by_reason(refusals: &Refusals) -> Vec<u64> {
+    if refusals.sum() == 0 {
+        return Vec::new();
+    }
+    vec![
+        refusals.limit_reached,
+        refusals.wait_too_long,
+        refusals.more_than_limit,
+        refusals.failing,
+        refusals.custom,
+        refusals.queue_full,
+    ]
+}
+
+/// The page's times are nanoseconds; a longer one is the longest that it can have.
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos().try_into().unwrap_or(u64::MAX)
+}
