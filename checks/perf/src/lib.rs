@@ -35,13 +35,19 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin leases
 //! ```
 //!
-//! A fifth one counts the adds that this crate and its peers lose at rollovers:
+//! A fifth one measures the window over a fleet of `leaparray-redis`, on a Redis server, with the same options:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin windows
+//! ```
+//!
+//! A sixth one counts the adds that this crate and its peers lose at rollovers:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
 //!
-//! A sixth one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
+//! A seventh one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin geometry
@@ -67,17 +73,20 @@ mod middleware;
 mod options;
 mod peers;
 mod quiet;
+mod redis_server;
 mod report;
 mod results;
 mod scenarios;
 mod standins;
 mod timed;
+mod windows;
 
 pub use feedback::run as run_feedback;
 pub use histograms::run as run_histograms;
 pub use leases::run as run_leases;
 pub use losses::run as run_losses;
 pub use middleware::run as run_middleware;
+pub use windows::run as run_windows;
 
 use std::env;
 use std::error::Error;

@@ -36,6 +36,11 @@ impl Options {
         Ok(Self { plan, folder: folder.map(PathBuf::from) })
     }
 
+    /// Returns whether the run is a smoke test.
+    pub(crate) const fn is_quick(&self) -> bool {
+        self.plan.rounds == QUICK.rounds
+    }
+
     /// Prints a report that is incomplete, and writes nothing.
     ///
     /// # Errors

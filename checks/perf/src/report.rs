@@ -45,6 +45,7 @@ pub(crate) enum Page {
     Middleware,
     Feedback,
     Leases,
+    Windows,
 }
 
 impl Page {
@@ -56,12 +57,14 @@ impl Page {
             Self::Middleware => "-middleware",
             Self::Feedback => "-feedback",
             Self::Leases => "-leases",
+            Self::Windows => "-windows",
         }
     }
 
     /// Returns the page whose files have that name.
     fn of(name: &str) -> Self {
-        let pages = [Self::Histograms, Self::Middleware, Self::Feedback, Self::Leases];
+        let pages =
+            [Self::Histograms, Self::Middleware, Self::Feedback, Self::Leases, Self::Windows];
         pages.into_iter().find(|page| name.ends_with(page.suffix())).unwrap_or(Self::Main)
     }
 }

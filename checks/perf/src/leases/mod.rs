@@ -4,7 +4,6 @@ mod decisions;
 mod fill;
 mod report;
 mod script;
-mod server;
 
 use std::error::Error;
 use std::time::Instant;
@@ -15,10 +14,10 @@ use crate::harness::{Plan, Suite};
 use crate::machine::{self, Processor};
 use crate::options::Options;
 use crate::quiet::Quiet;
+use crate::redis_server::Server;
 use crate::report::{Page, Run};
 use crate::{MAX_WAIT, goals};
 use script::OnServer;
-use server::Server;
 
 /// The results of a run.
 struct Measured {

@@ -11,11 +11,11 @@ use leaparray_redis::{Engine, RedisEngine};
 use redis::Connection;
 use tokio::runtime::Builder;
 
-use super::server::Server;
 use crate::goals::{Row, Unit};
 use crate::harness::{Plan, Suite};
 use crate::machine;
 use crate::quiet::Quiet;
+use crate::redis_server::Server;
 use crate::results::Results;
 use crate::scenarios::crowd::Crowd;
 use limit::Limit;

@@ -88,8 +88,15 @@ pub(super) fn document(folder: &Path) -> io::Result<String> {
 
 /// Returns the document of sets that are sorted by their ids.
 fn text(mut sets: Vec<Set>) -> String {
-    let pages = [Page::Main, Page::Histograms, Page::Middleware, Page::Feedback, Page::Leases];
-    let [main, histograms, middleware, feedback, leases] = pages.map(|page| {
+    let pages = [
+        Page::Main,
+        Page::Histograms,
+        Page::Middleware,
+        Page::Feedback,
+        Page::Leases,
+        Page::Windows,
+    ];
+    let [main, histograms, middleware, feedback, leases, windows] = pages.map(|page| {
         with_known_processors(sets.extract_if(.., |set| Page::of(&set.id) == page).collect())
     });
     format!(
@@ -104,6 +111,8 @@ fn text(mut sets: Vec<Set>) -> String {
         goals_of_feedback = goals_of(&feedback),
         leases = processors(&leases),
         goals_of_leases = goals_of(&leases),
+        windows = processors(&windows),
+        goals_of_windows = goals_of(&windows),
     )
 }
 

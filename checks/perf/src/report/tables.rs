@@ -119,7 +119,7 @@ pub(crate) fn nanos(nanos: f64) -> String {
 }
 
 /// Formats a ratio or a count with the fewest digits that are exact.
-fn number(number: f64) -> String {
+pub(crate) fn number(number: f64) -> String {
     if number.fract() == 0.0 && number >= 1_000.0 {
         format_grouped(number as u64)
     } else {

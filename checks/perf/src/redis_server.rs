@@ -15,14 +15,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that writes nothing to disk. It is killed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     port: u16,
 }
 
 impl Server {
     /// Starts a server; `None` if it is not installed.
-    pub(super) fn start() -> Result<Option<Self>, Box<dyn Error>> {
+    pub(crate) fn start() -> Result<Option<Self>, Box<dyn Error>> {
         // Free a moment later, for the server.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let child = Command::new("redis-server")
@@ -48,11 +48,11 @@ impl Server {
         Ok(Some(server))
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
-    pub(super) fn connect(&self) -> redis::RedisResult<Connection> {
+    pub(crate) fn connect(&self) -> redis::RedisResult<Connection> {
         Client::open(self.address())?.get_connection()
     }
 }
