@@ -112,7 +112,8 @@ pub(super) async fn run(args: &[String]) -> Result<(), Box<dyn Error>> {
     let mut newest = reader.newest();
     let (mut start, mut measured) = (None, Measured::default());
     loop {
-        timeout(PATIENCE, newest.changed()).await.map_err(|_| "no second is final")??;
+        let late = |_| format!("no new second is final, the reader is {:?}", reader.state());
+        timeout(PATIENCE, newest.changed()).await.map_err(late)??;
         let Some(second) = *newest.borrow_and_update() else { continue };
         if second >= begin && start.is_none() {
             (start, measured) = (Some((now(), cpu(ClockId::ProcessCPUTime))), Measured::default());

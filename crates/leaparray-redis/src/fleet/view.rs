@@ -66,6 +66,8 @@ pub struct FleetView {
     processes: BTreeMap<ProcessId, Process>,
     names: Pool,
     seconds: BTreeMap<u64, SecondOfFleet>,
+    /// The second of which parts were read last.
+    begun: Option<u64>,
     /// The number of seconds of processes that could not be read.
     unreadable: u64,
 }
@@ -106,6 +108,7 @@ impl FleetView {
             processes: BTreeMap::new(),
             names: Pool::default(),
             seconds: BTreeMap::new(),
+            begun: None,
             unreadable: 0,
         }
     }
@@ -163,15 +166,19 @@ impl FleetView {
         let kept = u64::from(self.config.departed()) * MICROS;
         self.processes.retain(|_, it| self.now < it.contact.saturating_add(kept));
         self.forget();
-        for it in self.seconds.values_mut() {
-            it.set_read(false);
-        }
         for it in self.processes.values_mut() {
             it.lacks_names = false;
         }
         // A second that is expected to be there is known, also if nothing of it is.
         for second in self.range() {
             self.seconds.entry(second).or_insert_with(|| SecondOfFleet::new(second));
+        }
+        for it in self.seconds.values_mut() {
+            let second = it.second();
+            let has_delivered =
+                |process: &Process| process.record.covers(second) && second < process.record.next;
+            let processes = self.processes.iter().filter(|it| has_delivered(it.1));
+            it.set_delivered(processes.map(|it| *it.0));
         }
     }
 
@@ -189,19 +196,21 @@ impl FleetView {
         self.names.shrink();
     }
 
-    /// Returns what to read next of a second, the newest one first; `None` if everything was read.
+    /// Returns what to read next of a second; `None` if everything was read.
+    ///
+    /// The newest second that can be final comes first, then the ones before it, and then those that cannot be final yet.
+    /// A second that was begun is completed before a newer one, so a reader that is slower than the fleet skips seconds, and
+    /// sees the others final.
     #[must_use]
     pub fn wanted(&self) -> Option<Fetch> {
-        self.seconds.values().rev().filter(|it| !it.is_read()).find_map(|it| {
-            let second = it.second();
-            let is_wanted = |(id, process): (&ProcessId, &Process)| {
-                let is_there = process.record.covers(second) && second < process.record.next;
-                (is_there && !it.has(*id)).then_some(*id)
-            };
-            let processes: Vec<_> =
-                self.processes.iter().filter_map(is_wanted).take(MAX_FETCH).collect();
-            (!processes.is_empty()).then_some(Fetch { second, processes })
-        })
+        let is_settled = |it: &&SecondOfFleet| self.config.settling(it.second()) <= self.now;
+        let begun = self.begun.and_then(|it| self.seconds.get(&it)).filter(is_settled);
+        let settled = self.seconds.values().rev().filter(is_settled);
+        let others = self.seconds.values().filter(|it| !is_settled(it));
+        let mut unread = begun.into_iter().chain(settled).chain(others);
+        let it = unread.find(|it| !it.unread().is_empty())?;
+        let processes = it.unread().iter().copied().take(MAX_FETCH).collect();
+        Some(Fetch { second: it.second(), processes })
     }
 
     /// Takes what was read of a second: the bytes of each process, if it has delivered any.
@@ -225,8 +234,9 @@ impl FleetView {
     /// Notes that all parts were taken.
     pub(crate) fn on_fetched_all(&mut self, fetch: &Fetch) {
         if let Some(it) = self.seconds.get_mut(&fetch.second) {
-            it.set_read(fetch.processes.len() < MAX_FETCH);
+            it.set_read(&fetch.processes);
         }
+        self.begun = Some(fetch.second);
     }
 
     /// Returns the names to read next, of many processes at once: none if all are known that the server has.

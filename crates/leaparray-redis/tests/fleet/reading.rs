@@ -276,6 +276,37 @@ fn final_second_stays_final_when_a_lost_process_comes_back() {
 }
 
 #[test]
+fn reader_that_is_slower_than_the_fleet_skips_seconds_and_sees_the_others_final() {
+    let (mut server, mut view) = fleet();
+    // A second takes three answers.
+    let mut processes = joined(&mut server, 130);
+    let mut seen = Vec::new();
+    for later in 1..40 {
+        processes[0].work("orders", 1);
+        step(&mut server, &mut processes, 130);
+        let now = micros(START + later);
+        view.on_survey(&server.survey(now));
+        for _ in 0..2 {
+            let Some(fetch) = view.wanted() else { break };
+            let found = server.second(now, fetch.second, &fetch.processes);
+            view.on_fetched(&fetch, &found);
+            let names = view.wanted_names();
+            let found = names.iter().map(|it| server.names(it.process, it.from, it.count));
+            view.on_names(&names, &found.collect::<Vec<_>>());
+        }
+        if let Some(second) = view.newest_final() {
+            let window = view.window(second..second + 1);
+            let passes = u64::from(second >= START);
+            assert_eq!((window.presence.present, window.total.metrics.pass), (130, passes));
+            assert!(later < 8 || START + later - second <= 6, "{second} at {later}");
+            seen.push(second);
+        }
+    }
+    seen.dedup();
+    assert!(seen.len() > 15, "two of three: {seen:?}");
+}
+
+#[test]
 fn restarted_process_is_another_one() {
     let (mut server, mut view) = fleet();
     let mut processes = joined(&mut server, 1);

@@ -46,8 +46,8 @@ pub(super) struct SecondOfFleet {
     parts: HashMap<ProcessId, Part>,
     /// The processes with rows whose names are not known.
     unnamed: BTreeSet<ProcessId>,
-    /// Whether all was read that the last survey had of it.
-    is_read: bool,
+    /// The processes that had delivered it by the last survey, and of which it was not read.
+    unread: BTreeSet<ProcessId>,
     resources: HashMap<PooledKey, ResourceSum>,
     left_out: LeftOutSum,
     /// Whether it was final before the last survey.
@@ -60,7 +60,7 @@ impl SecondOfFleet {
             second,
             parts: HashMap::new(),
             unnamed: BTreeSet::new(),
-            is_read: false,
+            unread: BTreeSet::new(),
             resources: HashMap::new(),
             left_out: LeftOutSum { counts: FleetCounts::new(second), rows: 0, unnamed: 0 },
             was_final: false,
@@ -79,20 +79,23 @@ impl SecondOfFleet {
         self.was_final = true;
     }
 
-    pub(super) fn has(&self, process: ProcessId) -> bool {
-        self.parts.contains_key(&process)
-    }
-
     pub(super) fn part(&self, process: ProcessId) -> Option<&Part> {
         self.parts.get(&process)
     }
 
-    pub(super) const fn is_read(&self) -> bool {
-        self.is_read
+    pub(super) const fn unread(&self) -> &BTreeSet<ProcessId> {
+        &self.unread
     }
 
-    pub(super) const fn set_read(&mut self, is_read: bool) {
-        self.is_read = is_read;
+    /// Sets the processes that have delivered it. Those of which it was read are not read again.
+    pub(super) fn set_delivered(&mut self, by: impl Iterator<Item = ProcessId>) {
+        self.unread = by.filter(|it| !self.parts.contains_key(it)).collect();
+    }
+
+    pub(super) fn set_read(&mut self, processes: &[ProcessId]) {
+        for it in processes {
+            self.unread.remove(it);
+        }
     }
 
     /// Returns the processes with rows whose names are not known, and the number of names that each needs.

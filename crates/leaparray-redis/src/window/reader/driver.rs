@@ -61,10 +61,13 @@ impl<E: FleetEngine> Driver<E> {
                 ask = self.asked.recv() => ask,
                 () = sleep_until(next) => None,
             };
+            let begin = Instant::now();
             let result = self.poll().await;
             failures = if result.is_ok() { 0 } else { failures + 1 };
-            let wait = if failures == 0 { self.period } else { backoff(failures).max(self.period) };
-            next = Instant::now() + wait;
+            next = match failures {
+                0 => begin + self.period,
+                _ => Instant::now() + backoff(failures).max(self.period),
+            };
             let error = result.as_ref().err().map(ToString::to_string);
             self.shared.state.send_if_modified(|state| {
                 let after = state.after(MonotonicClock::new().now(), error);
