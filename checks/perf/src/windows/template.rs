@@ -124,11 +124,15 @@ fn record(
     registry: &Registry<ManualClock>,
     random: &mut StdRng,
 ) -> Result<Vec<impl Sized + use<>>, Box<dyn Error>> {
-    let (requests, times) = (Poisson::new(case.requests)?, LogNormal::new(MEDIAN.ln(), SIGMA)?);
+    let times = LogNormal::new(MEDIAN.ln(), SIGMA)?;
+    // By Zipf's law, the one of rank r has a share in proportion to 1 / r.
+    let all: f64 = (1..=case.resources).map(|rank| 1.0 / rank as f64).sum();
+    let most = case.requests * case.resources as f64 / all;
     let begin = Timestamp::from_secs(SECOND);
     let mut in_flight = Vec::new();
-    for name in names(case) {
-        let resource = registry.resource(&name)?;
+    for (name, rank) in names(case).iter().zip(1..) {
+        let resource = registry.resource(name)?;
+        let requests = Poisson::new(most / f64::from(rank))?;
         let count = requests.sample(random).max(1.0) as u64;
         for _ in 0..count {
             if random.random_bool(REFUSED) {

@@ -203,14 +203,24 @@ impl FleetView {
     /// sees the others final.
     #[must_use]
     pub fn wanted(&self) -> Option<Fetch> {
+        self.wanted_beside(None)
+    }
+
+    /// Returns what to read while the answer to another request is added.
+    pub(crate) fn wanted_beside(&self, other: Option<&Fetch>) -> Option<Fetch> {
         let is_settled = |it: &&SecondOfFleet| self.config.settling(it.second()) <= self.now;
         let begun = self.begun.and_then(|it| self.seconds.get(&it)).filter(is_settled);
         let settled = self.seconds.values().rev().filter(is_settled);
         let others = self.seconds.values().filter(|it| !is_settled(it));
-        let mut unread = begun.into_iter().chain(settled).chain(others);
-        let it = unread.find(|it| !it.unread().is_empty())?;
-        let processes = it.unread().iter().copied().take(MAX_FETCH).collect();
-        Some(Fetch { second: it.second(), processes })
+        let fetch = |it: &SecondOfFleet| {
+            let asked = other.filter(|other| other.second == it.second());
+            let asked = asked.map_or(&[][..], |other| &other.processes);
+            // Both are in the order of the processes.
+            let unread = it.unread().iter().filter(|it| asked.binary_search(it).is_err());
+            let processes: Vec<_> = unread.copied().take(MAX_FETCH).collect();
+            (!processes.is_empty()).then_some(Fetch { second: it.second(), processes })
+        };
+        begun.into_iter().chain(settled).chain(others).find_map(fetch)
     }
 
     /// Takes what was read of a second: the bytes of each process, if it has delivered any.

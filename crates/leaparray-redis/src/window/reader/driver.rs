@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leaparray::{Clock, MonotonicClock};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Shared;
@@ -88,21 +88,20 @@ impl<E: FleetEngine> Driver<E> {
         let Shared { keys, .. } = &*self.shared;
         let survey = self.answer(self.engine.survey(keys, &self.config)).await?;
         self.shared.view().on_survey(&survey);
-        loop {
-            self.name().await?;
-            let Some(fetch) = self.shared.view().wanted() else { break };
-            let (second, processes) = (fetch.second, &fetch.processes);
-            let found = self.engine.second(keys, &self.config, second, processes);
-            let found = self.answer(found).await?;
-            self.add(move |shared| shared.on_fetched(&fetch, &found)).await;
-            if Instant::now() >= end {
-                break;
-            }
-        }
         self.name().await?;
-        let newest = self.shared.view().newest_final();
-        self.shared.newest.send_if_modified(|it| std::mem::replace(it, newest) != newest);
-        Ok(())
+        let (mut wanted, mut adding) = (self.shared.view().wanted(), None);
+        while let Some(fetch) = wanted {
+            // The answer before is added at the same time.
+            let found = self.engine.second(keys, &self.config, fetch.second, &fetch.processes);
+            let found = self.answer(found).await?;
+            self.added(adding.take()).await?;
+            let fetch = Arc::new(fetch);
+            let of = Arc::clone(&fetch);
+            adding = Some(self.add(move |shared| shared.on_fetched(&of, &found)));
+            let is_over = Instant::now() >= end;
+            wanted = if is_over { None } else { self.shared.view().wanted_beside(Some(&fetch)) };
+        }
+        self.added(adding).await
     }
 
     /// Reads names until all are known, or the server does not have them.
@@ -113,19 +112,26 @@ impl<E: FleetEngine> Driver<E> {
                 return Ok(());
             }
             let names = self.answer(self.engine.names(&self.shared.keys, &wanted)).await?;
-            self.add(move |shared| shared.view().on_names(&wanted, &names)).await;
+            let adding = self.add(move |shared| shared.view().on_names(&wanted, &names));
+            wait(adding).await;
         }
     }
 
-    /// Adds an answer on another thread: it takes some milliseconds, in which this one serves other tasks.
-    async fn add(&self, add: impl FnOnce(&Shared) + Send + 'static) {
-        let shared = Arc::clone(&self.shared);
-        if let Err(error) = spawn_blocking(move || add(&shared)).await {
-            // The runtime ends, or there is a bug, and the task ends with the same panic.
-            if let Ok(panic) = error.try_into_panic() {
-                std::panic::resume_unwind(panic);
-            }
+    /// Waits until an answer is added, if there is one, reads the names that it needs, and tells of a new final second.
+    async fn added(&self, adding: Option<JoinHandle<()>>) -> Result<(), EngineError> {
+        if let Some(adding) = adding {
+            wait(adding).await;
         }
+        self.name().await?;
+        let newest = self.shared.view().newest_final();
+        self.shared.newest.send_if_modified(|it| std::mem::replace(it, newest) != newest);
+        Ok(())
+    }
+
+    /// Adds an answer on another thread: it takes some milliseconds, in which this one serves other tasks.
+    fn add(&self, add: impl FnOnce(&Shared) + Send + 'static) -> JoinHandle<()> {
+        let shared = Arc::clone(&self.shared);
+        spawn_blocking(move || add(&shared))
     }
 
     async fn answer<T>(
@@ -134,5 +140,14 @@ impl<E: FleetEngine> Driver<E> {
     ) -> Result<T, EngineError> {
         let after = self.answer_timeout;
         timeout(after, answer).await.unwrap_or(Err(EngineError::Timeout { after }))
+    }
+}
+
+async fn wait(adding: JoinHandle<()>) {
+    if let Err(error) = adding.await {
+        // The runtime ends, or there is a bug, and the task ends with the same panic.
+        if let Ok(panic) = error.try_into_panic() {
+            std::panic::resume_unwind(panic);
+        }
     }
 }
