@@ -35,6 +35,8 @@ pub(super) struct Seen {
     /// The resources, and those with quantiles.
     pub(super) resources: u64,
     pub(super) with_quantiles: u64,
+    /// The passes in these.
+    pub(super) passes_with_quantiles: u64,
     /// From the end of the second until the reader has it, in milliseconds.
     pub(super) millis: u64,
 }
@@ -75,6 +77,7 @@ pub(super) async fn finish(reader: Child) -> Result<(Vec<Seen>, ReaderUsage), Bo
                     left_out,
                     resources,
                     with_quantiles,
+                    passes_with_quantiles,
                     millis,
                 ] = numbers(fields)?;
                 seen.push(Seen {
@@ -85,6 +88,7 @@ pub(super) async fn finish(reader: Child) -> Result<(Vec<Seen>, ReaderUsage), Bo
                     left_out,
                     resources,
                     with_quantiles,
+                    passes_with_quantiles,
                     millis,
                 });
             }
@@ -167,8 +171,9 @@ impl Readings {
 fn print(window: &FleetWindow, late: Duration) {
     let presence = window.presence;
     let quantiles = window.resources.iter().filter(|it| it.counts.quantile(0.99).is_some());
+    let passes: u64 = quantiles.clone().map(|it| it.counts.metrics.pass).sum();
     println!(
-        "second {} {} {} {} {} {} {} {}",
+        "second {} {} {} {} {} {} {} {passes} {}",
         window.seconds.start,
         presence.present,
         presence.expected,

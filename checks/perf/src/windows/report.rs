@@ -33,7 +33,7 @@ impl Column {
 
 const MEGA: f64 = 1e6;
 
-const PROCESS: [Column; 4] = [
+const PROCESS: [Column; 5] = [
     Column { name: "bytes", unit: "KB", at_most: None, value: |it| it.bytes / 1e3 },
     Column {
         name: "resources without a row",
@@ -50,6 +50,14 @@ const PROCESS: [Column; 4] = [
         at_most: None,
         value: |it| {
             it.median(|seen| seen.with_quantiles) / it.median(|seen| seen.resources) * 100.0
+        },
+    },
+    Column {
+        name: "requests to them",
+        unit: "%",
+        at_most: None,
+        value: |it| {
+            it.median(|seen| seen.passes_with_quantiles) / it.median(|seen| seen.passes) * 100.0
         },
     },
     Column { name: "reading and encoding", unit: "ms", at_most: None, value: |it| it.collect },
@@ -83,7 +91,13 @@ const SERVER: [Column; 5] = [
     },
 ];
 
-const READER: [Column; 5] = [
+const READER: [Column; 6] = [
+    Column {
+        name: "seconds seen as the newest final one",
+        unit: "%",
+        at_most: None,
+        value: |it| it.seen.len() as f64 / (it.case.times.measure + 1) as f64 * 100.0,
+    },
     Column { name: "CPU", unit: "%", at_most: Some(100.0), value: |it| it.reader.cpu * 100.0 },
     Column {
         name: "memory",
