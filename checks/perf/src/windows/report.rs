@@ -96,7 +96,7 @@ const READER: [Column; 6] = [
         name: "seconds seen as the newest final one",
         unit: "%",
         at_most: None,
-        value: |it| it.seen.len() as f64 / (it.case.times.measure + 1) as f64 * 100.0,
+        value: |it| it.seen_share() * 100.0,
     },
     Column { name: "CPU", unit: "%", at_most: Some(100.0), value: |it| it.reader.cpu * 100.0 },
     Column {
