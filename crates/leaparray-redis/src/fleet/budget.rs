@@ -2,10 +2,16 @@
 
 /// How many bytes the rows of a second may take, in a process and in the fleet.
 ///
-/// A process takes its share of the fleet's bytes: what each has if all live processes have the same. If its resources need
-/// more, the busiest ones have rows, and the busiest of these have histograms. The others are added up, so that the
-/// totals of the process and of the fleet stay exact, and a [reader](super::ResourceRow::left_out) knows which
-/// resources lack a row.
+/// Each live process takes the same share of the fleet's bytes. If its resources need more, the busiest ones have rows, and
+/// the busiest of these have histograms. The others are added up, so the totals of the process and of the fleet stay
+/// exact, and a [reader](super::ResourceRow::left_out) knows which resources lack a row.
+///
+/// A resource with one request in the second takes about 10 bytes, one with ten requests about 40, and one with a hundred
+/// requests about 140, most of them for its histogram.
+///
+/// The server keeps each second for [`delivery`](super::FleetConfig::delivery) and
+/// [`history`](super::FleetConfig::history), 90 s by default, and a bit longer. A fleet that uses all of the default budget
+/// takes 3.5 GB of it, and 100 processes with 32 KiB each 0.35 GB.
 ///
 /// ```
 /// use leaparray_redis::fleet::Budget;
