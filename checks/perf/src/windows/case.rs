@@ -26,8 +26,8 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// A second expires 91 s after its end, by the default settings.
-    const FULL: Self = Self { join: 10, fill: 95, measure: 30 };
+    /// A second expires 100 s after its end, by the default settings.
+    const FULL: Self = Self { join: 10, fill: 105, measure: 30 };
     const QUICK: Self = Self { join: 2, fill: 4, measure: 5 };
 }
 

@@ -9,9 +9,11 @@
 /// A resource with one request in the second takes about 10 bytes, one with ten requests about 40, and one with a hundred
 /// requests about 140, most of them for its histogram.
 ///
-/// The server keeps each second for [`delivery`](super::FleetConfig::delivery) and
-/// [`history`](super::FleetConfig::history), 90 s by default, and a bit longer. A fleet that uses all of the default budget
-/// takes 3.5 GB of it, and 100 processes with 32 KiB each 0.35 GB.
+/// The server keeps each second for [`delivery`](super::FleetConfig::delivery) +
+/// [`history`](super::FleetConfig::history) + 10 s, 100 s by default. A fleet that uses all of the default budget
+/// takes about 3.5 GB of the server's memory, and 100 processes with 32 KiB each take 0.35 GB.
+///
+/// Each reader reads all bytes of the fleet.
 ///
 /// ```
 /// use leaparray_redis::fleet::Budget;
@@ -24,9 +26,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "the two numbers are all")]
 pub struct Budget {
-    /// The most bytes of a process.
+    /// The most bytes of the rows of a process. The sum of the others and their histogram come on top, with about half a
+    /// kilobyte by the default histogram, and the names, each of which is sent once.
     pub process: usize,
-    /// The most bytes of all processes together. It is exceeded for a second or two while many processes join at once.
+    /// The most bytes of the rows of all processes together. They are exceeded for a second or two while many processes join at
+    /// once, or come back after the server has lost its data.
     pub fleet: usize,
 }
 

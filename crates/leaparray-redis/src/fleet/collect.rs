@@ -41,16 +41,15 @@ pub struct Collector<C> {
 
 /// The result of a reading of a registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Collected {
+struct Collected {
     /// The seconds, the oldest first.
-    pub seconds: Vec<Undelivered>,
+    seconds: Vec<Undelivered>,
     /// The counts since the first second.
-    pub lifetime: FleetTotals,
+    lifetime: FleetTotals,
     /// The counts recorded after their second had been read: a lower bound, exact if no thread records during the reading.
-    pub late: FleetTotals,
+    late: FleetTotals,
     /// The number of resources in the last second for which there was no room.
-    pub left_out: u64,
+    left_out: u64,
 }
 
 impl<C: Clock + Clone> Collector<C> {

@@ -31,7 +31,8 @@ impl FleetConfig {
     /// The longest of the times, in seconds: a day.
     pub const MAX_SECONDS: u32 = 86_400;
 
-    /// Sets for how many seconds a second can be read, at least: from 2 to [`MAX_SECONDS`](Self::MAX_SECONDS). By default 60.
+    /// Sets for how many seconds after its deadline a second can be read: from 2 to [`MAX_SECONDS`](Self::MAX_SECONDS). By
+    /// default 60. A longer one than the default needs [`with_departed`](Self::with_departed) first.
     ///
     /// # Errors
     ///
@@ -73,9 +74,9 @@ impl FleetConfig {
         Self { lost_after: seconds, ..self }.checked()
     }
 
-    /// Sets for how many seconds the server keeps the record of a process that delivers no more: at least as long as a
-    /// second, that is [`history`](Self::history) and [`delivery`](Self::delivery) and 10 seconds. By default 600. As long,
-    /// the totals of the fleet include it.
+    /// Sets for how many seconds the server keeps the record of a process that delivers no more: at least as long as it keeps
+    /// a second, which is [`delivery`](Self::delivery) + [`history`](Self::history) + 10 seconds. By default 600. For that
+    /// time, the totals of the fleet include the process.
     ///
     /// # Errors
     ///

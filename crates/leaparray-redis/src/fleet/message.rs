@@ -82,7 +82,8 @@ pub struct Known {
 pub struct Survey {
     /// The time of the server, in microseconds.
     pub now: u64,
-    /// Since when the server has heard of the fleet, in microseconds: since it lost its data, or since no process reached it.
+    /// Since when the server has heard of the fleet, in microseconds: since a process reached it for
+    /// the first time, or again after it had lost its data or after a time without any delivery.
     pub since: u64,
     /// The processes, in no particular order.
     pub processes: Vec<Known>,

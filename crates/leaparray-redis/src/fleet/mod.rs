@@ -56,7 +56,7 @@ mod view;
 pub use archive::Archive;
 pub use budget::Budget;
 pub use codec::FormatError;
-pub use collect::{Collected, Collector};
+pub use collect::Collector;
 pub use config::FleetConfig;
 pub use counts::FleetCounts;
 pub use error::FleetConfigError;

@@ -51,7 +51,7 @@ impl ResourceKey {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool(HashSet<Arc<ResourceKey>>);
 
-/// A name of a [`Pool`]. Two are the same if they are in one place: nothing is compared.
+/// A name of a [`Pool`], compared by its address.
 #[derive(Clone, Debug)]
 pub(crate) struct PooledKey(Arc<ResourceKey>);
 

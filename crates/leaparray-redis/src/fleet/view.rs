@@ -68,8 +68,10 @@ pub struct FleetView {
     seconds: BTreeMap<u64, SecondOfFleet>,
     /// The second of which parts were read last.
     begun: Option<u64>,
-    /// The number of seconds of processes that could not be read.
+    /// The number of records and seconds of processes that could not be read.
     unreadable: u64,
+    /// The live processes whose records could not be read, and the versions of these.
+    strangers: BTreeMap<ProcessId, u64>,
 }
 
 /// A process as of its newest record.
@@ -110,6 +112,7 @@ impl FleetView {
             seconds: BTreeMap::new(),
             begun: None,
             unreadable: 0,
+            strangers: BTreeMap::new(),
         }
     }
 
@@ -119,8 +122,8 @@ impl FleetView {
         self.now
     }
 
-    /// Returns how often a record or a second of a process could not be read: it is of another version of the crate, or
-    /// damaged.
+    /// Returns how many records and seconds of processes could not be read: they are of another version of the crate, or
+    /// damaged. A live process with such a record counts as [expected](Presence::expected) in each second, and as present in none.
     #[must_use]
     pub const fn unreadable(&self) -> u64 {
         self.unreadable
@@ -130,6 +133,7 @@ impl FleetView {
     pub fn on_survey(&mut self, survey: &Survey) {
         self.keep_final();
         (self.now, self.since) = (survey.now, self.since.max(survey.since));
+        let before = std::mem::take(&mut self.strangers);
         for known in &survey.processes {
             let process = self.processes.get_mut(&known.process);
             // A server that has lost data may have an earlier record.
@@ -137,7 +141,11 @@ impl FleetView {
                 continue;
             }
             let Ok(mut record) = Record::decode(&known.record) else {
-                self.unreadable += 1;
+                self.unreadable += u64::from(before.get(&known.process) != Some(&known.version));
+                let lost_at = known.contact.saturating_add(self.config.lost_after_micros());
+                if process.is_none() && survey.now < lost_at {
+                    self.strangers.insert(known.process, known.version);
+                }
                 continue;
             };
             let (version, contact) = (known.version, known.contact);
@@ -196,11 +204,11 @@ impl FleetView {
         self.names.shrink();
     }
 
-    /// Returns what to read next of a second; `None` if everything was read.
+    /// Returns what to read next of a second; `None` if everything was read that the last survey has told of.
     ///
     /// The newest second that can be final comes first, then the ones before it, and then those that cannot be final yet.
     /// A second that was begun is completed before a newer one, so a reader that is slower than the fleet skips seconds, and
-    /// sees the others final.
+    /// sees the others final. The last minute is not final then: see [`FleetWindow::standing`].
     #[must_use]
     pub fn wanted(&self) -> Option<Fetch> {
         self.wanted_beside(None)

@@ -37,7 +37,11 @@ use crate::fleet::{
 /// | `leaparray_fleet_second_processes` | `state`: `present`, `expected` | the processes in the newest final second, and those that should be |
 /// | `leaparray_fleet_processes` | `state`: `live`, `lost`, `left` | the processes that have a record |
 /// | `leaparray_fleet_newest_final_timestamp_seconds` | | the begin of the newest final second |
-/// | `leaparray_fleet_left_out_rows` | | how often a resource of a process had no row in that second |
+/// | `leaparray_fleet_total` | `event` | permits of all resources in that second |
+/// | `leaparray_fleet_left_out` | `event` | those of them that are in no row of a resource, for lack of [room](crate::fleet::Budget) |
+/// | `leaparray_fleet_left_out_processes` | `resource`, `context`, `kind` | how many processes had no row for the resource, if any. Its other numbers are those of the others |
+/// | `leaparray_fleet_left_out_rows` | | the sum of these, and how often the name was not known either |
+/// | `leaparray_fleet_left_out_unnamed` | | how often the name was not known either: any resource may lack permits |
 /// | `leaparray_fleet_connected` | | 1 if the server answers. If not, the newest final second stays the same |
 ///
 /// Counters of the fleet:
@@ -52,7 +56,7 @@ use crate::fleet::{
 /// | `leaparray_fleet_unreadable_total` | | records and seconds that could not be read |
 ///
 /// The counters never decrease: each adds what the record of a process has grown by, and keeps what it has added when the record
-/// expires. A new collector begins with the records that it finds. For several fleets, give each collector a label by
+/// expires. It remembers that for the last 16,384 such processes, in case that they come back. A new collector begins with the records that it finds. For several fleets, give each collector a label by
 /// `Registry::sub_registry_with_label`.
 ///
 /// ```
@@ -148,8 +152,21 @@ struct Sums {
 struct Counters {
     sums: Sums,
     /// The part of each process that is in the sums.
-    added: HashMap<ProcessId, Sums>,
+    added: HashMap<ProcessId, Added>,
+    /// The number of readings.
+    readings: u64,
 }
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Added {
+    sums: Sums,
+    /// The last reading that had a record of the process.
+    reading: u64,
+}
+
+/// The most processes without a record that are remembered. A process whose record has expired while it did not reach the
+/// server comes back with all that it has recorded.
+const MAX_GONE: usize = 16_384;
 
 impl Sums {
     const fn of(record: &Record) -> Self {
@@ -173,19 +190,32 @@ impl Sums {
 }
 
 impl Counters {
-    /// Adds what the records have grown by. The processes without a record are forgotten: their records never come back.
+    /// Adds what the records have grown by.
     fn add<'a>(&mut self, records: impl Iterator<Item = (ProcessId, &'a Record)>) {
-        let mut added = HashMap::new();
+        self.readings += 1;
+        let mut present = 0;
         for (id, record) in records {
-            let old = self.added.get(&id).copied().unwrap_or_default();
-            let new = Sums::of(record);
+            let added = self.added.entry(id).or_default();
+            let (old, new) = (added.sums, Sums::of(record));
             self.sums.add_growth(&old, &new);
             // A count that is lower for a while is not added again.
-            let mut all = old;
-            all.add_growth(&old, &new);
-            added.insert(id, all);
+            added.sums.add_growth(&old, &new);
+            added.reading = self.readings;
+            present += 1;
         }
-        self.added = added;
+        self.forget(present);
+    }
+
+    /// Forgets the processes that have been without a record for longest, if there are too many.
+    fn forget(&mut self, present: usize) {
+        let gone = self.added.len() - present;
+        if gone > MAX_GONE {
+            let mut readings: Vec<u64> = self.added.values().map(|it| it.reading).collect();
+            let oldest = gone - MAX_GONE;
+            let (_, last, _) = readings.select_nth_unstable(oldest - 1);
+            let last = *last;
+            self.added.retain(|_, it| it.reading > last);
+        }
     }
 }
 
@@ -197,6 +227,8 @@ struct Families<'a>(DescriptorEncoder<'a>);
 impl Families<'_> {
     /// Exposes the resources of a second.
     fn resources(&mut self, rows: &[ResourceRow]) -> fmt::Result {
+        // A resource that all processes have left out has no counts.
+        let rows: Vec<_> = rows.iter().filter(|row| row.processes > 0).collect();
         let rates = rows.iter().flat_map(|row| {
             let events = events_of_second(&row.counts.metrics);
             events.map(|(event, count)| (labels(row, Some(("event", event))), float(count)))
@@ -240,6 +272,28 @@ impl Families<'_> {
     fn fleet(&mut self, reading: &Reading, is_connected: bool) -> fmt::Result {
         let Reading { second, states, .. } = reading;
         let presence = second.presence;
+        for (name, help, counts) in [
+            (
+                "leaparray_fleet_total",
+                "Permits of all resources in the newest final second, by event",
+                &second.total,
+            ),
+            (
+                "leaparray_fleet_left_out",
+                "Permits in the newest final second that are in no row of a resource, by event",
+                &second.left_out,
+            ),
+        ] {
+            let events = events_of_second(&counts.metrics);
+            let samples = events.map(|(event, count)| (vec![("event", event)], float(count)));
+            self.gauges(name, help, samples)?;
+        }
+        let left_out = second.resources.iter().filter(|row| row.left_out > 0);
+        self.gauges(
+            "leaparray_fleet_left_out_processes",
+            "Processes that had no room for the row of the resource in the newest final second",
+            left_out.map(|row| (labels(row, None), float(row.left_out))),
+        )?;
         self.gauges(
             "leaparray_fleet_second_processes",
             "Processes present in the newest final second, and processes expected in it",
@@ -267,6 +321,11 @@ impl Families<'_> {
                 "leaparray_fleet_left_out_rows",
                 "How often a resource of a process had no row in the newest final second",
                 second.left_out_rows,
+            ),
+            (
+                "leaparray_fleet_left_out_unnamed",
+                "How often of these the name of the resource is not known",
+                second.left_out_unnamed,
             ),
             ("leaparray_fleet_connected", "1 if the server answers", u64::from(is_connected)),
         ] {

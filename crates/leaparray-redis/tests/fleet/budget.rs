@@ -74,7 +74,8 @@ fn thousand_resources_with_a_request_each_take_less_than_twelve_bytes_each() {
     assert!(second.bytes.len() < 12_000, "{} bytes", second.bytes.len());
 }
 
-/// Delivers a second of 100 resources, of which each has 10 requests more than the one before. Returns what a reader has.
+/// Delivers a second of 100 resources, of which each has 10 requests more than the one before. Returns what a reader has, and
+/// all response times.
 fn read_second(max_bytes: usize) -> (FleetView, LatencyHistogram) {
     let mut random = fastrand::Rng::with_seed(5);
     let rows: Vec<_> = (0..100).map(|it| (key(it), counts(&mut random, (it + 1) * 10))).collect();
@@ -82,6 +83,11 @@ fn read_second(max_bytes: usize) -> (FleetView, LatencyHistogram) {
     for (_, counts) in &rows {
         all.merge(counts.metrics.histogram.as_ref().unwrap());
     }
+    (read_rows(rows, max_bytes), all)
+}
+
+/// Delivers a second. Returns what a reader has.
+fn read_rows(rows: Vec<(ResourceKey, FleetCounts)>, max_bytes: usize) -> FleetView {
     let mut outbox = outbox();
     let (second, left_out) = outbox.encode(START, rows, max_bytes);
     assert!(second.bytes.len() < max_bytes + 700, "{} bytes", second.bytes.len());
@@ -97,7 +103,7 @@ fn read_second(max_bytes: usize) -> (FleetView, LatencyHistogram) {
     }
     let mut view = FleetView::new(FleetConfig::default());
     read(&mut view, &mut server, now);
-    (view, all)
+    view
 }
 
 #[test]
@@ -114,6 +120,19 @@ fn histograms_of_the_busiest_resources_are_kept_and_those_of_all_are_in_the_tota
     assert!(has.is_sorted() && !has[0] && has[99], "the busiest have one: {has:?}");
     assert_eq!(window.total.metrics.histogram, Some(all.clone()));
     assert_eq!(window.processes[0].counts.metrics.histogram, Some(all));
+}
+
+#[test]
+fn total_has_no_quantile_if_the_histogram_of_a_resource_is_not_known() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut unknown = counts(&mut random, 10_000);
+    unknown.metrics.histogram = None;
+    let mut rows = vec![(key(0), unknown)];
+    rows.extend((1..100).map(|it| (key(it), counts(&mut random, 50))));
+    for max_bytes in [1_500, 4_000, 1 << 20] {
+        let total = read_rows(rows.clone(), max_bytes).window(START..START + 1).total;
+        assert_eq!((total.metrics.rt_count, total.quantile(0.5)), (14_950, None), "{max_bytes}");
+    }
 }
 
 #[test]

@@ -225,3 +225,65 @@ async fn refusals_of_a_second_have_the_reasons_that_the_processes_gave() {
     let samples = fleet.scrape().await;
     assert!(!samples.keys().any(|it| it.0 == "leaparray_fleet_refusals"), "{samples:#?}");
 }
+
+#[tokio::test]
+async fn process_whose_record_had_expired_is_not_counted_again() {
+    let fleet = Fleet::new();
+    let mut near = fleet.join(1).await;
+    let mut far = fleet.join(2).await;
+    let work = |process: &Process, count| {
+        let orders = process.registry.resource("orders").unwrap();
+        (0..count).for_each(|_| orders.enter().success());
+    };
+    work(&far, 100);
+    fleet.pass(8, &mut [&mut near, &mut far]).await;
+    let pass = [("event", "pass")];
+    assert_eq!(value(&fleet.scrape().await, "lifetime", &pass), 100.0);
+    // It does not reach the server for longer than its record is kept.
+    for _ in 0..31 {
+        fleet.pass(20, &mut [&mut near]).await;
+        assert_eq!(value(&fleet.scrape().await, "lifetime", &pass), 100.0);
+    }
+    assert_eq!(value(&fleet.scrape().await, "processes", &[("state", "lost")]), 0.0);
+    work(&far, 7);
+    fleet.pass(8, &mut [&mut near, &mut far]).await;
+    assert_eq!(value(&fleet.scrape().await, "lifetime", &pass), 107.0);
+}
+
+#[tokio::test]
+async fn resources_without_a_row_have_no_rate_and_are_named() {
+    let fleet = Fleet::new();
+    let budget = Budget { process: 120, ..Budget::default() };
+    let mut small = fleet.simulated.join(1, budget).await;
+    let mut large = fleet.join(2).await;
+    fleet.pass(2, &mut [&mut small, &mut large]).await;
+    for number in 0..40 {
+        let name = format!("resource {number}");
+        let resource = small.registry.resource(&name).unwrap();
+        (number..40).for_each(|_| resource.enter().success());
+    }
+    large.registry.resource("resource 39").unwrap().enter().success();
+    fleet.pass(3, &mut [&mut small, &mut large]).await;
+    let samples = fleet.scrape().await;
+    let of = |family: &str, label: Option<(&str, &str)>| -> BTreeMap<String, f64> {
+        let family = format!("leaparray_fleet_{family}");
+        let is_of = |(key, _): &(&Key, &f64)| {
+            key.0 == family && label.is_none_or(|(name, value)| key.1[name] == value)
+        };
+        let samples = samples.iter().filter(is_of);
+        samples.map(|(key, value)| (key.1["resource"].clone(), *value)).collect()
+    };
+    let (rates, left_out) = (of("rate", Some(("event", "pass"))), of("left_out_processes", None));
+    assert_eq!(rates["resource 0"], 40.0);
+    assert_eq!((rates["resource 39"], left_out.get("resource 0")), (1.0, None));
+    assert!(rates.values().all(|it| *it > 0.0) && left_out.values().all(|it| *it == 1.0));
+    let (pass, single) = ([("event", "pass")], |family| value(&samples, family, &[]));
+    assert_eq!(value(&samples, "total", &pass), 821.0);
+    let in_rows: f64 = rates.values().sum();
+    assert_eq!(value(&samples, "left_out", &pass), 821.0 - in_rows);
+    assert!(single("left_out_unnamed") > 0.0);
+    assert_eq!(
+        single("left_out_rows"),
+        left_out.values().sum::<f64>() + single("left_out_unnamed")
+    );
+}

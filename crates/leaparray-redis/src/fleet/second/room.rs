@@ -114,7 +114,8 @@ impl Room {
         for (row, wire) in rows {
             let size = size(&wire.histogram);
             has_room &= self.used + size <= self.max_bytes;
-            if has_room {
+            // Without a histogram of its own, the row makes the rest unknown.
+            if has_room && row.counts.metrics.histogram.is_some() {
                 self.used += size;
             } else {
                 self.rest.add(&mut row.counts.metrics);

@@ -91,7 +91,8 @@ pub struct ResourceRow {
     pub counts: FleetCounts,
     /// The highest number of processes with this resource in one of the seconds.
     pub processes: u64,
-    /// How often a process had no room for it in a second. If this is not 0, the counts are lower bounds.
+    /// How often a process had no room for it in a second. If this is not 0, the counts and the response times are those of the
+    /// other processes and seconds, and the counts are lower bounds.
     pub left_out: u64,
 }
 
@@ -221,11 +222,17 @@ impl FleetView {
             window.resources.push(row);
         }
         window.resources.sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        for row in processes.values() {
+        for (id, row) in &mut processes {
+            row.counts.in_flight = match newest.and_then(|it| it.part(*id)) {
+                Some(Part::Added(counts)) => counts.in_flight,
+                _ => 0,
+            };
             window.total.add(&row.counts);
             window.presence.expected += 1;
             window.presence.present += u64::from(row.present == row.expected);
         }
+        window.presence.expected += self.strangers.len() as u64;
+        window.left_out.in_flight = newest.map_or(0, |it| it.left_out().counts.in_flight);
         window.processes = processes.into_values().collect();
         window.processes.sort_by(|one, other| one.name.cmp(&other.name));
         window
@@ -322,9 +329,8 @@ impl ProcessRow {
                 self.present += 1;
                 self.counts.add_later(counts);
             }
-            // The requests in flight are not known.
-            Due::Waiting => (self.waiting, self.counts.in_flight) = (self.waiting + 1, 0),
-            Due::Missing => (self.missing, self.counts.in_flight) = (self.missing + 1, 0),
+            Due::Waiting => self.waiting += 1,
+            Due::Missing => self.missing += 1,
         }
     }
 }

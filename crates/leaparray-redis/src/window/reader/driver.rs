@@ -87,7 +87,7 @@ impl<E: FleetEngine> Driver<E> {
         let end = Instant::now() + self.period;
         let Shared { keys, .. } = &*self.shared;
         let survey = self.answer(self.engine.survey(keys, &self.config)).await?;
-        self.shared.view().on_survey(&survey);
+        wait(self.add(move |shared| shared.view().on_survey(&survey))).await;
         self.name().await?;
         let (mut wanted, mut adding) = (self.shared.view().wanted(), None);
         while let Some(fetch) = wanted {

@@ -61,13 +61,14 @@ impl FleetReader {
 
     /// Returns what `read` returns of the fleet.
     ///
-    /// Blocks while the task adds what it has read of one process, for a millisecond, and keeps the task waiting as long as `read`
-    /// runs.
+    /// Blocks while the task adds a part of what it has read: some milliseconds with a thousand processes. Keeps the task
+    /// waiting as long as `read` runs.
     pub fn with<T>(&self, read: impl FnOnce(&FleetView) -> T) -> T {
         read(&self.shared.view())
     }
 
-    /// Asks the server now, and returns after the answers were added.
+    /// Asks the server now, and returns after the answers were added. If that takes longer than a
+    /// [period](FleetReaderBuilder::with_period), the next poll goes on: [`FleetView::wanted`] tells whether there is more.
     ///
     /// # Errors
     ///

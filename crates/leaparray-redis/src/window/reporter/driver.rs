@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leaparray::{Clock, Timestamp};
 use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
 use crate::engine::{EngineError, FleetEngine};
@@ -15,7 +15,7 @@ use crate::window::state::FleetState;
 
 /// How long after its end a second is read: a thread may have read the clock just before, and record only now.
 const DELAY: Duration = Duration::from_millis(50);
-/// How many calls without an answer end the last deliveries.
+/// How many calls in a row without an answer end the last deliveries.
 const LAST_TRIES: u32 = 2;
 
 /// Reads a registry after each second, and delivers what it has found.
@@ -67,17 +67,15 @@ impl<C: Clock + Clone + Send + Sync + 'static, E: FleetEngine> Driver<C, E> {
         sleep(end.saturating_since(self.clock.now())).await;
         let Some((_, mut outbox)) = self.collect(collector, outbox).await else { return };
         outbox.leave();
-        let mut failures = 0;
-        while !outbox.is_done() && failures < LAST_TRIES {
-            if failures > 0 {
-                sleep(backoff(failures)).await;
+        // After an answer that decides nothing, such as one to a clock that is ahead, the server's time may come.
+        let end = Instant::now() + Duration::from_micros(self.config.lost_after_micros());
+        let (mut failures, mut tries) = (0, 0);
+        while !outbox.is_done() && failures < LAST_TRIES && (tries == 0 || Instant::now() < end) {
+            if tries > 0 {
+                sleep(backoff(tries)).await;
             }
-            let before = outbox.waiting_len();
             failures = self.send(&mut outbox, failures).await;
-            // An answer that decides nothing: for example, the clock is too far ahead.
-            if failures == 0 && !outbox.is_done() && outbox.waiting_len() == before {
-                failures = 1;
-            }
+            tries += 1;
         }
     }
 

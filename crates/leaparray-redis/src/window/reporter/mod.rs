@@ -103,8 +103,10 @@ impl FleetReporter {
     /// Waits for the end of the current second, delivers it, and says that the process leaves the fleet. Returns the record:
     /// what was not delivered is [waiting](Record::waiting).
     ///
-    /// It takes up to a second, and while the server is away up to two [timeouts](FleetReporterBuilder::with_answer_timeout)
-    /// more.
+    /// It takes about a second. While the server is away, it takes up to three
+    /// [timeouts](FleetReporterBuilder::with_answer_timeout) more. If the clock of the process is ahead of the server's by more
+    /// than the [grace](crate::fleet::FleetConfig::grace), the server does not take the last seconds yet, and this tries for
+    /// [`lost_after`](crate::fleet::FleetConfig::lost_after).
     pub async fn close(&self) -> Record {
         self.shared.close.notify_one();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
