@@ -30,7 +30,7 @@ use usage::{ServerUsage, Usage};
 /// The share of the seconds that a reader sees at least if it keeps up. It may see two become final at once.
 const KEPT_UP: f64 = 0.9;
 
-/// What was measured of a case.
+/// The measurements of a case.
 struct Measured {
     case: Case,
     /// The mean bytes of a second of a process.

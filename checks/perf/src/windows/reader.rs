@@ -18,7 +18,7 @@ use super::load::now;
 
 /// The first argument of the program, if it is a reader.
 pub(super) const READER: &str = "--reader";
-/// The last minute is read once in so many seconds.
+/// The number of seconds between two readings of the last minute.
 const MINUTES: u64 = 5;
 /// How long the reader waits for a second.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -41,7 +41,7 @@ pub(super) struct Seen {
     pub(super) millis: u64,
 }
 
-/// What a reader has used.
+/// The CPU time and the memory of a reader.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ReaderUsage {
     /// Seconds of the CPU in each second.

@@ -118,7 +118,7 @@ async fn template(
     Ok(Template { totals: outbox.record().delivered.1, bytes, elapsed })
 }
 
-/// Records the requests of a second. Returns those that are in flight.
+/// Records the requests of a second. Returns the entries that are in flight.
 fn record(
     case: &Case,
     registry: &Registry<ManualClock>,

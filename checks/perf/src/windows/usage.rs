@@ -1,4 +1,4 @@
-//! What the server has used, by its own account.
+//! The CPU time, memory and traffic of the server, by its own account.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,7 +14,7 @@ pub(super) struct Usage {
     scripts: f64,
 }
 
-/// What a server has used in each second between two times, and its memory at the second one.
+/// The use of a server in each second between two times, and its memory at the second one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServerUsage {
     /// Seconds of the CPU.
