@@ -9,7 +9,8 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///
 /// The intervals are independent of each other. So up to twice the limit may be admitted within a short time: all
 /// permits of one interval at its end, and all permits of the next interval at its beginning. To prevent that, use a
-/// [`SlidingWindowLimiter`]. This limiter is a `SlidingWindowLimiter` with a single bucket.
+/// [`SlidingWindowLimiter`]. This limiter is a `SlidingWindowLimiter` with a single bucket, and scales with threads [as that
+/// does](SlidingWindowLimiter#threads).
 ///
 /// ```
 /// use leaparray::flow::{FixedWindowLimiter, Limiter};

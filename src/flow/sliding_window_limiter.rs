@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use super::direct_passes::DirectPasses;
-use super::packed_bucket::PackedBucket;
 use super::permit_window::{FullWindow, PermitWindow, Ration};
 use super::{BucketPermits, Decision, LimitError, Limiter, Passed, Quota, Reason, Refusal};
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -16,6 +15,21 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 /// before any of them records. Here, one atomic word has the newest bucket and the permits of its window, and one
 /// compare-exchange decides. A request is never refused if, during the whole call, as many permits are left as it asks
 /// for.
+///
+/// # Threads
+///
+/// While threads compete for that word, and permits for at least 64 requests are left, the permits are divided among
+/// *stripes*, words on cache lines of their own. So decisions scale with threads, and the limit and the promise about
+/// refusals stay exact. The stripes are allocated when that first happens: 128 bytes for each of as many as the machine has
+/// processors, at most 16, and 128 bytes more. A limiter for which no threads compete never has them. The permits go back
+/// into the word when the bucket is over, and with a refund, or a request for more permits than any stripe has.
+///
+/// # Buckets and timestamps
+///
+/// The limit holds by the buckets in which permits are counted. A permit counts in one bucket: that of its request's time,
+/// or a later one, up to the newest that any request has asked in by then. By the times that callers give, a window can have
+/// more. For example, a limiter of 2 permits in two buckets admits 2 in bucket 11. A request in bucket 13 then moves the
+/// window, and a late request with a time in bucket 12 gets 2 permits, which count in bucket 13.
 ///
 /// A window moves by one bucket at a time. A permit is free again when the bucket in which it was taken leaves the
 /// window, between n − 1 and n bucket lengths later. So up to twice the limit may be admitted within little more than n
@@ -93,8 +107,8 @@ impl SlidingWindowLimiter {
         Self::with_clock(config, limit, MonotonicClock::new())
     }
 
-    /// Returns the highest limit for a geometry: between a quarter and a half of a permit for each nanosecond of a
-    /// bucket, rounded down. With buckets of 100 ms, it is 2²⁵ − 1, about 33 million permits in a window.
+    /// Returns the highest limit for a geometry: between an eighth and a quarter of a permit for each nanosecond of a
+    /// bucket, rounded down. With buckets of 100 ms, it is 2²⁴ − 1, about 16 million permits in a window.
     ///
     /// ```
     /// use leaparray::WindowConfig;
@@ -102,7 +116,7 @@ impl SlidingWindowLimiter {
     /// use std::time::Duration;
     ///
     /// let config = WindowConfig::new(10, Duration::from_secs(1))?;
-    /// assert_eq!(SlidingWindowLimiter::max_limit(&config), (1 << 25) - 1);
+    /// assert_eq!(SlidingWindowLimiter::max_limit(&config), (1 << 24) - 1);
     /// # Ok::<_, leaparray::ConfigError>(())
     /// ```
     #[must_use]
@@ -190,6 +204,24 @@ impl<C: Clock> SlidingWindowLimiter<C> {
         Ok(())
     }
 
+    /// Begins an epoch, as a request does that has lost a compare-exchange to another one.
+    #[cfg(any(loom, test))]
+    pub fn begin_epoch(&self) {
+        self.window.begin_epoch_now(self);
+    }
+
+    /// Ends the epoch, if there is one.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn end_epoch(&self) {
+        self.window.end_epoch_now();
+    }
+
+    /// Returns whether an epoch is running.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn is_striped(&self) -> bool {
+        self.window.is_striped()
+    }
+
     /// Returns the geometry.
     #[must_use]
     pub const fn config(&self) -> &WindowConfig {
@@ -202,7 +234,8 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     }
 
     /// Returns the number of permits that are left in the window at `now`. Requests that enter a node without this
-    /// limiter are not counted.
+    /// limiter are not counted. If other threads take permits during the call, the result lies between the numbers before
+    /// and after it.
     pub fn available_at(&self, now: Timestamp) -> u64 {
         self.limit().saturating_sub(self.window.permits(now))
     }
@@ -218,8 +251,9 @@ impl<C: Clock> SlidingWindowLimiter<C> {
     /// interval after [`Timestamp::MIN`]. This call allocates.
     ///
     /// If a request has asked in a bucket after `now`, the window is the one that ends with that bucket. The reading is
-    /// of one moment: if other threads take permits at the same time, it is repeated until none does, so it is lock-free
-    /// and not wait-free. The permits add up to the limit less [`available_at`](Self::available_at), or to more than the
+    /// of one moment, up to the permits of the newest bucket: if other threads take permits [from stripes](#threads) during
+    /// the call, these lie between the numbers before and after it. The reading is repeated if the word changes, so it is
+    /// lock-free and not wait-free. The permits add up to the limit less [`available_at`](Self::available_at), or to more than the
     /// limit if it was lowered.
     ///
     /// ```
@@ -306,9 +340,8 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
 
 impl<C> Ration for SlidingWindowLimiter<C> {
     #[inline]
-    fn remaining(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<u64> {
-        let taken = window.layout().read(word).count;
-        Some(self.limit.load(Ordering::Relaxed).saturating_sub(taken))
+    fn limit(&self, _window: &PermitWindow, _number: u64) -> Option<u64> {
+        Some(self.limit.load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -356,15 +389,14 @@ impl<C> WithNode<'_, C> {
 
 impl<C: Clock> Ration for WithNode<'_, C> {
     #[inline]
-    fn remaining(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<u64> {
-        let PackedBucket { number, count: taken, .. } = window.layout().read(word);
+    fn limit(&self, _window: &PermitWindow, number: u64) -> Option<u64> {
         let own = self.counted.get().filter(|&(counted, _)| counted == number);
         let known = own.map(|(_, passes)| passes);
         let Some(direct) = known.or_else(|| self.limiter.direct.get(number, self.now)) else {
             self.count(number);
             return None;
         };
-        Some(self.limiter.limit().saturating_sub(taken.saturating_add(direct)))
+        Some(self.limiter.limit().saturating_sub(direct))
     }
 
     fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal {

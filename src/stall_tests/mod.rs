@@ -10,6 +10,7 @@
 
 mod back_in_time;
 mod direct;
+mod epochs;
 mod expected;
 mod gauge;
 mod histogram;

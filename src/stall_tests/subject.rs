@@ -70,8 +70,18 @@ const OF_BINS: &[Point] =
     &[Point::SealedToRetire, Point::RetiredByOwner, Point::BinFound, Point::BinCounted];
 
 /// The points of a registry, of the gauge and of limiters.
-pub(super) const ELSEWHERE: &[Point] =
-    &[Point::Gone, Point::EndNoted, Point::GaugeDue, Point::ChangeAnnounced, Point::WordClosed];
+pub(super) const ELSEWHERE: &[Point] = &[
+    Point::Gone,
+    Point::EndNoted,
+    Point::GaugeDue,
+    Point::ChangeAnnounced,
+    Point::WordClosed,
+    Point::SharedOut,
+    Point::StripedSeen,
+    Point::StripeRead,
+    Point::StripeFrozen,
+    Point::StripesFrozen,
+];
 
 pub(super) const fn time(second: u64) -> Timestamp {
     Timestamp::from_secs(second)

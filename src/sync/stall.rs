@@ -120,6 +120,16 @@ points! {
     GaugeDue,
     /// The next settings of a limiter are announced, and the word of the current ones is not closed yet.
     ChangeAnnounced,
+    /// The stripes of a window have their permits, and the epoch has not begun yet.
+    SharedOut,
+    /// A striped word was read, and no stripe yet.
+    StripedSeen,
+    /// A stripe was read and the word was validated, and no permits are taken yet.
+    StripeRead,
+    /// A stripe is frozen, and the next one is not frozen yet.
+    StripeFrozen,
+    /// All stripes are frozen, and the word of the window is striped still.
+    StripesFrozen,
     /// The word of a limiter is closed, and its next settings are not published yet.
     WordClosed,
 }

@@ -1,4 +1,4 @@
-//! A sliding-window limiter under constant contention for its last permits.
+//! A sliding-window limiter under constant contention: for its last permits, and for the permits of its stripes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,7 +45,17 @@ struct Stress {
 impl Stress {
     fn new(round: Round) -> Self {
         // About half of the permits that are asked for.
+        let limit = u64::from(round.turns_per_bucket * round.samples) + 1;
+        Self::with_limit(round, limit)
+    }
+
+    /// Creates a round in which permits are scarce, also if many are asked for in each bucket.
+    fn scarce(round: Round) -> Self {
         let limit = u64::from(round.turns_per_bucket.min(40) * round.samples / 2) + 1;
+        Self::with_limit(round, limit)
+    }
+
+    fn with_limit(round: Round, limit: u64) -> Self {
         let limiter =
             SlidingWindowLimiter::new(round.config(), limit).expect("the limit is not too high");
         let turns = round.turns as usize / round.writers;
@@ -139,6 +149,17 @@ fn index(number: u64) -> usize {
 #[test]
 fn no_window_exceeds_its_limit_and_no_request_is_refused_a_permit_that_is_left() {
     for round in rounds() {
-        Stress::new(round).run();
+        Stress::scarce(round).run();
+    }
+}
+
+/// Most permits are taken from stripes. Epochs begin and end all the time: the writers compete, each bucket ends an epoch,
+/// and so does each request for permits that no stripe has.
+#[test]
+fn no_window_exceeds_its_limit_and_no_permit_is_hidden_in_a_stripe() {
+    for round in rounds() {
+        for turns_per_bucket in [100, 1_000] {
+            Stress::new(Round { turns_per_bucket, ..round }).run();
+        }
     }
 }

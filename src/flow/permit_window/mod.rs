@@ -1,31 +1,45 @@
-//! The permits of a sliding window, decided by one word.
+//! The permits of a sliding window, decided by one word, or by stripes while threads compete for it.
 
+mod epoch;
 mod peek;
 mod ration;
 mod read;
 mod refund;
 mod retry;
+mod shares;
+mod stripes;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub(super) use ration::{FullWindow, Ration};
 
 use std::time::Duration;
 
+use crossbeam_utils::CachePadded;
+
+use self::shares::Shares;
+use self::stripes::Stripes;
 use super::horizon::Horizon;
 use super::packed_bucket::{Layout, PackedBucket};
 use super::{Decision, LimitError, Refusal};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Clock, Timestamp, WindowConfig, run};
 
 /// The number of permits that were taken in each of the last buckets.
 ///
 /// # Taking permits
 ///
-/// The word `newest` is `{ bucket, closed: 1, permits of the window that ends with it }`. One compare-exchange on it
-/// checks and takes permits, so threads that race never take more permits than are left.
+/// The word `newest` is `{ bucket, closed: 1, striped: 1, permits of the window that ends with it }`. One compare-exchange
+/// on it checks and takes permits, so threads that race never take more permits than are left.
+///
+/// While threads compete for the word, it is *striped*: permits are taken from words on several cache lines, and the count
+/// of `newest` is the number of an epoch. [`epoch`] has that protocol. It is not in force in a closed bucket. The word is
+/// *direct* if it is neither striped nor closed.
 ///
 /// # Moving to a later bucket
 ///
-/// 1. *Close* the newest bucket, by setting the flag. From then on, no permit is taken of it.
+/// 1. *Close* the newest bucket, by setting the flag, and end its epoch, if it has one. From then on, no permit is taken of
+///    it.
 /// 2. *Note* the permits of the closed bucket in its slot.
 /// 3. *Open* the later bucket, with the sum of the notes of its window.
 ///
@@ -68,6 +82,8 @@ pub(super) struct PermitWindow {
     /// leaves.
     leaves: AtomicU64,
     horizon: Horizon,
+    /// Made when an epoch first begins.
+    stripes: RacyOnce<CachePadded<Stripes>>,
 }
 
 impl PermitWindow {
@@ -75,7 +91,8 @@ impl PermitWindow {
         let layout = Layout::of(&config);
         let closed = (0..config.sample_count()).map(|_| AtomicU64::new(0)).collect();
         let [newest, leaves] = [(); 2].map(|()| AtomicU64::new(0));
-        Self { config, layout, newest, closed, leaves, horizon: Horizon::new() }
+        let (horizon, stripes) = (Horizon::new(), RacyOnce::new());
+        Self { config, layout, newest, closed, leaves, horizon, stripes }
     }
 
     /// Sets the horizon, before the first request.
@@ -127,14 +144,25 @@ impl PermitWindow {
             return Decision::Admitted(());
         }
         let mut number = self.config.bucket_number(now);
+        let own = self.layout.word(number, 0);
         let mut word = self.load();
         loop {
-            let newest = self.layout.read(word);
-            if newest.number < number || newest.flag {
-                word = self.roll_to(word, number, ration, clock);
-                // From now on, the newest bucket is late enough.
-                number = 0;
-                continue;
+            // One comparison for the usual case, a direct word of the request's own bucket.
+            if !self.layout.is_same_bucket(word, own) {
+                let newest = self.layout.read(word);
+                if newest.striped && newest.number >= number {
+                    match self.take_striped(word, permits, ration) {
+                        Ok(()) => return Decision::Admitted(()),
+                        Err(found) => word = found,
+                    }
+                    continue;
+                }
+                if newest.number < number || newest.flag {
+                    word = self.roll_to(word, number, ration, clock);
+                    // From now on, the newest bucket is late enough.
+                    number = 0;
+                    continue;
+                }
             }
             let Some(remaining) = ration.remaining(self, word, permits) else {
                 word = self.load();
@@ -157,7 +185,9 @@ impl PermitWindow {
                 Ordering::Acquire,
             ) {
                 Ok(_) => return Decision::Admitted(()),
-                Err(found) => word = found,
+                // Retried at once if few permits are left: this thread has the cache line now.
+                Err(found) if !Shares::is_worth(remaining, permits) => word = found,
+                Err(found) => word = self.contend(word, found, permits, ration),
             }
         }
     }
@@ -202,6 +232,9 @@ impl PermitWindow {
 
     /// Makes one step towards a bucket that is not older than `number`, and returns the word after that step.
     fn roll(&self, word: u64, newest: &PackedBucket, number: u64, ration: &impl Ration) -> u64 {
+        if newest.striped {
+            return self.end_epoch(word, |direct| self.layout.flagged(direct));
+        }
         if !newest.flag {
             let closed = self.layout.flagged(word);
             // Relaxed, as in `take`.

@@ -21,7 +21,7 @@ impl PermitWindow {
             return Decision::Refused(Refusal::never());
         }
         let number = self.config.bucket_number(now);
-        self.view(|newest| {
+        let decide = |newest: &PackedBucket| {
             let last = if newest.number < number || newest.flag {
                 // The bucket that `roll_to` would open.
                 let number = self.within_horizon(number, clock);
@@ -34,7 +34,15 @@ impl PermitWindow {
                 0 => Decision::Admitted(()),
                 excess => Decision::Refused(self.refuse_until_left(last, newest, excess)),
             }
-        })
+        };
+        loop {
+            let (decision, striped) = self.view(|newest| (decide(newest), newest.striped));
+            if decision.is_admitted() || !striped {
+                return decision;
+            }
+            // Permits that were taken during the view may have to leave as well.
+            self.end_epoch_now();
+        }
     }
 
     /// Returns the bucket, or the bucket of the horizon if it is earlier. Does not advance the horizon.

@@ -1,13 +1,23 @@
 //! The limit of a window.
 
-use super::PermitWindow;
+use super::{PackedBucket, PermitWindow};
 use crate::flow::Refusal;
 
 /// The limit of a window, which differs between limiters.
 pub(in crate::flow) trait Ration {
-    /// Returns the permits that are left for a request for `permits` of them, if `word` is the word of the newest bucket.
-    /// `None` makes the caller read the word again.
-    fn remaining(&self, window: &PermitWindow, word: u64, permits: u64) -> Option<u64>;
+    /// Returns the limit of the window that ends with bucket `number`. `None` makes the caller read the word again.
+    ///
+    /// If a request is admitted by other rules than by a limit, this always returns `None`, and the permits are not taken
+    /// from stripes.
+    fn limit(&self, window: &PermitWindow, number: u64) -> Option<u64>;
+
+    /// Returns the permits that are left for a request for `permits` of them, if `word` is the direct word of the newest
+    /// bucket. `None` makes the caller read the word again.
+    #[inline]
+    fn remaining(&self, window: &PermitWindow, word: u64, _permits: u64) -> Option<u64> {
+        let PackedBucket { number, count: taken, .. } = window.layout().read(word);
+        Some(self.limit(window, number)?.saturating_sub(taken))
+    }
 
     /// Returns the refusal of a request for which too few permits are left.
     fn refuse(&self, window: &PermitWindow, full: &FullWindow) -> Refusal;

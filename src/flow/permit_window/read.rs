@@ -8,25 +8,25 @@ use crate::flow::BucketPermits;
 use crate::time::{Timestamp, run};
 
 impl PermitWindow {
-    /// Returns what `read` returns for the newest bucket, all of one moment.
+    /// Returns what `read` returns for the newest bucket, all of one moment. If other threads take permits from stripes
+    /// during the call, the permits of the newest bucket lie between those before and after it.
     pub(in crate::flow) fn view<T>(&self, read: impl Fn(&PackedBucket) -> T) -> T {
         let mut word = self.load();
         loop {
-            let view = read(&self.layout.read(word));
+            let view = self.newest_in(word).map(|newest| read(&newest));
             // A thread that has read a note of a later bucket has acquired it, and finds the word changed. If the word
             // is unchanged, the notes are of the moment of this load.
             let again = self.load();
-            if again == word {
-                return view;
+            match view {
+                Some(view) if again == word => return view,
+                _ => word = again,
             }
-            word = again;
         }
     }
 
     /// Returns the permits of the window that ends with bucket `number`; `None` if that is not the newest bucket.
     pub(in crate::flow) fn taken_in(&self, number: u64) -> Option<u64> {
-        let newest = self.layout.read(self.load());
-        (newest.number == number).then_some(newest.count)
+        self.view(|newest| (newest.number == number).then_some(newest.count))
     }
 
     /// Returns the permits of the window at `now`.

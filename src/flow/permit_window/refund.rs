@@ -18,8 +18,14 @@ impl PermitWindow {
         let mut word = self.load();
         loop {
             let newest = self.layout.read(word);
+            if newest.striped && newest.number == number {
+                // The permits may have been taken from any stripe, or before the epoch.
+                word = self.end_epoch(word, |direct| direct);
+                continue;
+            }
             // No more than the permits of the bucket itself: notes of earlier buckets are final.
-            if newest.number != number || newest.flag || permits > self.permits_in(&newest) {
+            if newest.number != number || !newest.is_direct() || permits > self.permits_in(&newest)
+            {
                 return false;
             }
             // Relaxed: as in `take`, this continues the release sequence of the thread that opened the bucket. A thread

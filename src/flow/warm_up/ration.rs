@@ -215,6 +215,11 @@ fn warmth(found: &Loaded<Warmth>) -> &Warmth {
 
 impl Ration for CurveRation {
     #[inline]
+    fn limit(&self, _window: &PermitWindow, _number: u64) -> Option<u64> {
+        None
+    }
+
+    #[inline]
     fn remaining(&self, window: &PermitWindow, word: u64, permits: u64) -> Option<u64> {
         let layout = window.layout();
         let taken = layout.flagged(word);

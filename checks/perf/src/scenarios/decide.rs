@@ -47,8 +47,12 @@ pub(crate) fn rows() -> Vec<Row> {
     for threads in [1, 2] {
         rows.extend([admitted, refused].map(|case| Row::baseline(case(GOVERNOR), threads)));
         for limiter in [FIXED, SLIDING, LEAKY, TOKEN, WARM_UP, CONCURRENCY, BREAKER_FAILING] {
-            for case in [admitted, refused] {
-                let goal = if limiter == BREAKER_FAILING { 1.2 } else { 1.05 };
+            // Their permits are in stripes while threads compete.
+            let scales = threads > 1 && [FIXED, SLIDING].contains(&limiter);
+            let goal = if limiter == BREAKER_FAILING { 1.2 } else { 1.05 };
+            for (case, goal) in
+                [(admitted as fn(&str) -> String, if scales { 0.4 } else { goal }), (refused, goal)]
+            {
                 rows.push(Row::ratio(case(limiter), threads, case(GOVERNOR), goal));
             }
         }

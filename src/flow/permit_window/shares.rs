@@ -1,0 +1,75 @@
+//! How an epoch divides the permits that are left among stripes.
+
+use super::stripes::MAX_LEFT;
+
+/// The fewest requests that a stripe has permits for. For fewer, an epoch costs more than it saves.
+const MIN_REQUESTS: u64 = if cfg!(loom) { 2 } else { 32 };
+
+/// The division of a window's permits among stripes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shares {
+    /// The number of stripes that get permits: a power of two.
+    pub(super) width: usize,
+    /// The permits of each of them.
+    pub(super) of_stripe: u64,
+}
+
+impl Shares {
+    /// Returns whether `remaining` permits can be worth an epoch for requests for `permits` permits each.
+    #[inline]
+    pub(super) const fn is_worth(remaining: u64, permits: u64) -> bool {
+        remaining / (2 * MIN_REQUESTS) >= permits
+    }
+
+    /// Divides `remaining` permits among at most `max_width` stripes, a power of two. Returns `None` if fewer than two
+    /// stripes would have permits for [`MIN_REQUESTS`] requests for `permits` permits each.
+    pub(super) fn of(remaining: u64, permits: u64, max_width: usize) -> Option<Self> {
+        let least = permits.checked_mul(MIN_REQUESTS).filter(|&least| least <= MAX_LEFT)?;
+        let widest = (remaining / least).min(max_width as u64);
+        // Rounded down to a power of two.
+        let log = widest.checked_ilog2().filter(|&log| log > 0)?;
+        Some(Self { width: 1 << log, of_stripe: (remaining >> log).min(MAX_LEFT) })
+    }
+
+    /// Returns the permits of all stripes.
+    pub(super) const fn sum(self) -> u64 {
+        self.of_stripe * self.width as u64
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn of(remaining: u64, permits: u64, max_width: usize) -> Option<(usize, u64)> {
+        Shares::of(remaining, permits, max_width).map(|it| (it.width, it.of_stripe))
+    }
+
+    #[test]
+    fn each_stripe_has_permits_for_many_requests() {
+        assert_eq!(
+            [63, 64, 65, 127].map(|left| of(left, 1, 2)),
+            [None, Some((2, 32)), Some((2, 32)), Some((2, 63))]
+        );
+        assert_eq!(
+            [127, 128, 512].map(|left| of(left, 1, 8)),
+            [Some((2, 63)), Some((4, 32)), Some((8, 64))]
+        );
+        let two = Some((2, 64));
+        assert_eq!([1, 2, 3].map(|permits| of(128, permits, 2)), [two, two, None]);
+    }
+
+    #[test]
+    fn shares_do_not_exceed_the_permits_that_remain() {
+        for remaining in (0..2_000).chain([u64::MAX - 1, u64::MAX]) {
+            for (permits, max_width) in [(1, 2), (1, 16), (7, 4), (2_048, 16), (2_049, 2)] {
+                let shares = Shares::of(remaining, permits, max_width);
+                assert!(shares.is_none_or(|it| it.sum() <= remaining && it.of_stripe <= MAX_LEFT));
+            }
+        }
+        assert_eq!(
+            [0, 1].map(|more| of(u64::MAX, MAX_LEFT / 32 + more, 2)),
+            [Some((2, MAX_LEFT)), None]
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! The stripes of a window: words on cache lines of their own, from which threads take permits.
+
+use crossbeam_utils::CachePadded;
+
+use super::shares::Shares;
+use crate::flow::packed_bucket::Layout;
+use crate::sync::stall::{self, Point};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, parallelism, pass_stripes, stripe};
+
+/// The highest number of stripes. If more threads ask at once, they share stripes.
+const MAX_WIDTH: usize = 16;
+
+/// The bit of a frozen stripe. The bits below it are the permits that the stripe has left.
+const FROZEN: u64 = 1 << 16;
+
+/// The highest number of permits of a stripe.
+pub(super) const MAX_LEFT: u64 = FROZEN - 1;
+
+const EPOCH_SHIFT: u32 = FROZEN.trailing_zeros() + 1;
+
+/// The stripes of a window, and the terms of the epoch that was prepared last. The head of [`epoch`](super::epoch) has
+/// the protocol and the orderings.
+///
+/// The word of a stripe is `{ epoch: 47, frozen: 1, permits left: 16 }`. Epochs are numbered over the life of the window,
+/// so no word recurs.
+#[derive(Debug)]
+pub(super) struct Stripes {
+    /// Twice the number of epochs that were prepared, plus one while a thread prepares the next one.
+    prepared: AtomicU64,
+    /// The last striped word of the window. Only a preparing thread uses it.
+    last_word: AtomicU64,
+    /// The limit of the window.
+    limit: AtomicU64,
+    /// The permits of the window that are taken once the stripes have none left.
+    granted: AtomicU64,
+    /// The number of stripes that have got permits: a power of two.
+    width: AtomicUsize,
+    words: Box<[CachePadded<AtomicU64>]>,
+}
+
+/// A stripe that has enough permits for a request.
+pub(super) struct Offer<'a> {
+    stripe: &'a AtomicU64,
+    word: u64,
+}
+
+const fn left_in(word: u64) -> u64 {
+    word & MAX_LEFT
+}
+
+impl Stripes {
+    pub(super) fn new() -> Self {
+        let len = parallelism().next_power_of_two().clamp(2, MAX_WIDTH);
+        let [prepared, last_word, limit, granted] = [(); 4].map(|()| AtomicU64::new(0));
+        let words = (0..len).map(|_| CachePadded::new(AtomicU64::new(FROZEN))).collect();
+        Self { prepared, last_word, limit, granted, width: AtomicUsize::new(len), words }
+    }
+
+    pub(super) fn max_width(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Finds a stripe that has `permits` permits, beginning with the stripe of this thread. Returns `None` if there is
+    /// none, if the epoch is ending, or if `limit` is lower than the limit of the epoch.
+    #[inline]
+    pub(super) fn find(&self, permits: u64, limit: u64) -> Option<Offer<'_>> {
+        if limit < self.limit.load(Ordering::Acquire) {
+            return None;
+        }
+        let (own, width) = (stripe(), self.width.load(Ordering::Acquire));
+        for passed in 0..width {
+            let stripe = &self.words[own.wrapping_add(passed) & (width - 1)];
+            let word = stripe.load(Ordering::Acquire);
+            if word & FROZEN != 0 {
+                return None;
+            }
+            if permits <= left_in(word) {
+                // The next request of this thread begins with that stripe.
+                pass_stripes(passed);
+                return Some(Offer { stripe, word });
+            }
+        }
+        None
+    }
+
+    /// Freezes the stripes, and returns the permits of the window that were taken by then.
+    pub(super) fn freeze(&self) -> u64 {
+        self.sum(|stripe| {
+            // Relaxed: the window's word passes on that the stripe is frozen.
+            let word = stripe.fetch_or(FROZEN, Ordering::Relaxed);
+            stall::at(Point::StripeFrozen);
+            word
+        })
+    }
+
+    /// Returns the permits of the window that are taken. If other threads take permits during the call, the result lies
+    /// between the numbers before and after it.
+    pub(super) fn taken(&self) -> u64 {
+        self.sum(|stripe| stripe.load(Ordering::Acquire))
+    }
+
+    fn sum(&self, read: impl Fn(&AtomicU64) -> u64) -> u64 {
+        let granted = self.granted.load(Ordering::Acquire);
+        let width = self.width.load(Ordering::Acquire);
+        let left = self.words[..width].iter().map(|stripe| left_in(read(stripe))).sum();
+        // Wraps around only if the numbers are of two epochs. The caller then does not use the result.
+        granted.wrapping_sub(left)
+    }
+
+    /// Begins to prepare an epoch; `None` if another thread does.
+    pub(super) fn prepare(&self) -> Option<Preparation<'_>> {
+        let found = self.prepared.load(Ordering::Relaxed);
+        if found & 1 == 1 {
+            return None;
+        }
+        // Acquire: pairs with the Release in `drop`. This thread finds the window's word as the last preparing thread
+        // has left it, or later.
+        let (to, order) = (found + 1, Ordering::Acquire);
+        self.prepared.compare_exchange(found, to, order, Ordering::Relaxed).ok()?;
+        Some(Preparation { stripes: self, epoch: found / 2 + 1 })
+    }
+}
+
+impl Offer<'_> {
+    /// Takes permits from the stripe; fails if the stripe has changed.
+    #[inline]
+    pub(super) fn take(self, permits: u64) -> bool {
+        // Relaxed: the modification order of the stripe decides whether the permits are taken before it is frozen.
+        let (to, order) = (self.word - permits, Ordering::Relaxed);
+        let Err(found) = self.stripe.compare_exchange(self.word, to, order, order) else {
+            return true;
+        };
+        if found & FROZEN == 0 {
+            // Another thread takes permits from this stripe.
+            pass_stripes(1);
+        }
+        false
+    }
+}
+
+/// The exclusive right to prepare the next epoch, and to begin it.
+pub(super) struct Preparation<'a> {
+    stripes: &'a Stripes,
+    epoch: u64,
+}
+
+impl Preparation<'_> {
+    /// Returns a striped word of bucket `number` that the window has not had yet; `None` if there is no more.
+    pub(super) fn next_word(&self, layout: Layout, number: u64) -> Option<u64> {
+        let last = &self.stripes.last_word;
+        let first = layout.striped(number, 0);
+        // Relaxed: preparations are ordered by `prepared`.
+        let next = first.max(last.load(Ordering::Relaxed) + 1);
+        last.store(next, Ordering::Relaxed);
+        layout.is_same_bucket(first, next).then_some(next)
+    }
+
+    /// Gives the stripes their permits: `taken` permits of `limit` are taken already.
+    pub(super) fn share_out(&self, limit: u64, taken: u64, shares: Shares) {
+        let Self { stripes, epoch } = self;
+        stripes.limit.store(limit, Ordering::Release);
+        stripes.granted.store(taken + shares.sum(), Ordering::Release);
+        stripes.width.store(shares.width, Ordering::Release);
+        for stripe in &stripes.words[..shares.width] {
+            // A swap rather than a store: a thread that has stalled may freeze the stripe at the same time, and loom orders
+            // such changes only if all of them are read-modify-writes.
+            stripe.swap(epoch << EPOCH_SHIFT | shares.of_stripe, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Preparation<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `prepare`.
+        self.stripes.prepared.store(2 * self.epoch, Ordering::Release);
+    }
+}

@@ -1,0 +1,201 @@
+//! Tests of a thread that takes permits of a window, begins an epoch or ends one, and is stopped in the middle of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::threads::{Led, watched};
+use crate::flow::{Limiter, SlidingWindowLimiter};
+use crate::sync::stall::Point;
+use crate::time::{ManualClock, Timestamp, WindowConfig};
+
+type Sliding = SlidingWindowLimiter<ManualClock>;
+
+const LIMIT: u64 = 1_000;
+/// More than a stripe has.
+const MANY: u64 = 600;
+
+/// Returns a limiter of two buckets of a second, in an epoch of second 60. No permit is taken.
+fn striped() -> Arc<Sliding> {
+    let config = WindowConfig::new(2, Duration::from_secs(2)).unwrap();
+    let clock = ManualClock::new(Timestamp::from_secs(60));
+    let limiter = SlidingWindowLimiter::with_clock(config, LIMIT, clock).unwrap();
+    let limiter = limiter.with_max_lead(Duration::MAX);
+    // Opens the bucket, and takes nothing.
+    assert_eq!(ask(&limiter, 60, LIMIT + 1), 0);
+    limiter.begin_epoch();
+    assert!(limiter.is_striped());
+    Arc::new(limiter)
+}
+
+/// Asks for permits at that second. Returns the number of admitted permits: all or none.
+fn ask(limiter: &Sliding, second: u64, permits: u64) -> u64 {
+    let now = Timestamp::from_secs(second);
+    if limiter.try_acquire_at(now, permits).is_admitted() { permits } else { 0 }
+}
+
+/// Takes single permits at that second until one is refused. Returns their number.
+fn drain(limiter: &Sliding, second: u64) -> u64 {
+    (0..=LIMIT).take_while(|_| ask(limiter, second, 1) == 1).count() as u64
+}
+
+/// Starts a thread that acts on the limiter, and stops it before the first point.
+fn led(limiter: &Arc<Sliding>, act: impl FnOnce(&Sliding) -> u64 + Send + 'static) -> Led<u64> {
+    let limiter = limiter.clone();
+    Led::start(move |leash| {
+        leash.put_on();
+        act(&limiter)
+    })
+}
+
+fn stopped_at(
+    point: Point,
+    limiter: &Arc<Sliding>,
+    act: impl FnOnce(&Sliding) -> u64 + Send + 'static,
+) -> Led<u64> {
+    let mut stopped = led(limiter, act);
+    stopped.lead_to(point);
+    stopped
+}
+
+/// An operation, and its number of admitted permits.
+type Act = fn(&Sliding) -> u64;
+
+/// Operations of which some take permits from stripes, some end an epoch, and some begin the next one.
+const ACTS: [Act; 6] = [
+    |limiter| ask(limiter, 60, 1),
+    |limiter| ask(limiter, 60, MANY),
+    |limiter| ask(limiter, 61, 1),
+    |limiter| ask(limiter, 61, 200),
+    |limiter| {
+        limiter.begin_epoch();
+        ask(limiter, 60, 2)
+    },
+    |limiter| {
+        let taken = ask(limiter, 60, 3);
+        // Ends the epoch. All three are taken in one bucket, or none is given back.
+        let is_back = limiter.refund_at(Timestamp::from_secs(60), taken, Duration::ZERO);
+        limiter.begin_epoch();
+        if is_back { 0 } else { taken }
+    },
+];
+
+/// One thread is stopped at each of its points, and a second one at each of its own, while a third one acts and a fourth
+/// one takes all permits that are left. The limit is used up, and not exceeded.
+#[test]
+fn stopped_threads_lose_no_permit_and_hide_none() {
+    let mut points = Vec::new();
+    for first in ACTS {
+        for second in ACTS {
+            for third in ACTS {
+                stop_two(first, second, third, &mut points);
+            }
+        }
+    }
+    for point in [
+        Point::SharedOut,
+        Point::StripedSeen,
+        Point::StripeRead,
+        Point::StripeFrozen,
+        Point::StripesFrozen,
+    ] {
+        assert!(points.contains(&point), "no thread stopped at {point:?}");
+    }
+}
+
+fn stop_two(first: Act, second: Act, third: Act, points: &mut Vec<Point>) {
+    for passed in 0.. {
+        for passed_then in 0.. {
+            let limiter = striped();
+            let mut one = led(&limiter, first);
+            if !one.lead(passed) {
+                assert!(passed > 0, "no thread was stopped");
+                return;
+            }
+            let mut two = led(&limiter, second);
+            let are_stopped = two.lead(passed_then);
+            let mut admitted = watched("a thread that takes permits", {
+                let limiter = limiter.clone();
+                move || third(&limiter)
+            })
+            .result();
+            points.extend(one.trace.last().into_iter().chain(two.trace.last()));
+            // The thread that was stopped last goes on first.
+            for stopped in [two, one] {
+                admitted += stopped.finish().0;
+            }
+            let last = limiter.permits_by_bucket_at(Timestamp::from_secs(60)).pop().unwrap();
+            admitted += drain(&limiter, last.start.as_secs());
+            assert_eq!(admitted, LIMIT, "{passed} and {passed_then} points");
+            let found = limiter.permits_by_bucket_at(Timestamp::from_secs(60));
+            assert_eq!(found.iter().map(|bucket| bucket.permits).sum::<u64>(), LIMIT);
+            if !are_stopped {
+                break;
+            }
+        }
+    }
+}
+
+/// While a thread is stopped in the preparation of an epoch, permits are taken from the word, and no other epoch begins.
+#[test]
+fn stopped_preparation_blocks_no_request() {
+    let limiter = striped();
+    let ends = ask(&limiter, 60, MANY);
+    let stopped = stopped_at(Point::SharedOut, &limiter, |limiter| {
+        limiter.begin_epoch();
+        0
+    });
+    let other = limiter.clone();
+    let takes = watched("a thread that takes permits", move || {
+        other.begin_epoch();
+        assert!(!other.is_striped());
+        assert_eq!(ask(&other, 60, LIMIT), 0);
+        drain(&other, 60)
+    });
+    assert_eq!(takes.result(), LIMIT - ends);
+    stopped.finish();
+    assert!(!limiter.is_striped(), "no permits are left");
+    assert_eq!((ask(&limiter, 61, 1), ask(&limiter, 62, LIMIT)), (0, LIMIT));
+}
+
+/// A thread is stopped before it reads a stripe of an epoch, and a second one while it prepares the next epoch. The first
+/// thread takes its permit from the word. It would be lost in a stripe: the second thread prepares its stripes again.
+#[test]
+fn stripe_in_preparation_gives_out_no_permits() {
+    for point in [Point::StripedSeen, Point::StripeRead] {
+        let limiter = striped();
+        let takes = stopped_at(point, &limiter, |limiter| ask(limiter, 60, 1));
+        limiter.end_epoch();
+        let prepares = stopped_at(Point::SharedOut, &limiter, |limiter| {
+            limiter.begin_epoch();
+            0
+        });
+        assert_eq!(takes.finish().0, 1);
+        assert_eq!(ask(&limiter, 60, 1), 1);
+        prepares.finish();
+        assert_eq!(drain(&limiter, 60), LIMIT - 2);
+    }
+}
+
+/// A thread is stopped before it ends an epoch. Others end it, and take permits in later epochs.
+#[test]
+fn stopped_end_of_an_epoch_applies_to_that_epoch_only() {
+    for point in [Point::StripeFrozen, Point::StripesFrozen] {
+        let limiter = striped();
+        let ends = stopped_at(point, &limiter, |limiter| {
+            limiter.end_epoch();
+            0
+        });
+        limiter.end_epoch();
+        let mut admitted = 0;
+        for _ in 0..3 {
+            limiter.begin_epoch();
+            admitted += ask(&limiter, 60, 1) + ask(&limiter, 60, 2);
+            limiter.end_epoch();
+        }
+        limiter.begin_epoch();
+        admitted += ask(&limiter, 60, 4);
+        ends.finish();
+        assert_eq!((admitted, limiter.available_at(Timestamp::from_secs(60))), (13, LIMIT - 13));
+        assert_eq!(drain(&limiter, 60), LIMIT - 13);
+    }
+}
