@@ -26,7 +26,7 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///
 /// # Buckets and timestamps
 ///
-/// The limit holds by the buckets in which permits are counted. A permit counts in one bucket: that of its request's time,
+/// The limit holds by the buckets in which permits are counted. A permit counts in one bucket: the bucket of its request's time,
 /// or a later one, up to the newest that any request has asked in by then. By the times that callers give, a window can have
 /// more. For example, a limiter of 2 permits in two buckets admits 2 in bucket 11. A request in bucket 13 then moves the
 /// window, and a late request with a time in bucket 12 gets 2 permits, which count in bucket 13.

@@ -99,7 +99,7 @@ impl ProcessSecond {
         let mut is_known = true;
         let rows = self.rows.iter_mut().map(|it| &mut it.counts);
         for counts in rows.chain(self.left_out.as_mut().map(|it| &mut it.sum)) {
-            // The histograms are added apart: those that are not there are in the rest.
+            // Histograms are merged here. The rest has the response times of the rows without one.
             let own = counts.metrics.histogram.take();
             sum.add(counts);
             match (&own, &mut histogram) {

@@ -206,9 +206,9 @@ impl FleetView {
 
     /// Returns what to read next of a second; `None` if everything was read that the last survey has told of.
     ///
-    /// The newest second that can be final comes first, then the ones before it, and then those that cannot be final yet.
-    /// A second that was begun is completed before a newer one, so a reader that is slower than the fleet skips seconds, and
-    /// sees the others final. The last minute is not final then: see [`FleetWindow::standing`].
+    /// The newest second that can be final comes first, then older seconds, and then seconds that cannot be final yet. A
+    /// second of which a part was read is completed before a newer one. So a reader that is slower than the fleet skips
+    /// seconds, and sees the others final. The last minute is not final then: see [`FleetWindow::standing`].
     #[must_use]
     pub fn wanted(&self) -> Option<Fetch> {
         self.wanted_beside(None)

@@ -34,7 +34,7 @@ use crate::fleet::{
 ///
 /// | name | labels | value |
 /// |---|---|---|
-/// | `leaparray_fleet_second_processes` | `state`: `present`, `expected` | the processes in the newest final second, and those that should be |
+/// | `leaparray_fleet_second_processes` | `state`: `present`, `expected` | the processes in the newest final second, and the processes that belong in it |
 /// | `leaparray_fleet_processes` | `state`: `live`, `lost`, `left` | the processes that have a record |
 /// | `leaparray_fleet_newest_final_timestamp_seconds` | | the begin of the newest final second |
 /// | `leaparray_fleet_total` | `event` | permits of all resources in that second |
@@ -439,4 +439,23 @@ const fn events_of_totals(totals: &FleetTotals) -> [(&'static str, u64); 6] {
 #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
 const fn float(count: u64) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_have_been_gone_for_longest_are_forgotten() {
+        let mut counters = Counters::default();
+        let record = Record::default();
+        let all = MAX_GONE as u64 + 100;
+        for id in 0..all {
+            counters.add([(ProcessId(id), &record)].into_iter());
+        }
+        // All but the last one are gone.
+        let kept = all - 1 - MAX_GONE as u64..all;
+        assert_eq!(counters.added.len() as u64, kept.end - kept.start);
+        assert!(kept.into_iter().all(|id| counters.added.contains_key(&ProcessId(id))));
+    }
 }

@@ -1,4 +1,4 @@
-//! Processes whose clocks differ from that of the server.
+//! Processes whose clocks differ from the clock of the server.
 
 use leaparray_redis::fleet::{
     Archive, FleetConfig, FleetCounts, FleetTotals, FleetView, Outbox, Outcome, ProcessId,

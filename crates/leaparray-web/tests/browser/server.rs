@@ -223,7 +223,7 @@ fn process(index: u64) -> FleetProcess {
     process
 }
 
-/// Returns the totals of so many requests of each kind.
+/// Returns totals with a number of requests of each kind.
 fn totals(count: u64) -> FleetTotals {
     let mut totals = FleetTotals::default();
     (totals.pass, totals.success, totals.exception) = (3 * count, count, count);

@@ -24,8 +24,8 @@ const MIN_RT: usize = 5;
 const MAX_RT: usize = 6;
 const CONCURRENCY: usize = 7;
 
-/// A row: the distance of its name from that of the row before, a mask of the numbers that follow, those numbers, and the
-/// histogram.
+/// A row: the difference between its name and the name of the row before, a mask that tells which numbers follow, these
+/// numbers, and the histogram.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct WireRow {
     pub(super) name: u32,

@@ -69,7 +69,7 @@ pub struct FleetWindow {
     pub presence: Presence,
     /// The sum of all resources in all processes.
     pub total: FleetCounts,
-    /// The resources and their contexts, by name, also those that were left out everywhere.
+    /// The resources and their contexts, by name. A resource without a row in any process is among them, with counts of zero.
     pub resources: Vec<ResourceRow>,
     /// The processes, by name.
     pub processes: Vec<ProcessRow>,
