@@ -6,7 +6,7 @@
 /// the busiest of these have histograms. The others are added up, so the totals of the process and of the fleet stay
 /// exact, and a [reader](super::ResourceRow::left_out) knows which resources lack a row.
 ///
-/// A resource with one request in the second takes less than 12 bytes, and more for each further bucket of its histogram.
+/// A resource with one request in the second takes less than 11 bytes, and more for each further bucket of its histogram.
 ///
 /// The server keeps each second for [`delivery`](super::FleetConfig::delivery) +
 /// [`history`](super::FleetConfig::history) + 10 s, 100 s by default, and so 100 times these bytes: 3.4 GB for a fleet that uses

@@ -2,10 +2,11 @@
 //! `postcard` writes them.
 
 use std::error::Error;
-use std::fmt;
+use std::{fmt, mem};
 
-use serde::Serialize;
+use postcard::de_flavors::Slice;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// The version of the format.
 const VERSION: u8 = 1;
@@ -41,14 +42,35 @@ impl Error for FormatError {}
 
 /// Encodes a value, after the version.
 pub(super) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
-    let bytes = postcard::to_extend(value, vec![VERSION]);
-    bytes.expect("memory is the only limit of these values")
+    let mut bytes = vec![VERSION];
+    put(&mut bytes, value);
+    bytes
+}
+
+/// Encodes a value after others.
+pub(super) fn put(bytes: &mut Vec<u8>, value: &impl Serialize) {
+    let extended = postcard::to_extend(value, mem::take(bytes));
+    *bytes = extended.expect("memory is the only limit of these values");
 }
 
 /// Decodes a value, after the version. Bytes at the end are ignored.
 pub(super) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormatError> {
-    match bytes {
-        [VERSION, rest @ ..] => postcard::from_bytes(rest).map_err(|_| FormatError::Damaged),
-        _ => Err(FormatError::Version { found: bytes.first().copied(), expected: VERSION }),
+    Decoder::new(bytes)?.get()
+}
+
+/// Decodes values one after the other, without memory for those that were decoded.
+pub(super) struct Decoder<'a>(postcard::Deserializer<'a, Slice<'a>>);
+
+impl<'a> Decoder<'a> {
+    /// Begins after the version.
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, FormatError> {
+        match bytes {
+            [VERSION, rest @ ..] => Ok(Self(postcard::Deserializer::from_bytes(rest))),
+            _ => Err(FormatError::Version { found: bytes.first().copied(), expected: VERSION }),
+        }
+    }
+
+    pub(super) fn get<T: Deserialize<'a>>(&mut self) -> Result<T, FormatError> {
+        T::deserialize(&mut self.0).map_err(|_| FormatError::Damaged)
     }
 }

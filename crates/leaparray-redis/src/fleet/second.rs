@@ -2,18 +2,15 @@
 
 mod histogram;
 mod room;
-mod wire;
+mod row;
 
 use std::time::Duration;
 
-use leaparray::{LatencyHistogram, SecondMetrics, Timestamp};
-use serde::{Deserialize, Serialize};
+use leaparray::Timestamp;
 
-use super::codec::{FormatError, from_bytes, to_bytes};
+use super::codec::{Decoder, FormatError};
 use super::counts::FleetCounts;
 use super::totals::FleetTotals;
-use histogram::Buckets;
-use wire::WireRow;
 
 /// One second of one process, as it is delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,9 +21,8 @@ pub struct ProcessSecond {
     pub rows: Vec<Row>,
     /// The sum of further resources, for which there was no room. It has no histogram.
     pub left_out: Option<LeftOut>,
-    /// The response times that are in no histogram of a row; `None` if there are none, or if the process did not know
-    /// all of their histograms.
-    pub rest: Option<LatencyHistogram>,
+    /// The sum of all resources. Its histogram has all response times, or is `None` if the process did not know all of them.
+    pub sum: FleetCounts,
 }
 
 /// The counts of one resource, or of one of its contexts, in one process and one second.
@@ -52,65 +48,22 @@ pub struct LeftOut {
     pub sum: FleetCounts,
 }
 
-/// The encoded form. Each name is the distance from the one before.
-#[derive(Debug, Serialize, Deserialize)]
-struct WireSecond {
-    rows: Vec<WireRow>,
-    left_out: Option<WireLeftOut>,
-    rest: Option<Buckets>,
-}
-
-/// The encoded form of a [`LeftOut`].
-#[derive(Debug, Serialize, Deserialize)]
-struct WireLeftOut {
-    count: u64,
-    names: Vec<u32>,
-    sum: WireRow,
-}
+/// The most rows for which memory is reserved before they are decoded: damaged bytes may tell of any number.
+const MAX_RESERVED: usize = 4_096;
 
 impl ProcessSecond {
     /// Returns the sum of all rows, and of the resources that were left out.
     #[must_use]
     pub fn totals(&self) -> FleetTotals {
-        let mut sum = FleetTotals::default();
-        for counts in self.all() {
-            sum += &FleetTotals::from(&counts.metrics);
-        }
-        sum
-    }
-
-    /// Returns the counts of all rows, and of the resources that were left out.
-    fn all(&self) -> impl Iterator<Item = &FleetCounts> {
-        let rows = self.rows.iter().map(|it| &it.counts);
-        rows.chain(self.left_out.as_ref().map(|it| &it.sum))
+        FleetTotals::from(&self.sum.metrics)
     }
 
     /// Returns how many names of the process are needed: one more than the highest number.
     pub(crate) fn names(&self) -> u32 {
-        let left_out = self.left_out.iter().flat_map(|it| it.names.iter().copied());
-        let all = self.rows.iter().map(|it| it.name).chain(left_out);
-        all.max().map_or(0, |it| it.saturating_add(1))
-    }
-
-    /// Returns the sum of everything, with all response times in its histogram if they are known.
-    pub(crate) fn sum(&mut self, second: u64) -> FleetCounts {
-        let mut sum = FleetCounts::new(second);
-        let mut histogram = self.rest.clone();
-        let mut is_known = true;
-        let rows = self.rows.iter_mut().map(|it| &mut it.counts);
-        for counts in rows.chain(self.left_out.as_mut().map(|it| &mut it.sum)) {
-            // Histograms are merged here. The rest has the response times of the rows without one.
-            let own = counts.metrics.histogram.take();
-            sum.add(counts);
-            match (&own, &mut histogram) {
-                (Some(it), Some(histogram)) => histogram.merge(it),
-                (Some(it), None) => histogram = Some(it.clone()),
-                (None, _) => is_known &= counts.metrics.rt_count == 0 || self.rest.is_some(),
-            }
-            counts.metrics.histogram = own;
-        }
-        sum.metrics.histogram = histogram.filter(|_| is_known);
-        sum
+        // Both are in ascending order.
+        let row = self.rows.last().map(|it| it.name);
+        let left_out = self.left_out.as_ref().and_then(|it| it.names.last().copied());
+        row.max(left_out).map_or(0, |it| it.saturating_add(1))
     }
 
     /// Encodes as many of the busiest resources as fit into `max_bytes`, and the sum of all others. Rows with a name from
@@ -121,8 +74,7 @@ impl ProcessSecond {
         names: u32,
         max_bytes: usize,
     ) -> (Vec<u8>, u64) {
-        let (wire, left_out) = room::fit(second, rows, names, max_bytes);
-        (to_bytes(&wire), left_out)
+        room::fit(second, rows, names, max_bytes)
     }
 
     /// Reads a second as it is stored.
@@ -132,19 +84,28 @@ impl ProcessSecond {
     /// Returns a [`FormatError`] if it is of another version, or damaged.
     pub fn decode(second: u64, bytes: &[u8]) -> Result<Self, FormatError> {
         let timestamp = Timestamp::from_secs(second);
-        let WireSecond { rows, left_out, rest } = from_bytes(bytes)?;
+        let mut from = Decoder::new(bytes)?;
+        let count: usize = from.get()?;
+        let mut sum = FleetCounts::new(second);
+        let mut rows = Vec::with_capacity(count.min(MAX_RESERVED));
         let mut name = 0_u32;
-        let rows = rows.into_iter().map(|it| {
-            name = name.checked_add(it.name).ok_or(FormatError::Damaged)?;
-            Ok::<_, FormatError>(Row { name, counts: it.counts(timestamp)? })
-        });
-        let rows = rows.collect::<Result<_, _>>()?;
-        let left_out = left_out.map(|it| {
-            let names = from_gaps(it.names).ok_or(FormatError::Damaged)?;
-            Ok::<_, FormatError>(LeftOut { count: it.count, names, sum: it.sum.counts(timestamp)? })
-        });
-        let rest = rest.map(|it| it.decode(&SecondMetrics::new(timestamp)));
-        Ok(Self { rows, left_out: left_out.transpose()?, rest: rest.transpose()? })
+        for _ in 0..count {
+            name = name.checked_add(from.get()?).ok_or(FormatError::Damaged)?;
+            let mut counts = row::decode(&mut from, timestamp)?;
+            sum.add(&counts);
+            counts.metrics.histogram = histogram::decode(&mut from, &counts.metrics)?;
+            rows.push(Row { name, counts });
+        }
+        let count = from.get()?;
+        let mut left_out = None;
+        if count > 0 {
+            let names = from_gaps(from.get()?).ok_or(FormatError::Damaged)?;
+            let it = LeftOut { count, names, sum: row::decode(&mut from, timestamp)? };
+            sum.add(&it.sum);
+            left_out = Some(it);
+        }
+        sum.metrics.histogram = histogram::decode(&mut from, &sum.metrics)?;
+        Ok(Self { rows, left_out, sum })
     }
 }
 

@@ -242,7 +242,7 @@ impl FleetView {
     /// Takes what was read of a second of one process.
     pub(crate) fn on_part(&mut self, process: ProcessId, second: u64, part: Decoded) {
         self.unreadable += u64::from(part.is_err());
-        let part = part.ok().flatten().map_or(Part::Missing, Part::Unnamed);
+        let part = part.ok().flatten().map_or(Part::Missing, |it| Part::Unnamed(it.into()));
         if let Some(it) = self.seconds.get_mut(&second) {
             it.insert(process, part);
         }

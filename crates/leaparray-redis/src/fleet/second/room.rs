@@ -2,94 +2,111 @@
 
 use std::cmp::Reverse;
 
-use leaparray::{LatencyHistogram, SecondMetrics, Timestamp};
-use postcard::experimental::serialized_size;
-
+use super::super::codec::{put, to_bytes};
 use super::super::counts::FleetCounts;
-use super::histogram::{Buckets, WireHistogram};
-use super::wire::WireRow;
-use super::{LeftOut, Row, WireLeftOut, WireSecond, gaps};
+use super::{LeftOut, Row, gaps, histogram, row};
 
 /// Encodes the rows of a second. If they take more than `max_bytes`, three quarters of it are for the counts of the busiest
 /// resources, an eighth is for the names of the resources that are left out, and the rest is for the histograms of the
-/// busiest ones. Rows with a name from `names` on have no name, and are left out.
+/// busiest ones. Rows with a name from `names` on have no name, and are left out. The sum of all comes on top.
 ///
 /// Returns also the number of the resources that were left out.
-pub(super) fn fit(
-    second: u64,
-    mut rows: Vec<Row>,
-    names: u32,
-    max_bytes: usize,
-) -> (WireSecond, u64) {
-    rows.sort_by_key(|it| it.name);
-    let wires = rows.iter().map(|it| WireRow::new(it.name, &it.counts)).collect();
-    let whole = in_order(wires);
-    let is_named = rows.last().is_none_or(|it| it.name < names);
-    if is_named && whole.iter().map(size).sum::<usize>() <= max_bytes {
-        return (WireSecond { rows: whole, left_out: None, rest: None }, 0);
+pub(super) fn fit(second: u64, rows: Vec<Row>, names: u32, max_bytes: usize) -> (Vec<u8>, u64) {
+    let mut sum = FleetCounts::new(second);
+    let mut encoded = Vec::new();
+    for row in rows {
+        sum.add(&row.counts);
+        encoded.push(EncodedRow::new(row));
     }
-    let mut encoded: Vec<_> = rows.into_iter().zip(whole).collect();
-    encoded.sort_by_key(|(row, _)| Reverse((row.name < names, row.counts.requests())));
-    for (row, wire) in &mut encoded {
-        wire.name = row.name;
+    encoded.sort_by_key(|it| it.row.name);
+    let is_named = encoded.last().is_none_or(|it| it.row.name < names);
+    let mut left_out = None;
+    if !is_named || len(&encoded) > max_bytes {
+        encoded.sort_by_key(|it| Reverse((it.row.name < names, it.row.counts.requests())));
+        let mut room = Room { names, max_bytes, used: 0 };
+        let rows = room.split(&mut encoded);
+        left_out = (!rows.is_empty()).then(|| room.left_out(second, rows));
+        room.drop_histograms(&mut encoded);
+        encoded.sort_by_key(|it| it.row.name);
     }
-    let mut room = Room { second, names, max_bytes, used: 0, rest: Rest::default() };
-    let (mut rows, left_out) = room.split(encoded);
-    let left_out = room.left_out(left_out);
-    room.drop_histograms(&mut rows);
-    let count = left_out.count;
-    let left_out = (count > 0).then(|| {
-        let sum = WireRow::new(0, &left_out.sum);
-        WireLeftOut { count, names: gaps(left_out.names), sum }
-    });
-    let rest = room.rest.histogram();
-    let rest = rest.map(|it| Buckets::new(&it, &SecondMetrics::new(Timestamp::from_secs(second))));
-    let rows = rows.into_iter().map(|it| it.1).collect();
-    (WireSecond { rows: in_order(rows), left_out, rest }, count)
-}
-
-/// Replaces the names by their distances, which take fewer bytes.
-fn in_order(mut rows: Vec<WireRow>) -> Vec<WireRow> {
-    rows.sort_by_key(|it| it.name);
+    let mut bytes = to_bytes(&encoded.len());
     let mut before = 0;
-    for row in &mut rows {
-        (row.name, before) = (row.name - before, row.name);
+    for it in &encoded {
+        put(&mut bytes, &(it.row.name - before));
+        bytes.extend_from_slice(&it.counts);
+        bytes.extend_from_slice(&it.histogram);
+        before = it.row.name;
     }
-    rows
+    let count = left_out.as_ref().map_or(0, |it| it.count);
+    put(&mut bytes, &count);
+    if let Some(it) = left_out {
+        put(&mut bytes, &gaps(it.names));
+        row::encode(&mut bytes, &it.sum);
+    }
+    histogram::encode(&mut bytes, &sum.metrics);
+    (bytes, count)
 }
 
-fn size(value: &impl serde::Serialize) -> usize {
-    serialized_size(value).unwrap_or(usize::MAX)
+/// Returns the bytes of rows in the order of their names.
+fn len(rows: &[EncodedRow]) -> usize {
+    let mut before = 0;
+    let of_row = |it: &EncodedRow| {
+        let name = size(it.row.name - before);
+        before = it.row.name;
+        name + it.counts.len() + it.histogram.len()
+    };
+    rows.iter().map(of_row).sum()
 }
 
-/// The bytes that a second may take, and what they are used for.
+/// Returns the bytes of a number.
+fn size(number: u32) -> usize {
+    let mut bytes = Vec::new();
+    put(&mut bytes, &number);
+    bytes.len()
+}
+
+/// A row, and its bytes without the name.
+struct EncodedRow {
+    row: Row,
+    counts: Vec<u8>,
+    histogram: Vec<u8>,
+}
+
+impl EncodedRow {
+    fn new(row: Row) -> Self {
+        let (mut counts, mut histogram) = (Vec::new(), Vec::new());
+        row::encode(&mut counts, &row.counts);
+        histogram::encode(&mut histogram, &row.counts.metrics);
+        Self { row, counts, histogram }
+    }
+}
+
+/// The bytes that a second may take, and how many of them are used.
 struct Room {
-    second: u64,
     names: u32,
     max_bytes: usize,
     used: usize,
-    rest: Rest,
 }
 
 impl Room {
-    /// Returns the rows whose counts there is room for, and the others, of which none is busier.
-    fn split(&mut self, mut rows: Vec<(Row, WireRow)>) -> (Vec<(Row, WireRow)>, Vec<Row>) {
-        let mut fits = |(row, wire): &(Row, WireRow)| {
-            let size = size(wire) - size(&wire.histogram) + size(&WireHistogram::None);
-            let fits = row.name < self.names && self.used + size <= self.max_bytes / 4 * 3;
+    /// Removes and returns the rows for whose counts there is no room. None of them is busier than one that stays.
+    fn split(&mut self, rows: &mut Vec<EncodedRow>) -> Vec<EncodedRow> {
+        let fits = |it: &&EncodedRow| {
+            // Without the histogram, its tag stays. The name takes less, because it is encoded as a distance.
+            let size = size(it.row.name) + it.counts.len() + 1;
+            let fits = it.row.name < self.names && self.used + size <= self.max_bytes / 4 * 3;
             self.used += if fits { size } else { 0 };
             fits
         };
-        let first = rows.iter().take_while(|it| fits(it)).count();
-        let left_out = rows.split_off(first).into_iter().map(|it| it.0).collect();
-        (rows, left_out)
+        let first = rows.iter().take_while(fits).count();
+        rows.split_off(first)
     }
 
-    /// Adds up the rows that were left out.
-    fn left_out(&mut self, rows: Vec<Row>) -> LeftOut {
-        let mut left_out = LeftOut { sum: FleetCounts::new(self.second), ..LeftOut::default() };
-        for mut row in rows {
-            self.rest.add(&mut row.counts.metrics);
+    /// Adds up the rows that are left out.
+    fn left_out(&mut self, second: u64, rows: Vec<EncodedRow>) -> LeftOut {
+        let mut left_out = LeftOut { sum: FleetCounts::new(second), ..LeftOut::default() };
+        for EncodedRow { mut row, .. } in rows {
+            row.counts.metrics.histogram = None;
             left_out.count += 1;
             left_out.sum.add(&row.counts);
             if row.name < self.names {
@@ -98,10 +115,9 @@ impl Room {
         }
         // The busiest ones have their names in it, if there is no room for all.
         let bytes = self.max_bytes / 8;
-        let upper_bound = |name: &u32| size(name);
         let mut used = 0;
         left_out.names.retain(|it| {
-            used += upper_bound(it);
+            used += size(*it);
             used <= bytes
         });
         self.used += used.min(bytes);
@@ -109,42 +125,16 @@ impl Room {
     }
 
     /// Drops the histograms for which there is no room. None of the others is of a less busy resource.
-    fn drop_histograms(&mut self, rows: &mut [(Row, WireRow)]) {
+    fn drop_histograms(&mut self, rows: &mut [EncodedRow]) {
         let mut has_room = true;
-        for (row, wire) in rows {
-            let size = size(&wire.histogram);
+        for it in rows {
+            let size = it.histogram.len() - 1;
             has_room &= self.used + size <= self.max_bytes;
-            // Without a histogram of its own, the row makes the rest unknown.
-            if has_room && row.counts.metrics.histogram.is_some() {
+            if has_room {
                 self.used += size;
             } else {
-                self.rest.add(&mut row.counts.metrics);
-                wire.histogram = WireHistogram::None;
+                it.histogram = vec![histogram::NONE];
             }
         }
-    }
-}
-
-/// The response times of the rows whose histograms are not sent.
-#[derive(Default)]
-struct Rest {
-    /// `None` before the first response time.
-    sum: Option<LatencyHistogram>,
-    is_unknown: bool,
-}
-
-impl Rest {
-    /// Takes the histogram of a row.
-    fn add(&mut self, metrics: &mut SecondMetrics) {
-        match (metrics.histogram.take(), &mut self.sum) {
-            (Some(histogram), Some(sum)) => sum.merge(&histogram),
-            (Some(histogram), sum @ None) => *sum = Some(histogram),
-            (None, _) => self.is_unknown |= metrics.rt_count > 0,
-        }
-    }
-
-    /// Returns `None` if some of the histograms are not known.
-    fn histogram(&mut self) -> Option<LatencyHistogram> {
-        self.sum.take().filter(|_| !self.is_unknown)
     }
 }

@@ -14,9 +14,9 @@ pub(super) enum Part {
     /// The process has delivered nothing of it, and will not.
     Missing,
     /// Names of its rows are not known yet.
-    Unnamed(ProcessSecond),
+    Unnamed(Box<ProcessSecond>),
     /// The sum of its rows. They are in the sums of the second.
-    Added(FleetCounts),
+    Added(Box<FleetCounts>),
 }
 
 /// The sum of a resource.
@@ -123,20 +123,17 @@ impl SecondOfFleet {
         if second.names() as usize > names.len() {
             return;
         }
-        let sum = second.sum(self.second);
-        let ProcessSecond { rows, left_out, .. } = std::mem::take(second);
-        *part = Part::Added(sum);
+        let ProcessSecond { rows, left_out, sum } = std::mem::take(&mut **second);
+        *part = Part::Added(sum.into());
         self.unnamed.remove(&process);
         for row in rows {
-            match self.resources.entry(names[row.name as usize].clone()) {
-                Entry::Occupied(mut entry) => {
-                    let it = entry.get_mut();
-                    it.counts.add(&row.counts);
-                    it.processes += 1;
-                }
-                Entry::Vacant(entry) => {
-                    entry.insert(ResourceSum { counts: row.counts, processes: 1, left_out: 0 });
-                }
+            let key = &names[row.name as usize];
+            if let Some(it) = self.resources.get_mut(key) {
+                it.counts.add(&row.counts);
+                it.processes += 1;
+            } else {
+                let sum = ResourceSum { counts: row.counts, processes: 1, left_out: 0 };
+                self.resources.insert(key.clone(), sum);
             }
         }
         if let Some(it) = left_out {
