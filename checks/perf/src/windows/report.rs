@@ -163,7 +163,7 @@ pub(super) fn goals(measured: &[Measured]) -> Vec<Goal> {
         for (part, columns) in columns {
             for column in columns {
                 let Some(at_most) = column.at_most else { continue };
-                let case = format!("{part}, {} requests: {}", it.case.requests, column.name);
+                let case = format!("{part}, requests {}: {}", it.case.requests, column.name);
                 let (measured, unit) = (column.of(it), column.unit.to_owned());
                 goals.push(Goal { case, crowd: Crowd::of(1), measured, unit, at_most });
             }
