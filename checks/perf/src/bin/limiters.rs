@@ -1,15 +1,16 @@
-//! Measures how the decisions of a sliding-window limiter scale with threads, beside governor and beside a limiter that
-//! decides by one word. Prints nanoseconds for a decision on one thread: the median over the rounds, in which all cases
-//! take turns.
+//! Measures how decisions scale with threads: those of a sliding-window limiter, beside governor and beside a limiter that
+//! decides by one word, and those of a token bucket, a leaky bucket and a limit of concurrency. Prints nanoseconds for a
+//! decision on one thread: the median over the rounds, in which all cases take turns.
 //!
-//! Each thread is bound to a processor of its own, so that the threads run at the same time.
+//! Each thread is bound to a processor of its own, so that the threads run at the same time. There are cases with 1, 2, 4, 8
+//! and 16 threads, as far as the machine has processors.
 //!
 //! ```sh
 //! cargo run --release --manifest-path checks/perf/Cargo.toml --bin limiters
 //! ```
 
 use std::hint::{black_box, spin_loop};
-use std::num::NonZeroU32;
+use std::num::{NonZero, NonZeroU32};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,14 +18,20 @@ use std::time::{Duration, Instant};
 use crossbeam_utils::CachePadded;
 use governor::clock::QuantaClock;
 use governor::{Quota, RateLimiter};
-use leaparray::flow::{Limiter, SlidingWindowLimiter};
-use leaparray::{Clock, MonotonicClock, Timestamp, WindowConfig};
+use leaparray::flow::{
+    ConcurrencyLimiter, LeakyBucket, Limiter, Rate, SlidingWindowLimiter, TokenBucket,
+};
+use leaparray::{Clock, Entry, MonotonicClock, NodeConfig, ResourceNode, Timestamp, WindowConfig};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 const ROUNDS: usize = 41;
+const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
+/// The decisions of a sample: with more than two threads, those of all threads together are as many as of two.
 const DECISIONS: u64 = 200_000;
 /// The number of permits of all limiters that one sample fills.
 const FILLED_PERMITS: u64 = 200_000;
+/// More permits than a run takes.
+const MANY: u64 = 1 << 40;
 const HOUR: Duration = Duration::from_secs(3_600);
 /// The limits of the limiters that are filled.
 const LIMITS: [u64; 7] = [10, 30, 64, 100, 300, 1_000, 10_000];
@@ -103,25 +110,31 @@ impl SpinBarrier {
 /// Returns nanoseconds for an operation on one of the threads.
 fn cost(threads: usize, op: &(dyn Fn() + Sync)) -> f64 {
     let barrier = SpinBarrier::default();
+    let decisions = DECISIONS * 2 / threads.max(2) as u64;
     let times = on_processors(threads, |_| {
-        (0..DECISIONS / 50).for_each(|_| op());
+        (0..decisions / 50).for_each(|_| op());
         barrier.wait(threads);
         let start = Instant::now();
-        (0..DECISIONS).for_each(|_| op());
+        (0..decisions).for_each(|_| op());
         start.elapsed()
     });
     let sum: Duration = times.iter().sum();
-    nanos_each(sum, DECISIONS * threads as u64)
+    nanos_each(sum, decisions * threads as u64)
 }
 
-/// Lets two threads take all permits of each of several limiters, one after the other. Returns nanoseconds for a permit.
-fn fill<L: Sync>(limit: u64, make: impl Fn() -> L, take: impl Fn(&L) -> bool + Sync) -> f64 {
+/// Lets threads take all permits of each of several limiters, one after the other. Returns nanoseconds for a permit.
+fn fill<L: Sync>(
+    threads: usize,
+    limit: u64,
+    make: impl Fn() -> L,
+    take: impl Fn(&L) -> bool + Sync,
+) -> f64 {
     let limiters: Vec<_> = (0..FILLED_PERMITS / limit).map(|_| CachePadded::new(make())).collect();
     let barrier = SpinBarrier::default();
-    let fills = on_processors(2, |_| {
+    let fills = on_processors(threads, |_| {
         let (mut time, mut taken) = (Duration::ZERO, 0);
         for limiter in &limiters {
-            barrier.wait(2);
+            barrier.wait(threads);
             let start = Instant::now();
             taken += (0..=limit).take_while(|_| take(limiter)).count() as u64;
             time += start.elapsed();
@@ -146,14 +159,18 @@ fn median(mut costs: Vec<f64>) -> f64 {
 
 fn main() {
     let clock = MonotonicClock::new();
-    decisions(&clock);
-    fills(&clock);
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads: Vec<_> = THREADS.into_iter().filter(|it| *it <= cores).collect();
+    decisions(&clock, &threads);
+    for &threads in threads.iter().filter(|it| [2, 8].contains(*it)) {
+        fills(&clock, threads);
+    }
 }
 
 /// An operation that several threads run at once.
 type Op<'a> = Box<dyn Fn() + Sync + 'a>;
 
-fn decisions(clock: &MonotonicClock) {
+fn decisions(clock: &MonotonicClock, threads: &[usize]) {
     let now = clock.now();
     let governor = |quota: Quota| {
         CachePadded::new(RateLimiter::direct_with_clock(quota, QuantaClock::default()))
@@ -165,46 +182,76 @@ fn decisions(clock: &MonotonicClock) {
     let (wide, full) = (sliding(None, clock), sliding(Some(1), clock));
     let (wide, full) = (CachePadded::new(wide), CachePadded::new(full));
     assert!(used_up.check().is_ok() && full.try_acquire().is_admitted());
-    let cases: [(&str, Op); 7] = [
+    let rate = Rate::new(1_000_000_000, Duration::from_secs(1)).expect("one for each nanosecond");
+    let tokens = CachePadded::new(TokenBucket::with_clock(rate, MANY, clock.clone()));
+    let leaky = CachePadded::new(LeakyBucket::with_clock(rate, HOUR, clock.clone()));
+    let concurrency = CachePadded::new(ConcurrencyLimiter::new(MANY));
+    let node = || ResourceNode::with_clock(NodeConfig::default(), clock.clone());
+    let (beside_governor, beside_limiter) = (node(), node());
+    let cases: [(&str, Op); 12] = [
         ("governor's `check`, admitted", Box::new(|| assert!(plenty.check().is_ok()))),
         ("one word, admitted", Box::new(|| assert!(word.try_acquire_at(clock.now())))),
-        ("limiter, admitted", Box::new(|| assert!(wide.try_acquire().is_admitted()))),
+        (
+            "`SlidingWindowLimiter`, admitted",
+            Box::new(|| assert!(wide.try_acquire().is_admitted())),
+        ),
         (
             "one word, admitted, time given",
             Box::new(|| assert!(word.try_acquire_at(black_box(now)))),
         ),
         (
-            "limiter, admitted, time given",
+            "`SlidingWindowLimiter`, admitted, time given",
             Box::new(|| assert!(wide.try_acquire_at(black_box(now), 1).is_admitted())),
         ),
         ("governor's `check`, refused", Box::new(|| assert!(used_up.check().is_err()))),
-        ("limiter, refused", Box::new(|| assert!(full.try_acquire().is_refused()))),
+        ("`SlidingWindowLimiter`, refused", Box::new(|| assert!(full.try_acquire().is_refused()))),
+        ("`TokenBucket`, admitted", Box::new(|| assert!(tokens.try_acquire().is_admitted()))),
+        (
+            "`LeakyBucket`, admitted, or after a wait",
+            Box::new(|| assert!(!leaky.try_acquire().is_refused())),
+        ),
+        (
+            "`ConcurrencyLimiter`, a permit taken and given back",
+            Box::new(|| assert!(concurrency.try_acquire().is_admitted())),
+        ),
+        (
+            "governor's `check`, then a request of a `ResourceNode`",
+            Box::new(|| {
+                assert!(plenty.check().is_ok());
+                beside_governor.enter().success();
+            }),
+        ),
+        (
+            "a request of a `ResourceNode` by a `SlidingWindowLimiter`",
+            Box::new(|| assert!(wide.try_enter(&beside_limiter).map(Entry::success).is_ok())),
+        ),
     ];
-    println!("| decision | 1 thread | 2 threads |\n|---|---:|---:|");
-    let mut costs = vec![[Vec::new(), Vec::new()]; cases.len()];
+    let mut costs = vec![vec![Vec::new(); threads.len()]; cases.len()];
     for _ in 0..ROUNDS {
-        for threads in [1, 2] {
+        for (column, threads) in threads.iter().enumerate() {
             for ((_, op), costs) in cases.iter().zip(&mut costs) {
-                costs[threads - 1].push(cost(threads, &**op));
+                costs[column].push(cost(*threads, &**op));
             }
         }
     }
+    let heads: String = threads.iter().map(|it| format!(" {it} |")).collect();
+    println!("| decision, by threads |{heads}\n|---|{}", "---:|".repeat(threads.len()));
     for ((name, _), costs) in cases.iter().zip(costs) {
-        let [one, two] = costs.map(median);
-        println!("| {name} | {one:.1} | {two:.1} |");
+        let costs: String = costs.into_iter().map(|it| format!(" {:.1} |", median(it))).collect();
+        println!("| {name} |{costs}");
     }
 }
 
-fn fills(clock: &MonotonicClock) {
+fn fills(clock: &MonotonicClock, threads: usize) {
     let now = clock.now();
     println!(
-        "\n| from empty to full, 2 threads | one word | limiter | ratio |\n|---|---:|---:|---:|"
+        "\n| from empty to full, {threads} threads | one word | limiter | ratio |\n|---|---:|---:|---:|"
     );
     for limit in LIMITS {
         let (mut words, mut limiters) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             let take = |word: &OneWord| word.try_acquire_at(black_box(now));
-            words.push(fill(limit, || OneWord::new(limit, now), take));
+            words.push(fill(threads, limit, || OneWord::new(limit, now), take));
             let take = |limiter: &SlidingWindowLimiter<_>| {
                 limiter.try_acquire_at(black_box(now), 1).is_admitted()
             };
@@ -214,7 +261,7 @@ fn fills(clock: &MonotonicClock) {
                 assert!(limiter.try_acquire_at(now, limit + 1).is_refused());
                 limiter
             };
-            limiters.push(fill(limit, make, take));
+            limiters.push(fill(threads, limit, make, take));
         }
         let (word, limiter) = (median(words), median(limiters));
         println!("| limit {limit} | {word:.1} | {limiter:.1} | {:.2} |", limiter / word);
