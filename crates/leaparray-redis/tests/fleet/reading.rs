@@ -305,6 +305,15 @@ fn reader_that_is_slower_than_the_fleet_skips_seconds_and_sees_the_others_final(
     seen.dedup();
     // Two of three, without those at the begin.
     assert!(seen.len() > 20, "{seen:?}");
+    // The minute has the seconds that were skipped, and not their counts.
+    let minute = view.last_minute().unwrap();
+    assert_eq!(minute.standing, Standing::Waiting);
+    assert_eq!((minute.presence.present, minute.presence.expected), (0, 130));
+    let (passes, len) = (minute.total.metrics.pass, minute.seconds.end - minute.seconds.start);
+    assert!((20..36).contains(&passes) && len > 36, "{passes} in {len} s");
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    let rate = passes as f64 / len as f64;
+    assert!((minute.rate(MetricEvent::Pass) - rate).abs() < 1e-9);
 }
 
 #[test]
