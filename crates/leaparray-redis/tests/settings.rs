@@ -44,7 +44,7 @@ async fn period_is_from_10_milliseconds_to_the_history() {
         for period in [min, max] {
             assert_eq!(read(builder.clone().with_period(period)), Ok(()));
         }
-        for period in [Duration::ZERO, min - NANO, max + NANO, Duration::MAX] {
+        for period in [Duration::ZERO, min.saturating_sub(NANO), max + NANO, Duration::MAX] {
             let error = FleetStartError::Period { period, min, max };
             assert_eq!(read(builder.clone().with_period(period)), Err(error));
         }
@@ -62,7 +62,7 @@ async fn reader_waits_for_an_answer_from_a_millisecond_to_the_history() {
         for timeout in [min, max] {
             assert_eq!(read(builder.clone().with_answer_timeout(timeout)), Ok(()));
         }
-        for timeout in [Duration::ZERO, min - NANO, max + NANO, Duration::MAX] {
+        for timeout in [Duration::ZERO, min.saturating_sub(NANO), max + NANO, Duration::MAX] {
             let error = FleetStartError::AnswerTimeout { timeout, min, max };
             assert_eq!(read(builder.clone().with_answer_timeout(timeout)), Err(error));
         }
@@ -80,7 +80,7 @@ async fn reporter_waits_for_an_answer_from_a_millisecond_until_it_counts_as_lost
         for timeout in [min, max] {
             assert_eq!(report(builder.clone().with_answer_timeout(timeout)), Ok(()));
         }
-        for timeout in [Duration::ZERO, min - NANO, max + NANO, Duration::MAX] {
+        for timeout in [Duration::ZERO, min.saturating_sub(NANO), max + NANO, Duration::MAX] {
             let error = FleetStartError::AnswerTimeout { timeout, min, max };
             assert_eq!(report(builder.clone().with_answer_timeout(timeout)), Err(error));
         }
