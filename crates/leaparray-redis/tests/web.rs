@@ -10,7 +10,7 @@ use leaparray::flow::Reason;
 use leaparray::{Clock, TrafficType};
 use leaparray_redis::engine::{EngineError, FleetEngine, MemoryFleet};
 use leaparray_redis::fleet::{
-    Budget, Delivery, FleetConfig, FleetKeys, NamesFetch, ProcessId, Receipt, Survey,
+    Budget, Delivery, FleetConfig, FleetKeys, NamesFetch, Outcome, ProcessId, Receipt, Survey,
 };
 use leaparray_redis::{FleetReader, FleetState};
 use leaparray_web::format::{
@@ -189,6 +189,29 @@ async fn rows_for_which_there_was_no_room_are_counted_with_their_requests() {
     assert_eq!(with.len() as u64 + second.left_out_rows, 40);
     assert_eq!(second.total.pass, (1..=40).sum::<u64>());
     assert_eq!(second.left_out.pass, second.total.pass - in_rows);
+}
+
+#[tokio::test]
+async fn records_that_cannot_be_read_are_counted() {
+    let engine = Arc::new(MemoryFleet::new());
+    let reader = FleetReader::builder("shop").start(Arc::clone(&engine)).unwrap();
+    reader.poll().await.unwrap();
+    assert_eq!(reader.to_web().unreadable, 0);
+    for id in 1..=2 {
+        let delivery = Delivery {
+            process: ProcessId(id),
+            base: 0,
+            first: u64::MAX / 10_000_000,
+            record: vec![255],
+            seconds: Vec::new(),
+            names_before: 0,
+            names: Vec::new(),
+        };
+        let receipt = engine.deliver(reader.keys(), &FleetConfig::default(), &delivery).await;
+        assert_eq!(receipt.unwrap().outcome, Outcome::Taken);
+    }
+    reader.poll().await.unwrap();
+    assert_eq!(reader.to_web().unreadable, 2);
 }
 
 #[tokio::test]

@@ -52,24 +52,42 @@ function requestsOf(counts) {
   return counts[C_PASS] + counts[C_BLOCK];
 }
 
-/** The cells of counts, in the order of `FLEET_COUNTS`. If `leftOut` is not 0, they are lower bounds. */
-function countCells(counts, leftOut = 0) {
+/** The cells of counts, in the order of `FLEET_COUNTS`. `lacks` says in words what they lack: see `lackWords`. */
+function countCells(counts, lacks = '') {
   if (counts === null) return FLEET_COUNTS.map(() => [MISSING, 'zero']);
   const ended = counts[C_RT_COUNT];
   return [
-    ...[C_PASS, C_SUCCESS, C_EXCEPTION, C_CANCELLED, C_BLOCK, C_IN_FLIGHT].map((column) => leastCell(countCell(counts[column] ?? NaN), leftOut)),
-    timeCell(ended > 0 ? counts[C_RT_SUM] / ended : null, ended, 1),
-    timeCell(counts[C_MIN], ended, 1),
-    timeCell(counts[C_P50], ended, 1),
-    timeCell(counts[C_P99], ended, ENOUGH_FOR_P99),
-    timeCell(counts[C_MAX], ended, 1),
+    ...[C_PASS, C_SUCCESS, C_EXCEPTION, C_CANCELLED, C_BLOCK, C_IN_FLIGHT].map((column) => leastCell(countCell(counts[column] ?? NaN), lacks)),
+    ...[
+      timeCell(ended > 0 ? counts[C_RT_SUM] / ended : null, ended, 1),
+      timeCell(counts[C_MIN], ended, 1),
+      timeCell(counts[C_P50], ended, 1),
+      timeCell(counts[C_P99], ended, ENOUGH_FOR_P99),
+      timeCell(counts[C_MAX], ended, 1),
+    ].map((cell) => partCell(cell, lacks)),
   ];
 }
 
-/** A cell of a count that is a lower bound if `leftOut` is not 0: with a mark, and why. */
-function leastCell([text, className], leftOut) {
-  if (leftOut === 0 || text === MISSING) return [text, className];
-  return [`≥ ${text}`, '', `at least: ${leftOut === 1 ? 'once' : `${formatCount(leftOut)} times`}, a process had no room for the row of this resource in a second`];
+/** Why the figures of a resource are not those of all processes and seconds; an empty text if they are. */
+function lackWords(row, window) {
+  const times = (count) => (count === 1 ? 'once' : `${formatCount(count)} times`);
+  const own = row[FR_LEFT_OUT];
+  if (own > 0) return `${times(own)}, a process had no room for the row of this resource in a second`;
+  const unnamed = window.left_out_unnamed ?? 0;
+  return unnamed > 0 ? `${times(unnamed)}, a process had no room for the name of a resource in a second, which may be this one` : '';
+}
+
+/** A cell of a count that is a lower bound if it lacks something: with a mark, and why. */
+function leastCell([text, className], lacks) {
+  if (lacks === '' || text === MISSING) return [text, className];
+  return [`≥ ${text}`, '', `at least: ${lacks}`];
+}
+
+/** A cell of a response time that lacks those of some processes and seconds: with a mark, and why. */
+function partCell([text, className, title], lacks) {
+  if (lacks === '' || text === MISSING) return [text, className, title];
+  const why = `the response times of the other processes and seconds: ${lacks}`;
+  return [`≈ ${text}`, className, title ? `${title}; ${why}` : why];
 }
 
 /** The refused requests by reason, in words, the most frequent one first. */
@@ -211,6 +229,7 @@ class FleetView {
     this.isBuilt = true;
     this.title = this.root.appendChild(element('h2'));
     this.final = this.root.appendChild(element('p', 'watermark'));
+    this.unreadable = this.root.appendChild(element('p', 'unreadable level-1'));
     this.troubled = this.root.appendChild(element('p', 'troubled level-2'));
     this.body = this.root.appendChild(element('div'));
     this.totals = new FleetTable(this.body, 'Total', ['Seconds', ...FLEET_COUNTS, FLEET_REASONS]);
@@ -239,6 +258,7 @@ class FleetView {
     setText(this.title, `Fleet ${fleet.name}`);
     setText(this.final, `${finalWords(fleet, this.store.fleet.now)} · server: ${fleet.server || 'state not known'}`);
     setClass(this.final, `watermark${fleet.newest_final === null ? ' pending' : ''}`);
+    this.showUnreadable(fleet.unreadable);
     this.showTotals(fleet);
     for (const [name, button] of this.buttons) button.setAttribute('aria-pressed', name === view.window);
     const { field, words } = FLEET_WINDOWS[view.window];
@@ -258,6 +278,15 @@ class FleetView {
     setText(this.final, fleet === null ? why : 'The server has no figures of the fleet now.');
     setClass(this.final, 'watermark');
     this.troubled.hidden = true;
+    this.unreadable.hidden = true;
+  }
+
+  /** Says how many records and seconds of processes could not be read, if there are any. */
+  showUnreadable(count) {
+    this.unreadable.hidden = !(count > 0);
+    if (this.unreadable.hidden) return;
+    const what = count === 1 ? '1 record or second of a process' : `${formatCount(count)} records and seconds of processes`;
+    setText(this.unreadable, `▲ ${what} could not be read: another version of the format, or damaged. The figures may lack what was in them.`);
   }
 
   /** The line beside the tiles: the last second, and how complete it is. */
@@ -305,7 +334,7 @@ class FleetView {
       const name = `${row[FR_NAME]}${context}`;
       const processes = row[FR_PROCESSES] === 0 ? [MISSING, 'zero'] : countCell(row[FR_PROCESSES]);
       return { cells: [[name, '', `${name}${row[FR_DIRECTION] === 'out' ? ', outgoing' : ''}`], processes,
-        ...countCells(row[FR_COUNTS], row[FR_LEFT_OUT]), [refusalWords(this.store, row[FR_REFUSALS]), 'words']], kind: '' };
+        ...countCells(row[FR_COUNTS], lackWords(row, window)), [refusalWords(this.store, row[FR_REFUSALS]), 'words']], kind: '' };
     });
     const words = [leftOutWords('resource', all.length, found.length, filter), notInRowsWords(window)];
     this.resources.show(caption, rows, words.filter(Boolean).join(' '));

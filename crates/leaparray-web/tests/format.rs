@@ -10,7 +10,7 @@ const RESOURCES: &str = r#"{"type":"resources","resources":[[1,"GET /orders",nul
 const SECOND: &str = r#"{"type":"second","t":1764039999,"new":[],"gone":[7],"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"rows":[[1,2,1,0,0,3,null,2,1,5,5,null,null,null,null,5]],"refused":[[1,3,0,0,0,0,0]],"controllers":[{"resource":"POST /pay","kind":"circuit","state":"open","probe_in":0.7,"cause":"share of exceptions"},{"resource":"GET /slow","kind":"limit","limit":40,"remaining":12},{"resource":"GET /x","kind":"drop","probability":0.97}],"ledger":{"in_window":5,"expired":1,"late":0,"delisted":0,"recorded":6,"age":0}}"#;
 const DETAIL: &str = r#"{"type":"detail","id":1,"t":1764039999,"scale":2,"seconds":[[1764039999,[[-14,2],[-3,1]]]],"second":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"minute":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"refusals":[3,0,0,0,0,0],"lifetime":[2,1,0,0,3],"ledger":{"in_window":6,"expired":0,"late":0,"recorded":6},"window":{"short":[1.0,2],"long":[60.0,120],"histogram_error":0.0217}}"#;
 const UNLISTED: &str = r#"{"type":"detail","id":null,"t":1764039999}"#;
-const FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":{"name":"orders","server":"connected","newest_final":1764039997,"last_second":{"start":1764039997,"end":1764039998,"standing":"final","present":1,"expected":2,"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"refusals":[2,0,0,0,0,1],"resources":[["GET /orders","web","in",1,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],[],2]],"processes":[["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5]],["0100",0,1,0,[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null]]],"left_out":[1,0,0,0,0,null,0,0,0,null,null,null,null,null,null],"left_out_rows":4,"left_out_unnamed":1},"last_minute":null,"processes":[["00ff","web-1","live",[[2,1,0,0,3,1],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[2,1,0,0,3,1]]],["0100","web-2","lost",[[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0]]]]}}"#;
+const FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":{"name":"orders","server":"connected","newest_final":1764039997,"last_second":{"start":1764039997,"end":1764039998,"standing":"final","present":1,"expected":2,"total":[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],"refusals":[2,0,0,0,0,1],"resources":[["GET /orders","web","in",1,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5],[],2]],"processes":[["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5]],["0100",0,1,0,[0,0,0,0,0,null,0,0,0,null,null,null,null,null,null]]],"left_out":[1,0,0,0,0,null,0,0,0,null,null,null,null,null,null],"left_out_rows":4,"left_out_unnamed":1},"last_minute":null,"processes":[["00ff","web-1","live",[[2,1,0,0,3,1],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[2,1,0,0,3,1]]],["0100","web-2","lost",[[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0],[0,0,0,0,0,0]]]],"unreadable":3}}"#;
 const NO_FLEET: &str = r#"{"type":"fleet","now":1764040000.05,"fleet":null}"#;
 const BYE: &str = r#"{"type":"bye","reason":"slow"}"#;
 
@@ -58,6 +58,7 @@ fn fleet_is_read_with_its_processes_and_what_a_later_version_adds() {
     let later = FLEET
         .replace(r#""standing":"final""#, r#""standing":"almost","margin":7"#)
         .replace(r#""web-2","lost""#, r#""web-2","asleep""#)
+        .replace(r#""unreadable":3"#, r#""unreadable":3,"since":1"#)
         .replace(r#""left_out_unnamed":1"#, r#""left_out_unnamed":1,"skew":[1]"#)
         .replace(
             r#"["00ff",1,0,0,[2,1,0,0,3,1,2,1,5,5,5,5,5,5,5]]"#,
@@ -67,7 +68,7 @@ fn fleet_is_read_with_its_processes_and_what_a_later_version_adds() {
     let fleet = update.fleet.unwrap();
     let second = fleet.last_second.unwrap();
     assert_eq!((second.present, second.expected, second.left_out_rows), (1, 2, 4));
-    assert_eq!(second.left_out_unnamed, 1);
+    assert_eq!((second.left_out_unnamed, fleet.unreadable), (1, 3));
     assert_eq!((second.left_out.pass, &second.refusals[..]), (1, &[2, 0, 0, 0, 0, 1][..]));
     assert_eq!((second.resources[0].refusals.len(), second.resources[0].left_out), (0, 2));
     assert_eq!(second.standing, FleetStanding::Unknown);

@@ -93,17 +93,54 @@ async fn stream_has_the_fleet() {
     assert_is_of_three(&fleet.await.unwrap().unwrap().last_second.unwrap());
 }
 
+/// The families of a second without response times in histograms, in their order.
+const FAMILIES: [&str; 18] = [
+    "rate gauge",
+    "refusals gauge",
+    "in_flight gauge",
+    "response_time_mean_seconds gauge",
+    "total gauge",
+    "left_out gauge",
+    "second_processes gauge",
+    "processes gauge",
+    "newest_final_timestamp_seconds gauge",
+    "left_out_rows gauge",
+    "left_out_unnamed gauge",
+    "connected gauge",
+    "lifetime counter",
+    "missed counter",
+    "late counter",
+    "delivered_seconds counter",
+    "missed_seconds counter",
+    "unreadable counter",
+];
+
+/// All samples that are not 0: six requests of three processes, each with three delivered seconds.
+const SAMPLES: [&str; 12] = [
+    "rate{resource=\"GET /orders\",context=\"\",kind=\"inbound\",event=\"pass\"} 6.0",
+    "rate{resource=\"GET /orders\",context=\"\",kind=\"inbound\",event=\"success\"} 6.0",
+    "total{event=\"pass\"} 6.0",
+    "total{event=\"success\"} 6.0",
+    "second_processes{state=\"present\"} 3.0",
+    "second_processes{state=\"expected\"} 3.0",
+    "processes{state=\"left\"} 3.0",
+    "newest_final_timestamp_seconds{} 3602.0",
+    "connected{} 1.0",
+    "lifetime_total{event=\"pass\"} 6",
+    "lifetime_total{event=\"success\"} 6",
+    "delivered_seconds_total{} 9",
+];
+
 #[tokio::test]
-async fn metrics_have_the_fleet() {
+async fn metrics_have_each_family_of_the_fleet_once() {
     let monitor = Monitor::start(&fleet_of_three().await).await.unwrap();
     let text = get(&monitor, "/metrics").await;
-    for line in [
-        "leaparray_fleet_second_processes{state=\"present\"} 3.0",
-        "leaparray_fleet_second_processes{state=\"expected\"} 3.0",
-        "leaparray_fleet_rate{resource=\"GET /orders\",context=\"\",kind=\"inbound\",event=\"success\"} 6.0",
-        "leaparray_fleet_lifetime_total{event=\"success\"} 6",
-        "leaparray_fleet_connected{} 1.0",
-    ] {
-        assert!(text.lines().any(|it| it == line), "{line}\n{text}");
-    }
+    let families: Vec<_> =
+        text.lines().filter_map(|it| it.strip_prefix("# TYPE leaparray_fleet_")).collect();
+    assert_eq!(families, FAMILIES, "{text}");
+    let samples = text.lines().filter_map(|it| it.strip_prefix("leaparray_fleet_"));
+    let samples: Vec<_> =
+        samples.filter(|it| !it.ends_with(" 0") && !it.ends_with(" 0.0")).collect();
+    assert_eq!(samples, SAMPLES, "{text}");
+    assert!(text.ends_with("# EOF\n"), "{text}");
 }

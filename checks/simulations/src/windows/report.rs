@@ -39,7 +39,7 @@ once, or if a second is lost in a run without crashes and outages. The tests bre
 a delivery whatever version it builds on, a reader without the grace, and a process that counts unanswered deliveries as missed.
 
 Two combinations of faults break a check, and are not in the runs. If a process joins just before a replica is promoted that does not know it, a reader that asks the
-replica before the first delivery to it may show a second as final without that process. If a process drops a second because its outbox is full, and a delivery
+replica before a delivery has shown the loss may show a second as final without that process. If a process drops a second because its outbox is full, and a delivery
 with that second arrives late at a server that has lost its data, the second is on the server, and counted as missed.
 
 **Measured.**

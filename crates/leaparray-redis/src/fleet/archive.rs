@@ -6,6 +6,26 @@ use super::message::{Delivery, Known, Outcome, Receipt, Survey};
 use super::{FleetConfig, MICROS, ProcessId};
 
 /// The state of a fleet on the server, and the answers. The scripts do the same; the tests compare both.
+///
+/// ```
+/// use leaparray_redis::fleet::{Archive, FleetConfig, Outbox, Outcome, ProcessId};
+///
+/// let config = FleetConfig::default();
+/// let (mut server, mut outbox) = (Archive::new(config), Outbox::new(config, ProcessId(1), "web-1", 60, 1 << 20));
+/// let (second, _) = outbox.encode(60, [], 1_024);
+/// outbox.push(second);
+///
+/// let now = 61_000_000;
+/// let delivery = outbox.delivery(now);
+/// assert_eq!(server.deliver(now, &delivery).outcome, Outcome::Taken);
+/// // The same message again: the server has the version that it would make, and changes nothing.
+/// assert!(matches!(server.deliver(now, &delivery).outcome, Outcome::Conflict { version: 1, .. }));
+/// let survey = server.survey(now);
+/// assert_eq!((survey.since, survey.processes.len(), survey.processes[0].version), (now, 1, 1));
+/// assert!(server.second(now, 60, &[ProcessId(1)])[0].is_some());
+/// // It forgets the second after the deadline and the history.
+/// assert_eq!(server.second(config.expiry(60), 60, &[ProcessId(1)]), [None]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Archive {
     config: FleetConfig,

@@ -6,6 +6,9 @@
 /// the busiest of these have histograms. The others are added up, so the totals of the process and of the fleet stay
 /// exact, and a [reader](super::ResourceRow::left_out) knows which resources lack a row.
 ///
+/// Beside these bytes, a process has rows for at most the first 16,384 names of resources and contexts that it has ever recorded,
+/// also if some of them were evicted since. All further ones are left out, without their names, until the process starts again.
+///
 /// A resource with one request in the second takes less than 11 bytes, and more for each further bucket of its histogram.
 ///
 /// The server keeps each second for [`delivery`](super::FleetConfig::delivery) +

@@ -21,6 +21,35 @@ use super::totals::FleetTotals;
 const MAX_TRIES: usize = 64;
 
 /// Reads the finished seconds of a registry, each once.
+///
+/// A reading finds the counts of each finished second, and the refusals by reason and the requests in flight of the moment, which it
+/// adds to the newest finished second.
+///
+/// The outbox gives a number to each name of a resource or context that had a row, and keeps it for good. After 16,384 names,
+/// further ones are left out of the rows: they are in the sums of the process and of the fleet, and readers count them as
+/// [unnamed](super::FleetWindow::left_out_unnamed).
+///
+/// ```
+/// use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
+/// use leaparray_redis::fleet::{Budget, Collector, FleetConfig, Outbox, ProcessId};
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
+/// let mut collector = Collector::new(Arc::clone(&registry), clock.now(), Budget::default());
+/// let mut outbox = Outbox::new(FleetConfig::default(), ProcessId(1), "web-1", 60, 1 << 20);
+///
+/// registry.resource("search")?.enter().success();
+/// clock.advance(Duration::from_secs(1));
+/// registry.resource("search")?.enter().success();
+/// // The second 60 is over, and 61 is not.
+/// collector.collect_into(clock.now(), &mut outbox);
+/// let record = outbox.record();
+/// assert_eq!((record.waiting.success, record.unfinished().success), (1, 1));
+/// assert_eq!((outbox.end(), outbox.waiting_len().0), (61, 1));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Collector<C> {
     registry: Arc<Registry<C>>,

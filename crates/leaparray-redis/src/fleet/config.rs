@@ -28,7 +28,9 @@ impl Default for FleetConfig {
 }
 
 impl FleetConfig {
-    /// The longest of the times, in seconds: a day.
+    /// The longest [`history`](Self::history) and [`delivery`](Self::delivery), in seconds: a day. It bounds
+    /// [`lost_after`](Self::lost_after) and [`grace`](Self::grace) too, which are not longer than `delivery`.
+    /// [`departed`](Self::departed) can be longer.
     pub const MAX_SECONDS: u32 = 86_400;
 
     /// Sets for how many seconds after its deadline a second can be read: from 2 to [`MAX_SECONDS`](Self::MAX_SECONDS). By
@@ -75,8 +77,8 @@ impl FleetConfig {
     }
 
     /// Sets for how many seconds the server keeps the record of a process that delivers no more: at least as long as it keeps
-    /// a second, which is [`delivery`](Self::delivery) + [`history`](Self::history) + 10 seconds. By default 600. For that
-    /// time, the totals of the fleet include the process.
+    /// a second, which is [`delivery`](Self::delivery) + [`history`](Self::history) + 10 seconds, up to `u32::MAX`. By default
+    /// 600. For that time, the totals of the fleet include the process.
     ///
     /// # Errors
     ///
@@ -85,7 +87,7 @@ impl FleetConfig {
         Self { departed: seconds, ..self }.checked()
     }
 
-    /// Returns for how many seconds a second can be read.
+    /// Returns for how many seconds after its deadline a second can be read.
     #[must_use]
     pub const fn history(&self) -> u32 {
         self.history

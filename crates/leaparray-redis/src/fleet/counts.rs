@@ -13,7 +13,13 @@ pub struct FleetCounts {
     pub metrics: SecondMetrics,
     /// The number of requests in flight when the newest second was read.
     pub in_flight: u64,
-    /// The refusals by reason. Those of a resource that was evicted are missing.
+    /// The refusals by reason, between the reading of the registry that has delivered the second and the one before: see
+    /// [`Collector`](super::Collector).
+    ///
+    /// The newest second of a reading has all of them. A reading comes shortly after the end of that second, so it includes refusals
+    /// of these moments, which [`block`](SecondMetrics::block) counts in the next second. If a late reading delivers several seconds, the
+    /// older ones have none. Refusals without a reason are in `block` only. Those of a resource that was evicted since the
+    /// reading before are missing.
     pub refusals: Refusals,
 }
 
@@ -22,7 +28,21 @@ impl FleetCounts {
         Self { metrics: SecondMetrics::new(Timestamp::from_secs(second)), ..Self::default() }
     }
 
-    /// Returns whether there is nothing.
+    /// Returns whether there is no event, no response time, no request in flight and no refusal by reason.
+    ///
+    /// It compares the six counts of events, the number of response times, [`in_flight`](Self::in_flight) and
+    /// [`refusals`](Self::refusals) with zero. It ignores the time of the second, the highest number of requests in flight, the
+    /// histogram, and the sum, the minimum and the maximum of the response times.
+    ///
+    /// ```
+    /// use leaparray_redis::fleet::FleetCounts;
+    ///
+    /// let mut counts = FleetCounts::default();
+    /// counts.metrics.concurrency = 3;
+    /// assert!(counts.is_empty());
+    /// counts.in_flight = 3;
+    /// assert!(!counts.is_empty());
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { metrics, in_flight, refusals } = self;

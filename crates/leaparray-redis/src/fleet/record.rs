@@ -33,6 +33,28 @@ impl std::str::FromStr for ProcessId {
 }
 
 /// The record of a process on the server, as of its last delivery.
+///
+/// ```
+/// use leaparray_redis::fleet::{FleetTotals, Record};
+///
+/// let totals = |pass| {
+///     let mut totals = FleetTotals::default();
+///     totals.pass = pass;
+///     totals
+/// };
+/// let mut record = Record::default();
+/// (record.first, record.next) = (60, 64);
+/// (record.delivered, record.missed) = ((3, totals(30)), (1, totals(9)));
+/// (record.late, record.waiting, record.lifetime) = (totals(1), totals(5), totals(47));
+/// // lifetime = delivered + missed + late + waiting + unfinished
+/// assert_eq!(record.unfinished().pass, 2);
+/// // Each second from the first one on, until it has left.
+/// assert_eq!([59, 60, 70].map(|it| record.covers(it)), [false, true, true]);
+/// record.has_left = true;
+/// assert_eq!([63, 64].map(|it| record.covers(it)), [true, false]);
+/// assert_eq!(Record::decode(&record.encode())?, record);
+/// # Ok::<_, leaparray_redis::fleet::FormatError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {

@@ -56,6 +56,48 @@ pub struct NamesFetch {
 ///
 /// A reader asks the server again and again: for a [survey](Self::on_survey), then for what is [wanted](Self::wanted) of the
 /// seconds and of the [names](Self::wanted_names), and adds the answers.
+///
+/// ```
+/// use leaparray::TrafficType;
+/// use leaparray_redis::fleet::{
+///     Archive, FleetConfig, FleetCounts, FleetView, Outbox, ProcessId, ResourceKey,
+/// };
+///
+/// const MICROS: u64 = 1_000_000;
+/// let config = FleetConfig::default();
+/// let (mut server, mut view) = (Archive::new(config), FleetView::new(config));
+///
+/// // Two processes, which deliver their second 60 and leave.
+/// for (id, passes) in [(1, 3), (2, 4)] {
+///     let mut outbox = Outbox::new(config, ProcessId(id), &format!("web-{id}"), 60, 1 << 20);
+///     let mut counts = FleetCounts::default();
+///     counts.metrics.pass = passes;
+///     let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
+///     let (second, _) = outbox.encode(60, [(key, counts)], 16 * 1024);
+///     outbox.push(second);
+///     outbox.leave();
+///     let receipt = server.deliver(61 * MICROS, &outbox.delivery(61 * MICROS));
+///     outbox.on_receipt(61 * MICROS, &receipt);
+/// }
+///
+/// // The reader, after `lost_after`: any other process would have reached the server.
+/// let now = 66 * MICROS;
+/// view.on_survey(&server.survey(now));
+/// while let Some(fetch) = view.wanted() {
+///     let found = server.second(now, fetch.second, &fetch.processes);
+///     view.on_fetched(&fetch, &found);
+///     let wanted = view.wanted_names();
+///     let names = wanted.iter().map(|it| server.names(it.process, it.from, it.count));
+///     view.on_names(&wanted, &names.collect::<Vec<_>>());
+/// }
+///
+/// let second = view.window(60..61);
+/// assert!(second.standing.is_final());
+/// assert_eq!((second.total.metrics.pass, second.presence.to_string()), (7, "2 of 2 processes".into()));
+/// // The seconds after that are final too: no process is in them.
+/// assert_eq!(view.newest_final(), Some(63));
+/// assert_eq!(view.sum().delivered.1.pass, 7);
+/// ```
 #[derive(Clone, Debug)]
 pub struct FleetView {
     config: FleetConfig,

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use crate::lease::LeaseNameError;
 
@@ -20,6 +21,49 @@ pub enum FleetStartError {
         /// The shortest length.
         min: u64,
     },
+    /// The time between two polls of a reader is too short or too long.
+    Period {
+        /// The time that was asked for.
+        period: Duration,
+        /// The shortest time.
+        min: Duration,
+        /// The longest time: the [`history`](crate::fleet::FleetConfig::history) of the fleet.
+        max: Duration,
+    },
+    /// The time for which an answer is waited for is too short or too long.
+    AnswerTimeout {
+        /// The time that was asked for.
+        timeout: Duration,
+        /// The shortest time.
+        min: Duration,
+        /// The longest time: [`lost_after`](crate::fleet::FleetConfig::lost_after) for a reporter, and the
+        /// [`history`](crate::fleet::FleetConfig::history) for a reader.
+        max: Duration,
+    },
+    /// The bytes of the seconds that wait for the server are too few or too many.
+    WaitingBytes {
+        /// The number that was asked for.
+        bytes: usize,
+        /// The lowest number beside the [`Budget`](crate::fleet::Budget).
+        min: usize,
+        /// The highest number.
+        max: usize,
+    },
+}
+
+/// The shortest time for which an answer is waited for.
+pub(super) const MIN_ANSWER_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// Checks for how long an answer is waited for.
+pub(super) fn check_answer_timeout(
+    timeout: Duration,
+    max: Duration,
+) -> Result<(), FleetStartError> {
+    let min = MIN_ANSWER_TIMEOUT;
+    if timeout < min || timeout > max {
+        return Err(FleetStartError::AnswerTimeout { timeout, min, max });
+    }
+    Ok(())
 }
 
 impl fmt::Display for FleetStartError {
@@ -31,6 +75,16 @@ impl fmt::Display for FleetStartError {
                 f,
                 "the long window of the registry has {seconds} seconds, and a fleet needs {min} or more"
             ),
+            Self::Period { period, min, max } => {
+                write!(f, "the period of a reader is from {min:?} to {max:?}, not {period:?}")
+            }
+            Self::AnswerTimeout { timeout, min, max } => {
+                write!(f, "an answer is waited for from {min:?} to {max:?}, not {timeout:?}")
+            }
+            Self::WaitingBytes { bytes, min, max } => write!(
+                f,
+                "the seconds that wait for the server take from {min} bytes, two seconds of the budget, to {max} bytes, not {bytes}"
+            ),
         }
     }
 }
@@ -39,7 +93,11 @@ impl Error for FleetStartError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Name(error) => Some(error),
-            Self::NoRuntime | Self::ShortWindow { .. } => None,
+            Self::NoRuntime
+            | Self::ShortWindow { .. }
+            | Self::Period { .. }
+            | Self::AnswerTimeout { .. }
+            | Self::WaitingBytes { .. } => None,
         }
     }
 }

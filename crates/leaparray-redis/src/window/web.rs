@@ -18,7 +18,8 @@ use crate::fleet::{
 
 impl FleetReader {
     /// Returns the fleet as `Page::fleet` of the crate `leaparray-web` shows it: the newest final second and the last minute, with the
-    /// number of processes in them, and for each process where everything is that it has recorded.
+    /// number of processes in them, for each process where everything is that it has recorded, and how many records and seconds could not be
+    /// read.
     ///
     /// It reads what is in memory. The page calls it once a second while there are viewers. Before the first second is final, there are
     /// only the processes and the state of the connection.
@@ -62,6 +63,7 @@ impl FleetReader {
         fleet.server = words(&self.state());
         let (second, minute) = self.with(|view| {
             fleet.processes = view.processes().map(process).collect();
+            fleet.unreadable = view.unreadable();
             (view.last_second(), view.last_minute())
         });
         // Requests in flight are those of the newest second.

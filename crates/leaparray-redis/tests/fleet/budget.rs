@@ -230,3 +230,23 @@ fn names_of_many_processes_are_read_at_once_and_lacking_ones_hold_up_no_others()
     let search = window.resources.iter().find(|it| &*it.key.name == "search").unwrap();
     assert_eq!((search.processes, search.counts.metrics.success), (20, 20));
 }
+
+#[test]
+fn process_has_rows_for_its_first_16384_names() {
+    let one = || {
+        let mut counts = FleetCounts::default();
+        counts.metrics.pass = 1;
+        counts
+    };
+    let mut outbox = outbox();
+    let rows: Vec<_> = (0..16_384).map(|it| (key(it), one())).collect();
+    assert_eq!(outbox.encode(START, rows, usize::MAX).1, 0);
+    // None of them has an event now, and all keep their numbers.
+    let rows = [16_383, 16_384, 16_385].map(|it| (key(it), one()));
+    let (second, left_out) = outbox.encode(START + 1, rows, usize::MAX);
+    assert_eq!((second.totals.pass, left_out), (3, 2));
+    let found = ProcessSecond::decode(START + 1, &second.bytes).unwrap();
+    assert_eq!(found.rows.iter().map(|it| it.name).collect::<Vec<_>>(), [16_383]);
+    let left_out = found.left_out.unwrap();
+    assert_eq!((left_out.count, left_out.names.len(), left_out.sum.metrics.pass), (2, 0, 2));
+}

@@ -305,6 +305,15 @@ fn reader_that_is_slower_than_the_fleet_skips_seconds_and_sees_the_others_final(
     seen.dedup();
     // Two of three, without those at the begin.
     assert!(seen.len() > 20, "{seen:?}");
+    // The minute has the seconds that were skipped, and not their counts.
+    let minute = view.last_minute().unwrap();
+    assert_eq!(minute.standing, Standing::Waiting);
+    assert_eq!((minute.presence.present, minute.presence.expected), (0, 130));
+    let (passes, len) = (minute.total.metrics.pass, minute.seconds.end - minute.seconds.start);
+    assert!((20..36).contains(&passes) && len > 36, "{passes} in {len} s");
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    let rate = passes as f64 / len as f64;
+    assert!((minute.rate(MetricEvent::Pass) - rate).abs() < 1e-9);
 }
 
 #[test]
@@ -416,4 +425,95 @@ fn nothing_is_final_before_a_promoted_replica_knows_the_process_whose_join_it_ha
     assert_eq!((window.standing, window.total.metrics.pass), (Standing::Final, 5));
     // The second of the other one is lost with the primary.
     assert_eq!(window.presence.to_string(), "1 of 2 processes");
+}
+
+/// The record of a process that has ended is lost with the data of the server. A reader keeps what it has read of it.
+#[test]
+fn new_reader_does_not_know_processes_that_had_ended_before_the_server_lost_its_data() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 3);
+    for process in &mut processes {
+        process.work("orders", 1);
+    }
+    step(&mut server, &mut processes, 3);
+    processes[1].next_second();
+    processes[1].outbox.leave();
+    processes[1].deliver(&mut server);
+    // The third one is killed.
+    for _ in 0..8 {
+        step(&mut server, &mut processes[..1], 1);
+    }
+    read(&mut view, &mut server, micros(START + 9));
+    let mut blank = Archive::new(FleetConfig::default());
+    for _ in 0..8 {
+        step(&mut blank, &mut processes[..1], 1);
+    }
+    let now = micros(START + 17);
+    let mut new = FleetView::new(FleetConfig::default());
+    read(&mut view, &mut blank, now);
+    read(&mut new, &mut blank, now);
+    let found = [&view, &new]
+        .map(|it| (it.processes().count(), it.sum().delivered.1.pass, it.sum().lifetime.pass));
+    assert_eq!(found, [(3, 3, 3), (1, 1, 1)]);
+    let presences = [&view, &new].map(|it| it.last_second().unwrap().presence.to_string());
+    assert_eq!(presences, ["1 of 2 processes", "1 of 1 process"]);
+    // The second that was delivered before the loss: only the first reader has read it.
+    let second = START..START + 1;
+    let found = [&view, &new].map(|it| it.window(second.clone()).total.metrics.pass);
+    assert_eq!(found, [3, 0]);
+    let window = new.window(second);
+    assert_eq!(
+        (window.standing, window.presence.to_string()),
+        (Standing::Final, "0 of 1 process".into())
+    );
+}
+
+#[test]
+fn lost_process_is_waited_for_again_after_the_server_has_lost_its_data() {
+    let (mut server, mut view) = fleet();
+    let mut processes = joined(&mut server, 2);
+    for _ in 0..8 {
+        step(&mut server, &mut processes, 1);
+    }
+    read(&mut view, &mut server, micros(START + 8));
+    let states = |view: &FleetView| view.processes().map(|it| it.2).collect::<Vec<_>>();
+    assert_eq!(states(&view), [ProcessState::Live, ProcessState::Lost]);
+    assert_eq!(view.newest_final(), Some(START + 5));
+    let mut blank = Archive::new(FleetConfig::default());
+    for later in 9..16 {
+        step(&mut blank, &mut processes, 1);
+        read(&mut view, &mut blank, micros(START + later));
+        let is_waited_for = later < 14;
+        let state = if is_waited_for { ProcessState::Live } else { ProcessState::Lost };
+        assert_eq!(states(&view), [ProcessState::Live, state], "{later}");
+        let newest = if is_waited_for { START + 5 } else { START + later - 3 };
+        assert_eq!(view.newest_final(), Some(newest), "{later}");
+    }
+}
+
+/// A gap: the other process has lost nothing, so nothing shows the loss before the process itself reaches the replica.
+#[test]
+fn second_may_be_final_without_a_process_whose_join_a_replica_has_lost_alone() {
+    let mut primary = Archive::new(FleetConfig::default());
+    let mut processes = joined(&mut primary, 1);
+    let mut replica = primary.clone();
+    let mut joining = Process::new(9, START);
+    joining.deliver(&mut primary);
+    let mut view = FleetView::new(FleetConfig::default());
+    joining.work("orders", 5);
+    joining.next_second();
+    for later in 1..6 {
+        step(&mut replica, &mut processes, 1);
+        read(&mut view, &mut replica, micros(START + later));
+    }
+    let window = view.window(START..START + 1);
+    assert_eq!((window.standing, window.total.metrics.pass), (Standing::Final, 0));
+    assert_eq!(window.presence.to_string(), "1 of 1 process");
+    // Its counts come, before the deadline.
+    joining.deliver_at(&mut replica, micros(START + 6));
+    step(&mut replica, &mut processes, 1);
+    read(&mut view, &mut replica, micros(START + 6));
+    let window = view.window(START..START + 1);
+    assert_eq!((window.standing, window.total.metrics.pass), (Standing::Final, 5));
+    assert_eq!(window.presence.to_string(), "2 of 2 processes");
 }

@@ -67,6 +67,9 @@ pub struct Fleet {
     pub last_minute: Option<FleetWindow>,
     /// The processes.
     pub processes: Vec<FleetProcess>,
+    /// How many records and seconds of processes could not be read so far: they are of another version of the format, or damaged. If it is
+    /// not 0, the windows may lack what was in them.
+    pub unreadable: u64,
 }
 
 impl Fleet {
@@ -111,7 +114,7 @@ pub struct FleetWindow {
     pub left_out: Counts,
     /// How often that happened: once for each resource, process and second. The number of resources is not known.
     pub left_out_rows: u64,
-    /// How often of these the name of the resource is not known either. If it is not 0, any row may lack requests.
+    /// How often of these the name of the resource is not known either. If it is not 0, any row may lack requests and response times.
     pub left_out_unnamed: u64,
 }
 
@@ -179,8 +182,8 @@ positional! {
         pub counts: Counts,
         /// The refused requests by reason, in the order of [`REASONS`](super::REASONS); empty if there are none.
         pub refusals: Vec<u64>,
-        /// How often a process had no room for a row of the resource in one of the seconds. If it is not 0, more was recorded than the
-        /// counts have.
+        /// How often a process had no room for a row of the resource in one of the seconds. If it is not 0, the counts are lower bounds, and
+        /// the response times are those of the other processes and seconds.
         pub left_out: u64,
     }
 }

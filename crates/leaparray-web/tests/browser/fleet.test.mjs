@@ -41,6 +41,12 @@ function requests(counts, mark = '') {
   return [pass, success, exception, cancelled, block, inFlight].map((count) => (count === null ? '–' : mark + digits(count)));
 }
 
+/** The titles of a column of the resources, in the order in which they are sent. */
+async function titles(column) {
+  const shown = await page.locator('#fleet table').nth(1).evaluate((one, at) => [...one.tBodies[0].rows].map((row) => row.cells[at].title), column);
+  return shown.toReversed();
+}
+
 test('the totals are those that the server sends, with the processes that are in them beside', async () => {
   const [second, minute] = await table(0);
   for (const [row, window, name, standing] of [[second, fleet.last_second, 'Last second', 'final'], [minute, fleet.last_minute, 'Last minute', 'closed']]) {
@@ -58,19 +64,23 @@ test('the totals are those that the server sends, with the processes that are in
 
 test('the rows of the resources are those that are sent, by requests, and names are text', async () => {
   const expected = fleet.last_second.resources.toReversed().map(([name, context, , processes, counts, refusals, leftOut]) => {
-    const p99 = counts[12] === null ? '–' : '55.0 ms';
+    const [least, part] = leftOut > 0 ? ['≥ ', '≈ '] : ['', ''];
+    const p99 = counts[12] === null ? '–' : `${part}55.0 ms`;
     const reasons = refusals.length === 0 ? '' : `${digits(refusals[3])} backend failing, 1 limit reached`;
-    return [context === null ? name : `${name} ↳ ${context}`, digits(processes), ...requests(counts, leftOut > 0 ? '≥ ' : ''),
-      '4.00 ms', '1.10 ms', '3.30 ms', p99, '90.0 ms', reasons];
+    return [context === null ? name : `${name} ↳ ${context}`, digits(processes), ...requests(counts, least),
+      ...['4.00 ms', '1.10 ms', '3.30 ms'].map((time) => part + time), p99, `${part}90.0 ms`, reasons];
   });
   assert.equal(expected.filter((row) => row[2].startsWith('≥ ')).length, 20);
   assert.deepEqual(await table(1), expected);
-  const titles = await page.locator('#fleet table').nth(1).evaluate((one) => [...one.tBodies[0].rows].map((row) => row.cells[2].title));
-  const because = (times) => `at least: ${times}, a process had no room for the row of this resource in a second`;
-  assert.deepEqual(titles.toReversed().slice(0, 9), ['', '', '', because('once'), '', '', '', '', because('6 times')]);
+  assert.equal(expected.filter((row) => row[8].startsWith('≈ ')).length, 20);
+  const noRoom = (times) => `${times}, a process had no room for the row of this resource in a second`;
+  const all = ['', '', '', noRoom('once'), '', '', '', '', noRoom('6 times')];
+  assert.deepEqual((await titles(2)).slice(0, 9), all.map((why) => why && `at least: ${why}`));
+  const ofOthers = (why) => why && `the response times of the other processes and seconds: ${why}`;
+  for (const time of [8, 9, 10, 12]) assert.deepEqual((await titles(time)).slice(0, 9), all.map(ofOthers), `column ${time}`);
   assert.equal(await page.locator('#fleet img, #fleet script, #fleet b, #fleet i').count(), 0);
   assert.match(await caption(1), /^Last second: 97 of 100 processes · final · /);
-  assert.match(await page.locator('#fleet .left-out').nth(1).innerText(), /4 times, a process had no room for the row of a resource in a second: 2,112 requests are in the total and in no row here\. 3 times, not even the name of the resource is known: any row may lack requests\.$/);
+  assert.match(await page.locator('#fleet .left-out').nth(1).innerText(), /4 times, a process had no room for the row of a resource in a second: 2,112 requests are in the total and in no row here\.$/);
 });
 
 test('the rows of the processes have their counts, seconds and ledgers, the lost and missing ones first', async () => {
@@ -103,6 +113,15 @@ test('a process that is lost is named, also beside the tiles', async () => {
   assert.equal(await page.evaluate(() => document.activeElement.id), 'list');
 });
 
+test('what could not be read is counted, if there is any', async () => {
+  await page.locator('#fleet-open').click();
+  const unreadable = page.locator('#fleet .unreadable');
+  assert.equal(await unreadable.innerText(),
+    '▲ 2 records and seconds of processes could not be read: another version of the format, or damaged. The figures may lack what was in them.');
+  await page.keyboard.press('Escape');
+  await page.locator('#tiles').waitFor();
+});
+
 test('the minute is shown by a button, a key opens the fleet, and each view has an address', async () => {
   await page.keyboard.press('f');
   await page.locator('#fleet').waitFor();
@@ -110,7 +129,15 @@ test('the minute is shown by a button, a key opens the fleet, and each view has 
   assert.equal(await page.evaluate(() => location.hash), '#view=fleet');
   await page.getByRole('button', { name: 'Last minute' }).click();
   assert.match(await caption(1), /^Last minute: 97 of 100 processes · closed · /);
-  assert.deepEqual((await table(1))[0].slice(2, 8), requests(fleet.last_minute.resources.at(-1)[4]));
+  // The resource of a row is not known 177 times: any row may lack figures, and the total has all.
+  assert.deepEqual((await table(1))[0].slice(2, 8), requests(fleet.last_minute.resources.at(-1)[4], '≥ '));
+  const rows = await table(1);
+  assert.ok(rows.every((row) => row.slice(8, 13).every((cell) => cell === '–' || cell.startsWith('≈ '))), rows[0]);
+  const unnamed = '177 times, a process had no room for the name of a resource in a second, which may be this one';
+  assert.deepEqual([(await titles(2))[0], (await titles(8))[0]], [`at least: ${unnamed}`, `the response times of the other processes and seconds: ${unnamed}`]);
+  assert.match((await titles(2))[3], /no room for the row of this resource/);
+  assert.match(await page.locator('#fleet .left-out').nth(1).innerText(), /177 times, not even the name of the resource is known: any row may lack requests\.$/);
+  assert.deepEqual((await table(0))[1].slice(7, 12), ['4.00 ms', '1.10 ms', '3.30 ms', '55.0 ms', '90.0 ms']);
   assert.equal(await page.getByRole('button', { name: 'Last minute' }).getAttribute('aria-pressed'), 'true');
   assert.equal(await page.evaluate(() => location.hash), '#view=fleet&window=minute');
   await page.reload();
@@ -154,6 +181,8 @@ test('a second that is not final is never shown as final, whatever its standing'
   const standing = async () => (await table(0))[0][0].split(' · ')[1];
   assert.equal(await standing(), 'waiting, not final');
   assert.match(await caption(1), /· waiting, not final ·/);
+  await page.evaluate(() => window.show((shown) => { shown.unreadable = 0; }));
+  assert.ok(await page.locator('#fleet .unreadable').isHidden());
   assert.match(await page.locator('#fleet-open').evaluate((line) => line.textContent), /waiting, not final/);
   // Later than the newest final second.
   await page.evaluate(() => window.show((shown) => { shown.last_second.standing = 'final'; shown.newest_final--; }));

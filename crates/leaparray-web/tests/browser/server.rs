@@ -195,6 +195,7 @@ fn fleet(processes: u64) -> Fleet {
     let mut fleet = Fleet::new("<b>orders</b>");
     fleet.server = "connected".into();
     fleet.newest_final = Some(NEWEST_FINAL);
+    fleet.unreadable = 2;
     fleet.last_second = Some(window(1, processes));
     fleet.last_minute = Some(window(60, processes));
     fleet.processes = (0..processes).map(process).collect();
@@ -253,7 +254,8 @@ fn window(seconds: u64, processes: u64) -> FleetWindow {
     window.total = counts(seconds * 1_000_000);
     window.refusals = vec![30 * seconds, 0, 0, 0, 0, 1_000_000 * seconds];
     (window.left_out_rows, window.left_out) = (4 * seconds, counts(2 * seconds));
-    window.left_out_unnamed = 3 * seconds;
+    // Of the last second, the name of each resource is known.
+    window.left_out_unnamed = 3 * (seconds - 1);
     for index in 0..processes {
         let is_missing = misses_the_last_second(index);
         let present = seconds - u64::from(is_missing);

@@ -58,6 +58,47 @@ impl std::fmt::Display for Presence {
 }
 
 /// Some seconds of the fleet, added up: plain data.
+///
+/// ```
+/// # use leaparray::TrafficType;
+/// # use leaparray_redis::fleet::{
+/// #     Archive, FleetConfig, FleetCounts, FleetView, Outbox, ProcessId, ResourceKey,
+/// # };
+/// #
+/// # const MICROS: u64 = 1_000_000;
+/// # let config = FleetConfig::default();
+/// # let (mut server, mut view) = (Archive::new(config), FleetView::new(config));
+/// #
+/// # // Two processes, which deliver their second 60 and leave.
+/// # for (id, passes) in [(1, 3), (2, 4)] {
+/// #     let mut outbox = Outbox::new(config, ProcessId(id), &format!("web-{id}"), 60, 1 << 20);
+/// #     let mut counts = FleetCounts::default();
+/// #     counts.metrics.pass = passes;
+/// #     let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
+/// #     let (second, _) = outbox.encode(60, [(key, counts)], 16 * 1024);
+/// #     outbox.push(second);
+/// #     outbox.leave();
+/// #     let receipt = server.deliver(61 * MICROS, &outbox.delivery(61 * MICROS));
+/// #     outbox.on_receipt(61 * MICROS, &receipt);
+/// # }
+/// #
+/// # // The reader, after `lost_after`: any other process would have reached the server.
+/// # let now = 66 * MICROS;
+/// # view.on_survey(&server.survey(now));
+/// # while let Some(fetch) = view.wanted() {
+/// #     let found = server.second(now, fetch.second, &fetch.processes);
+/// #     view.on_fetched(&fetch, &found);
+/// #     let wanted = view.wanted_names();
+/// #     let names = wanted.iter().map(|it| server.names(it.process, it.from, it.count));
+/// #     view.on_names(&wanted, &names.collect::<Vec<_>>());
+/// # }
+/// // Of a view that has read the second 60 of two processes, with 3 and 4 requests: see `FleetView`.
+/// let window = view.window(60..61);
+/// assert!(window.standing.is_final());
+/// assert_eq!((window.presence.present, window.presence.expected), (2, 2));
+/// assert_eq!((window.total.metrics.pass, window.resources.len(), window.processes.len()), (7, 1, 2));
+/// assert_eq!((window.left_out_rows, window.left_out_unnamed), (0, 0));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FleetWindow {
@@ -82,6 +123,45 @@ pub struct FleetWindow {
 }
 
 /// A resource of the fleet, in a [`FleetWindow`].
+///
+/// ```
+/// # use leaparray::TrafficType;
+/// # use leaparray_redis::fleet::{
+/// #     Archive, FleetConfig, FleetCounts, FleetView, Outbox, ProcessId, ResourceKey,
+/// # };
+/// #
+/// # const MICROS: u64 = 1_000_000;
+/// # let config = FleetConfig::default();
+/// # let (mut server, mut view) = (Archive::new(config), FleetView::new(config));
+/// #
+/// # // Two processes, which deliver their second 60 and leave.
+/// # for (id, passes) in [(1, 3), (2, 4)] {
+/// #     let mut outbox = Outbox::new(config, ProcessId(id), &format!("web-{id}"), 60, 1 << 20);
+/// #     let mut counts = FleetCounts::default();
+/// #     counts.metrics.pass = passes;
+/// #     let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
+/// #     let (second, _) = outbox.encode(60, [(key, counts)], 16 * 1024);
+/// #     outbox.push(second);
+/// #     outbox.leave();
+/// #     let receipt = server.deliver(61 * MICROS, &outbox.delivery(61 * MICROS));
+/// #     outbox.on_receipt(61 * MICROS, &receipt);
+/// # }
+/// #
+/// # // The reader, after `lost_after`: any other process would have reached the server.
+/// # let now = 66 * MICROS;
+/// # view.on_survey(&server.survey(now));
+/// # while let Some(fetch) = view.wanted() {
+/// #     let found = server.second(now, fetch.second, &fetch.processes);
+/// #     view.on_fetched(&fetch, &found);
+/// #     let wanted = view.wanted_names();
+/// #     let names = wanted.iter().map(|it| server.names(it.process, it.from, it.count));
+/// #     view.on_names(&wanted, &names.collect::<Vec<_>>());
+/// # }
+/// // Of a view that has read the second 60 of two processes, with 3 and 4 requests: see `FleetView`.
+/// let row = &view.window(60..61).resources[0];
+/// assert_eq!((&*row.key.name, row.key.is_outbound), ("search", false));
+/// assert_eq!((row.counts.metrics.pass, row.processes, row.left_out), (7, 2, 0));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceRow {
@@ -96,7 +176,46 @@ pub struct ResourceRow {
     pub left_out: u64,
 }
 
-/// A process of the fleet, in a [`FleetWindow`].
+/// A process of the fleet, in a [`FleetWindow`]. It has `expected` = `present` + `waiting` + `missing` seconds.
+///
+/// ```
+/// # use leaparray::TrafficType;
+/// # use leaparray_redis::fleet::{
+/// #     Archive, FleetConfig, FleetCounts, FleetView, Outbox, ProcessId, ResourceKey,
+/// # };
+/// #
+/// # const MICROS: u64 = 1_000_000;
+/// # let config = FleetConfig::default();
+/// # let (mut server, mut view) = (Archive::new(config), FleetView::new(config));
+/// #
+/// # // Two processes, which deliver their second 60 and leave.
+/// # for (id, passes) in [(1, 3), (2, 4)] {
+/// #     let mut outbox = Outbox::new(config, ProcessId(id), &format!("web-{id}"), 60, 1 << 20);
+/// #     let mut counts = FleetCounts::default();
+/// #     counts.metrics.pass = passes;
+/// #     let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
+/// #     let (second, _) = outbox.encode(60, [(key, counts)], 16 * 1024);
+/// #     outbox.push(second);
+/// #     outbox.leave();
+/// #     let receipt = server.deliver(61 * MICROS, &outbox.delivery(61 * MICROS));
+/// #     outbox.on_receipt(61 * MICROS, &receipt);
+/// # }
+/// #
+/// # // The reader, after `lost_after`: any other process would have reached the server.
+/// # let now = 66 * MICROS;
+/// # view.on_survey(&server.survey(now));
+/// # while let Some(fetch) = view.wanted() {
+/// #     let found = server.second(now, fetch.second, &fetch.processes);
+/// #     view.on_fetched(&fetch, &found);
+/// #     let wanted = view.wanted_names();
+/// #     let names = wanted.iter().map(|it| server.names(it.process, it.from, it.count));
+/// #     view.on_names(&wanted, &names.collect::<Vec<_>>());
+/// # }
+/// // Of a view that has read the second 60 of two processes, with 3 and 4 requests: see `FleetView`.
+/// let row = &view.window(60..61).processes[1];
+/// assert_eq!((&*row.name, row.id, row.counts.metrics.pass), ("web-2", ProcessId(2), 4));
+/// assert_eq!((row.expected, row.present, row.waiting, row.missing), (1, 1, 0, 0));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ProcessRow {
@@ -119,7 +238,12 @@ pub struct ProcessRow {
 }
 
 impl FleetWindow {
-    /// Returns the rate of an event per second.
+    /// Returns the rate of an event per second: the count in the [total](Self::total), divided by the number of
+    /// [`seconds`](Self::seconds).
+    ///
+    /// The divisor is the same if processes or whole seconds are missing in the total. So the rate is a lower bound if
+    /// [`presence`](Self::presence) has not all processes, or if the [`standing`](Self::standing) is waiting: for example if the reader has
+    /// skipped seconds.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a relative error of some 10⁻¹⁶")]
     pub fn rate(&self, event: MetricEvent) -> f64 {
@@ -166,6 +290,11 @@ impl FleetView {
 
     /// Returns the last minute, or the whole [`history`](super::super::FleetConfig::history) if it is shorter, up to the newest
     /// second that is final. A fleet that is younger has fewer seconds.
+    ///
+    /// A reader that is slower than the fleet skips seconds (see [`wanted`](Self::wanted)). They belong to the minute and are not
+    /// in its sums: the [`standing`](FleetWindow::standing) is [`Waiting`](Standing::Waiting), the
+    /// [`presence`](FleetWindow::presence) counts a process with a skipped second as expected and not as present, and
+    /// [`rate`](FleetWindow::rate) is too low. [`last_second`](Self::last_second) is complete, but not of each second.
     #[must_use]
     pub fn last_minute(&self) -> Option<FleetWindow> {
         let end = self.newest_final()? + 1;

@@ -10,7 +10,7 @@ use super::driver::{Driver, polls};
 use super::{FleetReader, Shared};
 use crate::engine::FleetEngine;
 use crate::fleet::{FleetConfig, FleetKeys, FleetView};
-use crate::window::error::FleetStartError;
+use crate::window::error::{FleetStartError, MIN_ANSWER_TIMEOUT, check_answer_timeout};
 use crate::window::state::FleetState;
 
 /// The settings of a [`FleetReader`], from [`FleetReader::builder`].
@@ -24,6 +24,11 @@ pub struct FleetReaderBuilder {
 }
 
 impl FleetReaderBuilder {
+    /// The shortest [period](Self::with_period), 10 ms.
+    pub const MIN_PERIOD: Duration = Duration::from_millis(10);
+    /// The shortest [time for an answer](Self::with_answer_timeout), 1 ms.
+    pub const MIN_ANSWER_TIMEOUT: Duration = MIN_ANSWER_TIMEOUT;
+
     pub(super) fn new(fleet: &str) -> Self {
         let second = Duration::from_secs(1);
         Self {
@@ -40,13 +45,16 @@ impl FleetReaderBuilder {
         self
     }
 
-    /// Sets how often the server is asked. By default once a second.
+    /// Sets how often the server is asked: the time from one poll to the next, from [`MIN_PERIOD`](Self::MIN_PERIOD) to the
+    /// [`history`](FleetConfig::history) of the fleet, which [`start`](Self::start) checks. By default a second. A poll also
+    /// reads for at most about this time, and the next one goes on.
     pub const fn with_period(mut self, period: Duration) -> Self {
         self.period = period;
         self
     }
 
-    /// Sets for how long an answer is waited for. By default a second.
+    /// Sets for how long an answer is waited for: from [`MIN_ANSWER_TIMEOUT`](Self::MIN_ANSWER_TIMEOUT) to the
+    /// [`history`](FleetConfig::history) of the fleet, which [`start`](Self::start) checks. By default a second.
     pub const fn with_answer_timeout(mut self, timeout: Duration) -> Self {
         self.answer_timeout = timeout;
         self
@@ -56,9 +64,11 @@ impl FleetReaderBuilder {
     ///
     /// # Errors
     ///
-    /// Returns a [`FleetStartError`] if the name of the fleet is not valid, or if there is no runtime of Tokio.
+    /// Returns a [`FleetStartError`] if the name of the fleet is not valid, if the period or the time for an answer is too
+    /// short or too long, or if there is no runtime of Tokio.
     pub fn start(self, engine: impl FleetEngine) -> Result<FleetReader, FleetStartError> {
         let keys = FleetKeys::new(&self.fleet, &self.config).map_err(FleetStartError::Name)?;
+        self.check()?;
         let runtime = Handle::try_current().map_err(|_| FleetStartError::NoRuntime)?;
         let shared = Arc::new(Shared {
             keys,
@@ -77,5 +87,15 @@ impl FleetReaderBuilder {
         };
         let task = runtime.spawn(driver.run());
         Ok(FleetReader { shared, task, poll })
+    }
+
+    fn check(&self) -> Result<(), FleetStartError> {
+        // A reader that asks less often, or waits for longer, does not see each second before the server forgets it.
+        let max = Duration::from_secs(self.config.history().into());
+        let (period, min) = (self.period, Self::MIN_PERIOD);
+        if period < min || period > max {
+            return Err(FleetStartError::Period { period, min, max });
+        }
+        check_answer_timeout(self.answer_timeout, max)
     }
 }

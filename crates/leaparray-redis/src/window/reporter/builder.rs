@@ -11,7 +11,7 @@ use super::driver::Driver;
 use super::{FleetReporter, Shared};
 use crate::engine::FleetEngine;
 use crate::fleet::{Budget, Collector, FleetConfig, FleetKeys, Outbox, ProcessId};
-use crate::window::error::FleetStartError;
+use crate::window::error::{FleetStartError, MIN_ANSWER_TIMEOUT, check_answer_timeout};
 use crate::window::state::FleetState;
 
 /// The shortest long window of a registry, in seconds.
@@ -30,6 +30,13 @@ pub struct FleetReporterBuilder {
 }
 
 impl FleetReporterBuilder {
+    /// The fewest [bytes of the seconds that wait](Self::with_max_waiting_bytes), 64 KiB.
+    pub const MIN_WAITING_BYTES: usize = 64 << 10;
+    /// The most [bytes of the seconds that wait](Self::with_max_waiting_bytes), 1 GiB.
+    pub const MAX_WAITING_BYTES: usize = 1 << 30;
+    /// The shortest [time for an answer](Self::with_answer_timeout), 1 ms.
+    pub const MIN_ANSWER_TIMEOUT: Duration = MIN_ANSWER_TIMEOUT;
+
     pub(super) fn new(fleet: &str, process: &str) -> Self {
         Self {
             fleet: fleet.to_owned(),
@@ -56,12 +63,18 @@ impl FleetReporterBuilder {
 
     /// Sets how many bytes the seconds may take that wait for the server. Beyond them, the oldest are dropped, and counted as
     /// missed. By default 4 MiB.
+    ///
+    /// The lowest number is [`MIN_WAITING_BYTES`](Self::MIN_WAITING_BYTES), or twice the bytes of a second of a process that
+    /// is alone by the [budget](Self::with_budget), if these are more: one second is sent while the next one is read, and a second
+    /// that finds no room is missed. The highest is [`MAX_WAITING_BYTES`](Self::MAX_WAITING_BYTES). [`start`](Self::start)
+    /// checks both.
     pub const fn with_max_waiting_bytes(mut self, bytes: usize) -> Self {
         self.max_waiting_bytes = bytes;
         self
     }
 
-    /// Sets for how long an answer is waited for. By default a second.
+    /// Sets for how long an answer is waited for: from [`MIN_ANSWER_TIMEOUT`](Self::MIN_ANSWER_TIMEOUT) to
+    /// [`lost_after`](FleetConfig::lost_after), which [`start`](Self::start) checks. By default a second.
     pub const fn with_answer_timeout(mut self, timeout: Duration) -> Self {
         self.answer_timeout = timeout;
         self
@@ -71,8 +84,8 @@ impl FleetReporterBuilder {
     ///
     /// # Errors
     ///
-    /// Returns a [`FleetStartError`] if the name of the fleet is not valid, if there is no runtime of Tokio, or if the long
-    /// window of the registry has less than 10 seconds.
+    /// Returns a [`FleetStartError`] if the name of the fleet is not valid, if the time for an answer or the bytes that wait
+    /// are too few or too many, if there is no runtime of Tokio, or if the long window of the registry has less than 10 seconds.
     pub fn start<C, E>(
         self,
         registry: &Arc<Registry<C>>,
@@ -83,6 +96,7 @@ impl FleetReporterBuilder {
         E: FleetEngine,
     {
         let keys = FleetKeys::new(&self.fleet, &self.config).map_err(FleetStartError::Name)?;
+        self.check()?;
         let runtime = Handle::try_current().map_err(|_| FleetStartError::NoRuntime)?;
         let seconds = registry.config().long().interval().as_secs();
         if seconds < MIN_WINDOW {
@@ -109,5 +123,18 @@ impl FleetReporterBuilder {
         let collector = Collector::new(Arc::clone(registry), now, self.budget);
         let task = runtime.spawn(driver.run(collector, outbox));
         Ok(FleetReporter { shared, task: Mutex::new(Some(task)) })
+    }
+
+    fn check(&self) -> Result<(), FleetStartError> {
+        let max = Self::MAX_WAITING_BYTES;
+        let two_seconds = self.budget.share(1).saturating_mul(2);
+        let (bytes, min) =
+            (self.max_waiting_bytes, two_seconds.clamp(Self::MIN_WAITING_BYTES, max));
+        if bytes < min || bytes > max {
+            return Err(FleetStartError::WaitingBytes { bytes, min, max });
+        }
+        // A process that waits for longer counts as lost.
+        let lost_after = Duration::from_micros(self.config.lost_after_micros());
+        check_answer_timeout(self.answer_timeout, lost_after)
     }
 }

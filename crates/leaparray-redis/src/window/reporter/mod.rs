@@ -21,6 +21,9 @@ pub use builder::FleetReporterBuilder;
 /// [deadline](crate::fleet::FleetConfig::delivery); dropped seconds are counted as missed. No thread that records waits
 /// for anything.
 ///
+/// A process has rows for up to 16,384 names of resources and contexts in its life, and in each second for as many as the
+/// [budget](crate::fleet::Budget) has room. All others are in the totals.
+///
 /// Start it before the requests, and close it after the last one: what was recorded in seconds before the start belongs to no
 /// second, and what is recorded after [`close`](Self::close) is not delivered. When a reporter is dropped, its process counts
 /// as lost a few seconds later.
