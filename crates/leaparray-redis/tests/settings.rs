@@ -110,7 +110,7 @@ async fn waiting_bytes_are_from_two_seconds_to_a_gibibyte() {
     let error = report(reporter().with_max_waiting_bytes(0)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the seconds that wait for the server take from 65536 bytes, two seconds of the budget, to 1073741824 bytes, not 0"
+        "the seconds that wait for the server take from 65536 to 1073741824 bytes beside this budget, not 0"
     );
 }
 
