@@ -93,11 +93,11 @@ async fn waiting_bytes_are_from_two_seconds_to_a_gibibyte() {
     assert_eq!((FleetReporterBuilder::MIN_WAITING_BYTES, max), (64 << 10, 1 << 30));
     let budget = |process, fleet| Budget { process, fleet };
     let budgets = [
-        (Budget::default(), 64 << 10),
+        (Budget::default(), 2 * ((32 << 10) + 256)),
         (budget(100, 1 << 20), 64 << 10),
-        (budget(1 << 20, usize::MAX), 2 << 20),
+        (budget(1 << 20, usize::MAX), 2 * ((1 << 20) + 256)),
         // No process has more than the fleet.
-        (budget(usize::MAX, 1 << 20), 2 << 20),
+        (budget(usize::MAX, 1 << 20), 2 * ((1 << 20) + 256)),
         (budget(usize::MAX, usize::MAX), max),
     ];
     for (budget, min) in budgets {
@@ -110,7 +110,7 @@ async fn waiting_bytes_are_from_two_seconds_to_a_gibibyte() {
     let error = report(reporter().with_max_waiting_bytes(0)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the seconds that wait for the server take from 65536 to 1073741824 bytes beside this budget, not 0"
+        "with this budget, the limit of waiting bytes is from 66048 to 1073741824, not 0"
     );
 }
 

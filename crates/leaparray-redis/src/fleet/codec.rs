@@ -58,7 +58,7 @@ pub(super) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormatE
     Decoder::new(bytes)?.get()
 }
 
-/// Decodes values one after the other, without memory for those that were decoded.
+/// Decodes values one after the other, without collecting them.
 pub(super) struct Decoder<'a>(postcard::Deserializer<'a, Slice<'a>>);
 
 impl<'a> Decoder<'a> {
@@ -72,5 +72,11 @@ impl<'a> Decoder<'a> {
 
     pub(super) fn get<T: Deserialize<'a>>(&mut self) -> Result<T, FormatError> {
         T::deserialize(&mut self.0).map_err(|_| FormatError::Damaged)
+    }
+
+    /// Checks that there is nothing after the last value.
+    pub(super) fn finish(self) -> Result<(), FormatError> {
+        let rest = self.0.finalize().map_err(|_| FormatError::Damaged)?;
+        if rest.is_empty() { Ok(()) } else { Err(FormatError::Damaged) }
     }
 }

@@ -10,9 +10,30 @@ use leaparray::Timestamp;
 
 use super::codec::{Decoder, FormatError};
 use super::counts::FleetCounts;
+use super::names::Names;
 use super::totals::FleetTotals;
 
 /// One second of one process, as it is delivered.
+///
+/// ```
+/// use leaparray::TrafficType;
+/// use leaparray_redis::fleet::{
+///     FleetConfig, FleetCounts, FormatError, Outbox, ProcessId, ProcessSecond, ResourceKey,
+/// };
+///
+/// let mut outbox = Outbox::new(FleetConfig::default(), ProcessId(1), "web-1", 60, 1 << 20);
+/// let mut counts = FleetCounts::default();
+/// counts.metrics.pass = 3;
+/// let key = ResourceKey::new(&"search".into(), None, TrafficType::Inbound);
+/// let (delivered, _) = outbox.encode(60, [(key, counts)], 16 * 1024);
+///
+/// let second = ProcessSecond::decode(60, &delivered.bytes)?;
+/// assert_eq!((second.rows[0].name, second.rows[0].counts.metrics.pass), (0, 3));
+/// assert_eq!((second.sum.metrics.pass, second.left_out), (3, None));
+/// let cut = &delivered.bytes[..delivered.bytes.len() - 1];
+/// assert_eq!(ProcessSecond::decode(60, cut), Err(FormatError::Damaged));
+/// # Ok::<_, FormatError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessSecond {
@@ -21,7 +42,8 @@ pub struct ProcessSecond {
     pub rows: Vec<Row>,
     /// The sum of further resources, for which there was no room. It has no histogram.
     pub left_out: Option<LeftOut>,
-    /// The sum of all resources. Its histogram has all response times, or is `None` if the process did not know all of them.
+    /// The sum of all resources. Its histogram has all response times, or is `None` if the process did not know all of them. It is
+    /// coarser than those of the rows if it would take more than a quarter of the bytes.
     pub sum: FleetCounts,
 }
 
@@ -48,7 +70,7 @@ pub struct LeftOut {
     pub sum: FleetCounts,
 }
 
-/// The most rows for which memory is reserved before they are decoded: damaged bytes may tell of any number.
+/// The most rows for which memory is reserved before they are decoded: damaged bytes may claim any number.
 const MAX_RESERVED: usize = 4_096;
 
 impl ProcessSecond {
@@ -88,23 +110,28 @@ impl ProcessSecond {
         let count: usize = from.get()?;
         let mut sum = FleetCounts::new(second);
         let mut rows = Vec::with_capacity(count.min(MAX_RESERVED));
-        let mut name = 0_u32;
+        let mut name = None;
         for _ in 0..count {
-            name = name.checked_add(from.get()?).ok_or(FormatError::Damaged)?;
+            let next = next_name(name, from.get()?)?;
+            name = Some(next);
             let mut counts = row::decode(&mut from, timestamp)?;
             sum.add(&counts);
             counts.metrics.histogram = histogram::decode(&mut from, &counts.metrics)?;
-            rows.push(Row { name, counts });
+            rows.push(Row { name: next, counts });
         }
         let count = from.get()?;
         let mut left_out = None;
         if count > 0 {
-            let names = from_gaps(from.get()?).ok_or(FormatError::Damaged)?;
+            let names = from_gaps(from.get()?)?;
             let it = LeftOut { count, names, sum: row::decode(&mut from, timestamp)? };
+            if count < it.names.len() as u64 {
+                return Err(FormatError::Damaged);
+            }
             sum.add(&it.sum);
             left_out = Some(it);
         }
         sum.metrics.histogram = histogram::decode(&mut from, &sum.metrics)?;
+        from.finish()?;
         Ok(Self { rows, left_out, sum })
     }
 }
@@ -119,14 +146,20 @@ fn gaps(mut numbers: Vec<u32>) -> Vec<u32> {
     numbers
 }
 
-/// Returns the numbers with these distances; `None` if they are too high.
-fn from_gaps(mut gaps: Vec<u32>) -> Option<Vec<u32>> {
-    let mut before = 0_u32;
-    for number in &mut gaps {
-        before = before.checked_add(*number)?;
-        *number = before;
+/// Returns the names with these distances.
+fn from_gaps(mut gaps: Vec<u32>) -> Result<Vec<u32>, FormatError> {
+    let mut before = None;
+    for it in &mut gaps {
+        *it = next_name(before, *it)?;
+        before = Some(*it);
     }
-    Some(gaps)
+    Ok(gaps)
+}
+
+/// Returns the name at a distance from the one before. Names are in ascending order, and none is there twice.
+fn next_name(before: Option<u32>, gap: u32) -> Result<u32, FormatError> {
+    let name = before.unwrap_or(0).checked_add(gap);
+    name.filter(|it| Some(*it) != before && *it < Names::MAX).ok_or(FormatError::Damaged)
 }
 
 /// Returns a time in nanoseconds, at most `u64::MAX`.

@@ -83,7 +83,7 @@ impl fmt::Display for FleetStartError {
             }
             Self::WaitingBytes { bytes, min, max } => write!(
                 f,
-                "the seconds that wait for the server take from {min} to {max} bytes beside this budget, not {bytes}"
+                "with this budget, the limit of waiting bytes is from {min} to {max}, not {bytes}"
             ),
         }
     }

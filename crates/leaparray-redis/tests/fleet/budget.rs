@@ -90,7 +90,7 @@ fn read_second(max_bytes: usize) -> (FleetView, LatencyHistogram) {
 fn read_rows(rows: Vec<(ResourceKey, FleetCounts)>, max_bytes: usize) -> FleetView {
     let mut outbox = outbox();
     let (second, left_out) = outbox.encode(START, rows, max_bytes);
-    assert!(second.bytes.len() < max_bytes + 700, "{} bytes", second.bytes.len());
+    assert!(second.bytes.len() <= max_bytes + 256, "{} bytes", second.bytes.len());
     outbox.push(second);
     outbox.set_left_out(left_out);
     let mut server = Archive::new(FleetConfig::default());
@@ -153,7 +153,8 @@ fn resources_without_a_row_are_named_and_in_the_total() {
     let sum: u64 = with.iter().map(|it| it.counts.metrics.success).sum();
     assert_eq!(sum + window.left_out.metrics.success, 10 * 5_050);
     assert_eq!(window.total.metrics.success, 10 * 5_050);
-    assert_eq!(window.total.metrics.histogram, Some(all));
+    // It takes a quarter of the bytes, which are not enough for all its buckets.
+    assert_eq!(window.total.metrics.histogram, Some(all.downscaled(3).unwrap()));
 }
 
 #[test]
@@ -164,6 +165,54 @@ fn resources_without_room_for_a_name_are_counted() {
     assert!(window.left_out_unnamed > 0);
     assert_eq!(window.left_out_rows, window.left_out_unnamed + named);
     assert_eq!(window.total.metrics.success, 10 * 5_050);
+}
+
+#[test]
+fn resource_without_a_number_costs_the_others_no_room() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut outbox = outbox();
+    let names = (0..16_384).map(|it| (key(it), FleetCounts::default()));
+    outbox.encode(START - 1, names, usize::MAX);
+    let rows: Vec<_> = (0..=16_384).map(|it| (key(it), counts(&mut random, 1))).collect();
+    let (second, _) = outbox.encode(START, rows[1..16_384].to_vec(), usize::MAX);
+    let max_bytes = second.bytes.len() + 100;
+    let (second, left_out) = outbox.encode(START, rows[1..].to_vec(), max_bytes);
+    assert!(second.bytes.len() < max_bytes + 256, "{} bytes", second.bytes.len());
+    let found = ProcessSecond::decode(START, &second.bytes).unwrap();
+    assert_eq!((left_out, found.rows.len(), found.sum.metrics.pass), (1, 16_383, 16_384));
+    assert!(found.rows.iter().all(|it| it.counts.metrics.histogram.is_some()));
+    assert_eq!(found.left_out.unwrap().sum.metrics.pass, 1);
+}
+
+#[test]
+fn two_seconds_of_the_budget_find_room_with_the_finest_histograms() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let finest = HistogramConfig::with_scale(8).unwrap();
+    let max_bytes = Budget::default().share(1);
+    let mut outbox =
+        Outbox::new(FleetConfig::default(), ProcessId(1), "web", START, 2 * (max_bytes + 256));
+    for second in [START, START + 1] {
+        let row = |it| {
+            let mut counts = counts(&mut random, 50);
+            let mut histogram = LatencyHistogram::new(finest);
+            for _ in 0..50 {
+                histogram
+                    .record(Duration::from_nanos(1 << random.u32(10..40) | random.u64(..1 << 40)));
+            }
+            let metrics = &mut counts.metrics;
+            (metrics.rt_sum, metrics.min_rt) = (histogram.sum(), histogram.min());
+            metrics.max_rt = histogram.max();
+            metrics.histogram = Some(histogram);
+            (key(it), counts)
+        };
+        let rows: Vec<_> = (0..1_000).map(row).collect();
+        let (second, _) = outbox.encode(second, rows, max_bytes);
+        let len = second.bytes.len();
+        assert!((max_bytes - 1_000..=max_bytes + 256).contains(&len), "{len} bytes");
+        outbox.push(second);
+    }
+    let (seconds, bytes) = outbox.waiting_len();
+    assert_eq!((seconds, outbox.record().missed.0), (2, 0), "{bytes} bytes");
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::time::Duration;
 use leaparray::flow::Reason;
 use leaparray::{SecondMetrics, Timestamp, TrafficType};
 use leaparray_redis::fleet::{
-    FleetConfig, FleetCounts, FormatError, ProcessSecond, Record, ResourceKey,
+    Archive, FleetConfig, FleetCounts, FleetView, FormatError, ProcessSecond, Record, ResourceKey,
 };
 
-use crate::parts::{Process, START};
+use crate::parts::{Process, START, micros};
 
 /// Returns the only second of the next delivery, and its names.
 fn only(process: &mut Process) -> (ProcessSecond, Vec<ResourceKey>) {
@@ -148,6 +148,53 @@ fn other_format_and_damage_are_told_apart() {
         texts.map(|it| it.to_string()),
         ["the data of a process has format 9, and not 1", "the data of a process is damaged"]
     );
+}
+
+#[test]
+fn second_that_no_process_writes_is_damaged() {
+    // The version, the number of rows, and a row: its name, the mask of its numbers, and the tag of its histogram.
+    let empty = [1, 0, 0, 0];
+    assert!(ProcessSecond::decode(0, &empty).unwrap().rows.is_empty());
+    assert_eq!(ProcessSecond::decode(0, &[1, 1, 5, 0, 0, 0, 0]).unwrap().rows[0].name, 5);
+    // The number of resources without a row, that of their names, the names, the mask of the sum, and the tag of the histogram.
+    let left_out = ProcessSecond::decode(0, &[1, 0, 3, 2, 0, 1, 0, 0]).unwrap().left_out.unwrap();
+    assert_eq!((left_out.count, left_out.names), (3, vec![0, 1]));
+    let damaged: [&[u8]; 7] = [
+        // A byte too many.
+        &[1, 0, 0, 0, 0],
+        // The same name twice: of rows, and of resources without a row.
+        &[1, 2, 5, 0, 0, 0, 0, 0, 0, 0],
+        &[1, 0, 3, 2, 4, 0, 0, 0],
+        // Fewer resources than names.
+        &[1, 0, 1, 2, 0, 1, 0, 0],
+        // A name that no process has: 16,384.
+        &[1, 1, 0x80, 0x80, 0x01, 0, 0, 0, 0],
+        &[1, 0, 1, 1, 0x80, 0x80, 0x01, 0, 0],
+        // A number that no row has: the twentieth.
+        &[1, 1, 5, 0x80, 0x80, 0x20, 1, 0, 0, 0],
+    ];
+    for bytes in damaged {
+        assert_eq!(ProcessSecond::decode(0, bytes), Err(FormatError::Damaged), "{bytes:?}");
+    }
+}
+
+#[test]
+fn any_number_of_resources_without_a_row_is_added_up() {
+    let most = [1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0, 0, 0];
+    let left_out = ProcessSecond::decode(0, &most).unwrap().left_out.unwrap();
+    assert_eq!(left_out.count, u64::MAX);
+    let mut server = Archive::new(FleetConfig::default());
+    for id in 0..2 {
+        let mut process = Process::new(id, START);
+        process.next_second();
+        process.deliver(&mut server);
+    }
+    let mut view = FleetView::new(FleetConfig::default());
+    view.on_survey(&server.survey(micros(START + 1)));
+    let fetch = view.wanted().unwrap();
+    view.on_fetched(&fetch, &[Some(most.to_vec()), Some(most.to_vec())]);
+    let window = view.window(START..START + 1);
+    assert_eq!((window.left_out_rows, window.left_out_unnamed), (u64::MAX, u64::MAX));
 }
 
 #[test]

@@ -2,30 +2,39 @@
 
 use std::cmp::Reverse;
 
+use leaparray::SecondMetrics;
+
 use super::super::codec::{put, to_bytes};
 use super::super::counts::FleetCounts;
 use super::{LeftOut, Row, gaps, histogram, row};
 
-/// Encodes the rows of a second. If they take more than `max_bytes`, three quarters of it are for the counts of the busiest
-/// resources, an eighth is for the names of the resources that are left out, and the rest is for the histograms of the
-/// busiest ones. Rows with a name from `names` on have no name, and are left out. The sum of all comes on top.
+/// Encodes the rows of a second. Up to a quarter of `max_bytes` is for the histogram of all response times, which is made coarser
+/// if it needs more. If the rows take more than is left, three quarters of that are for the counts of the busiest resources,
+/// an eighth is for the names of the resources that are left out, and the rest is for the histograms of the busiest ones.
+/// Rows with a name from `names` on have no name, and are left out. Up to `Budget::OVERHEAD` bytes come on top.
 ///
 /// Returns also the number of the resources that were left out.
 pub(super) fn fit(second: u64, rows: Vec<Row>, names: u32, max_bytes: usize) -> (Vec<u8>, u64) {
     let mut sum = FleetCounts::new(second);
-    let mut encoded = Vec::new();
+    let (mut encoded, mut left_out) = (Vec::new(), Vec::new());
     for row in rows {
         sum.add(&row.counts);
-        encoded.push(EncodedRow::new(row));
+        if row.name < names {
+            encoded.push(EncodedRow::new(row));
+        } else {
+            left_out.push(row);
+        }
     }
     encoded.sort_by_key(|it| it.row.name);
-    let is_named = encoded.last().is_none_or(|it| it.row.name < names);
-    let mut left_out = None;
-    if !is_named || len(&encoded) > max_bytes {
-        encoded.sort_by_key(|it| Reverse((it.row.name < names, it.row.counts.requests())));
-        let mut room = Room { names, max_bytes, used: 0 };
-        let rows = room.split(&mut encoded);
-        left_out = (!rows.is_empty()).then(|| room.left_out(second, rows));
+    let histogram = histogram_of(&mut sum.metrics, max_bytes / 4);
+    let mut room = Room { max_bytes: max_bytes.saturating_sub(histogram.len()), used: 0 };
+    let has_room = len(&encoded) <= room.max_bytes;
+    if !has_room {
+        encoded.sort_by_key(|it| Reverse(it.row.counts.requests()));
+        left_out.extend(room.split(&mut encoded));
+    }
+    let left_out = room.left_out(second, names, left_out);
+    if !has_room {
         room.drop_histograms(&mut encoded);
         encoded.sort_by_key(|it| it.row.name);
     }
@@ -37,14 +46,26 @@ pub(super) fn fit(second: u64, rows: Vec<Row>, names: u32, max_bytes: usize) -> 
         bytes.extend_from_slice(&it.histogram);
         before = it.row.name;
     }
-    let count = left_out.as_ref().map_or(0, |it| it.count);
-    put(&mut bytes, &count);
-    if let Some(it) = left_out {
-        put(&mut bytes, &gaps(it.names));
-        row::encode(&mut bytes, &it.sum);
+    put(&mut bytes, &left_out.count);
+    if left_out.count > 0 {
+        put(&mut bytes, &gaps(left_out.names));
+        row::encode(&mut bytes, &left_out.sum);
     }
-    histogram::encode(&mut bytes, &sum.metrics);
-    (bytes, count)
+    bytes.extend(histogram);
+    (bytes, left_out.count)
+}
+
+/// Encodes a histogram, a coarser one if it takes more than `max_bytes`.
+fn histogram_of(metrics: &mut SecondMetrics, max_bytes: usize) -> Vec<u8> {
+    loop {
+        let mut bytes = Vec::new();
+        histogram::encode(&mut bytes, metrics);
+        let coarser = metrics.histogram.as_ref().and_then(|it| it.downscaled(it.scale() - 1).ok());
+        if bytes.len() <= max_bytes || coarser.is_none() {
+            return bytes;
+        }
+        metrics.histogram = coarser;
+    }
 }
 
 /// Returns the bytes of rows in the order of their names.
@@ -81,35 +102,34 @@ impl EncodedRow {
     }
 }
 
-/// The bytes that a second may take, and how many of them are used.
+/// The bytes that the rows of a second may take, and how many of them are used.
 struct Room {
-    names: u32,
     max_bytes: usize,
     used: usize,
 }
 
 impl Room {
     /// Removes and returns the rows for whose counts there is no room. None of them is busier than one that stays.
-    fn split(&mut self, rows: &mut Vec<EncodedRow>) -> Vec<EncodedRow> {
+    fn split(&mut self, rows: &mut Vec<EncodedRow>) -> Vec<Row> {
         let fits = |it: &&EncodedRow| {
             // Without the histogram, its tag stays. The name takes less, because it is encoded as a distance.
             let size = size(it.row.name) + it.counts.len() + 1;
-            let fits = it.row.name < self.names && self.used + size <= self.max_bytes / 4 * 3;
+            let fits = self.used + size <= self.max_bytes / 4 * 3;
             self.used += if fits { size } else { 0 };
             fits
         };
         let first = rows.iter().take_while(fits).count();
-        rows.split_off(first)
+        rows.split_off(first).into_iter().map(|it| it.row).collect()
     }
 
     /// Adds up the rows that are left out.
-    fn left_out(&mut self, second: u64, rows: Vec<EncodedRow>) -> LeftOut {
+    fn left_out(&mut self, second: u64, names: u32, rows: Vec<Row>) -> LeftOut {
         let mut left_out = LeftOut { sum: FleetCounts::new(second), ..LeftOut::default() };
-        for EncodedRow { mut row, .. } in rows {
+        for mut row in rows {
             row.counts.metrics.histogram = None;
             left_out.count += 1;
             left_out.sum.add(&row.counts);
-            if row.name < self.names {
+            if row.name < names {
                 left_out.names.push(row.name);
             }
         }

@@ -39,6 +39,9 @@ pub(super) fn decode(
     second: Timestamp,
 ) -> Result<FleetCounts, FormatError> {
     let mask: u32 = from.get()?;
+    if mask >> FIELDS != 0 {
+        return Err(FormatError::Damaged);
+    }
     let mut all = [0; FIELDS];
     for field in 0..FIELDS {
         all[field] = if mask & 1 << field == 0 { expected(field, &all) } else { from.get()? };

@@ -138,8 +138,9 @@ impl SecondOfFleet {
         }
         if let Some(it) = left_out {
             self.left_out.counts.add(&it.sum);
-            self.left_out.rows += it.count;
-            self.left_out.unnamed += it.count.saturating_sub(it.names.len() as u64);
+            let LeftOutSum { rows, unnamed, .. } = &mut self.left_out;
+            *rows = rows.saturating_add(it.count);
+            *unnamed = unnamed.saturating_add(it.count - it.names.len() as u64);
             for name in it.names {
                 let counts = FleetCounts::new(self.second);
                 let none = || ResourceSum { counts, processes: 0, left_out: 0 };

@@ -339,8 +339,8 @@ impl FleetView {
             }
             let left_out = second.left_out();
             window.left_out.add_later(&left_out.counts);
-            window.left_out_rows += left_out.rows;
-            window.left_out_unnamed += left_out.unnamed;
+            window.left_out_rows = window.left_out_rows.saturating_add(left_out.rows);
+            window.left_out_unnamed = window.left_out_unnamed.saturating_add(left_out.unnamed);
         }
         window.standing = standing;
         // Requests in flight are those of the newest second.

@@ -65,7 +65,7 @@ impl FleetReporterBuilder {
     /// missed. By default 4 MiB.
     ///
     /// The lowest number is [`MIN_WAITING_BYTES`](Self::MIN_WAITING_BYTES), or twice the bytes of a second of a process that
-    /// is alone by the [budget](Self::with_budget), if these are more: one second is sent while the next one is read, and a second
+    /// is alone by the [budget](Self::with_budget), 256 more for each included, if these are more: one second is sent while the next one is read, and a second
     /// that finds no room is missed. The highest is [`MAX_WAITING_BYTES`](Self::MAX_WAITING_BYTES). [`start`](Self::start)
     /// checks both.
     pub const fn with_max_waiting_bytes(mut self, bytes: usize) -> Self {
@@ -127,7 +127,8 @@ impl FleetReporterBuilder {
 
     fn check(&self) -> Result<(), FleetStartError> {
         let max = Self::MAX_WAITING_BYTES;
-        let two_seconds = self.budget.share(1).saturating_mul(2);
+        let second = self.budget.share(1).saturating_add(Budget::OVERHEAD);
+        let two_seconds = second.saturating_mul(2);
         let (bytes, min) =
             (self.max_waiting_bytes, two_seconds.clamp(Self::MIN_WAITING_BYTES, max));
         if bytes < min || bytes > max {
