@@ -171,7 +171,7 @@ fn second_that_no_process_writes_is_damaged() {
         &[1, 1, 0x80, 0x80, 0x01, 0, 0, 0, 0],
         &[1, 0, 1, 1, 0x80, 0x80, 0x01, 0, 0],
         // A mask with the twentieth bit, of which there are nineteen.
-        &[1, 1, 5, 0x80, 0x80, 0x20, 0, 0, 0, 0],
+        &[1, 1, 5, 0x80, 0x80, 0x20, 0, 0, 0],
     ];
     for bytes in damaged {
         assert_eq!(ProcessSecond::decode(0, bytes), Err(FormatError::Damaged), "{bytes:?}");
