@@ -234,11 +234,15 @@ fn decisions(clock: &MonotonicClock, threads: &[usize]) {
             }
         }
     }
-    let heads: String = threads.iter().map(|it| format!(" {it} |")).collect();
-    println!("| decision, by threads |{heads}\n|---|{}", "---:|".repeat(threads.len()));
+    let heads: Vec<_> = threads.iter().map(ToString::to_string).collect();
+    println!(
+        "| decision, by threads | {} |\n|---|{}",
+        heads.join(" | "),
+        "---:|".repeat(threads.len())
+    );
     for ((name, _), costs) in cases.iter().zip(costs) {
-        let costs: String = costs.into_iter().map(|it| format!(" {:.1} |", median(it))).collect();
-        println!("| {name} |{costs}");
+        let costs: Vec<_> = costs.into_iter().map(|it| format!("{:.1}", median(it))).collect();
+        println!("| {name} | {} |", costs.join(" | "));
     }
 }
 
