@@ -20,9 +20,9 @@ use crate::time::{Clock, MonotonicClock, Timestamp, WindowConfig};
 ///
 /// While threads compete for that word, and permits for at least 64 requests are left, the permits are divided among
 /// *stripes*, words on cache lines of their own. So decisions scale with threads, and the limit and the promise about
-/// refusals stay exact. The stripes are allocated when that first happens: 128 bytes for each of as many as the machine has
-/// processors, at most 16, and 128 bytes more. A limiter for which no threads compete never has them. The permits go back
-/// into the word when the bucket is over, and with a refund, or a request for more permits than any stripe has.
+/// refusals stay exact. The stripes are allocated when that first happens: 128 bytes for each of 16, and 128 bytes more. A
+/// limiter for which no threads compete never has them. The permits go back into the word when the bucket is over, and with a
+/// refund, or a request for more permits than any stripe has.
 ///
 /// # Buckets and timestamps
 ///

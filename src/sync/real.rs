@@ -20,11 +20,6 @@ pub(crate) fn into_inner<T>(value: Arc<T>) -> Option<T> {
     Arc::into_inner(value)
 }
 
-/// Returns the number of threads that can run at once.
-pub(crate) fn parallelism() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
 /// The name of a resource or a context.
 pub(crate) type Name = Arc<str>;
 

@@ -52,7 +52,7 @@
 use crossbeam_utils::CachePadded;
 
 use super::shares::Shares;
-use super::stripes::Stripes;
+use super::stripes::{STRIPES, Stripes};
 use super::{PackedBucket, PermitWindow, Ration};
 use crate::sync::Ordering;
 use crate::sync::stall::{self, Point};
@@ -92,9 +92,7 @@ impl PermitWindow {
         let mut word = self.load();
         while self.layout.is_same_bucket(word, self.layout.word(number, 0)) {
             let taken = self.layout.read(word).count;
-            let Some(shares) =
-                Shares::of(limit.saturating_sub(taken), permits, stripes.max_width())
-            else {
+            let Some(shares) = Shares::of(limit.saturating_sub(taken), permits, STRIPES) else {
                 break;
             };
             preparation.share_out(limit, taken, shares);

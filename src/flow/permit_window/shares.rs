@@ -2,8 +2,9 @@
 
 use super::stripes::MAX_LEFT;
 
-/// The fewest requests that a stripe has permits for. For fewer, an epoch costs more than it saves.
-const MIN_REQUESTS: u64 = if cfg!(loom) { 2 } else { 32 };
+/// The requests that each stripe has permits for, divided by the number of stripes. An epoch costs some steps for each stripe, so
+/// more stripes are worth it only if each one lasts for longer: `w` stripes have permits for `w · 16` requests each.
+const REQUESTS: u64 = if cfg!(loom) { 1 } else { 16 };
 
 /// The division of a window's permits among stripes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +19,15 @@ impl Shares {
     /// Returns whether `remaining` permits can be worth an epoch for requests for `permits` permits each.
     #[inline]
     pub(super) const fn is_worth(remaining: u64, permits: u64) -> bool {
-        remaining / (2 * MIN_REQUESTS) >= permits
+        // Two stripes.
+        remaining / (4 * REQUESTS) >= permits
     }
 
-    /// Divides `remaining` permits among at most `max_width` stripes, a power of two. Returns `None` if fewer than two
-    /// stripes would have permits for [`MIN_REQUESTS`] requests for `permits` permits each.
+    /// Divides `remaining` permits among at most `max_width` stripes, a power of two, for requests for `permits` permits each.
+    /// Returns `None` if two stripes would have permits for fewer than twice [`REQUESTS`] requests each.
     pub(super) fn of(remaining: u64, permits: u64, max_width: usize) -> Option<Self> {
-        let least = permits.checked_mul(MIN_REQUESTS).filter(|&least| least <= MAX_LEFT)?;
-        let widest = (remaining / least).min(max_width as u64);
+        let least = permits.checked_mul(REQUESTS).filter(|&least| least <= MAX_LEFT / 2)?;
+        let widest = (remaining / least).isqrt().min(max_width as u64);
         // Rounded down to a power of two.
         let log = widest.checked_ilog2().filter(|&log| log > 0)?;
         Some(Self { width: 1 << log, of_stripe: (remaining >> log).min(MAX_LEFT) })
@@ -52,8 +54,8 @@ mod tests {
             [None, Some((2, 32)), Some((2, 32)), Some((2, 63))]
         );
         assert_eq!(
-            [127, 128, 512].map(|left| of(left, 1, 8)),
-            [Some((2, 63)), Some((4, 32)), Some((8, 64))]
+            [255, 256, 1_023, 1_024, 4_096].map(|left| of(left, 1, 8)),
+            [Some((2, 127)), Some((4, 64)), Some((4, 255)), Some((8, 128)), Some((8, 512))]
         );
         let two = Some((2, 64));
         assert_eq!([1, 2, 3].map(|permits| of(128, permits, 2)), [two, two, None]);

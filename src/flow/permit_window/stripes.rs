@@ -5,10 +5,13 @@ use crossbeam_utils::CachePadded;
 use super::shares::Shares;
 use crate::flow::packed_bucket::Layout;
 use crate::sync::stall::{self, Point};
-use crate::sync::{AtomicU64, AtomicUsize, Ordering, parallelism, pass_stripes, stripe};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, pass_stripes, stripe};
 
-/// The highest number of stripes. If more threads ask at once, they share stripes.
-const MAX_WIDTH: usize = 16;
+/// The number of stripes, a power of two. If more threads ask at once, they share stripes.
+///
+/// It does not depend on the number of processors: a thread that is bound to one of them finds no other ones, and to ask for
+/// the number takes longer than many an epoch.
+pub(super) const STRIPES: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// The bit of a frozen stripe. The bits below it are the permits that the stripe has left.
 const FROZEN: u64 = 1 << 16;
@@ -50,14 +53,9 @@ const fn left_in(word: u64) -> u64 {
 
 impl Stripes {
     pub(super) fn new() -> Self {
-        let len = parallelism().next_power_of_two().clamp(2, MAX_WIDTH);
         let [prepared, last_word, limit, granted] = [(); 4].map(|()| AtomicU64::new(0));
-        let words = (0..len).map(|_| CachePadded::new(AtomicU64::new(FROZEN))).collect();
-        Self { prepared, last_word, limit, granted, width: AtomicUsize::new(len), words }
-    }
-
-    pub(super) fn max_width(&self) -> usize {
-        self.words.len()
+        let words = (0..STRIPES).map(|_| CachePadded::new(AtomicU64::new(FROZEN))).collect();
+        Self { prepared, last_word, limit, granted, width: AtomicUsize::new(STRIPES), words }
     }
 
     /// Finds a stripe that has `permits` permits, beginning with the stripe of this thread. Returns `None` if there is

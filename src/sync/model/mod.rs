@@ -33,11 +33,6 @@ pub(crate) fn into_inner<T>(value: Arc<T>) -> Option<T> {
     Arc::try_unwrap(value).ok()
 }
 
-/// Returns two: each word that is split has few parts in a model.
-pub(crate) fn parallelism() -> usize {
-    2
-}
-
 /// The name of a resource or a context. A name never changes, so loom need not see its reference count.
 pub(crate) type Name = std::sync::Arc<str>;
 
