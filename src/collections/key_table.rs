@@ -182,10 +182,12 @@ impl<K, V> KeyTable<K, V> {
     /// Returns an entry, and the next one at the next call, in turn; `None` if there is none. An entry that is removed
     /// before the next call has its place in the turn filled by another one, which that call returns.
     pub(crate) fn next_entry(&mut self) -> Option<usize> {
-        let len = self.len();
-        let entry = if (self.cursor as usize) < len { self.cursor as usize } else { 0 };
+        let entry = if (self.cursor as usize) < self.len() { self.cursor as usize } else { 0 };
+        if self.entries.is_empty() {
+            return None;
+        }
         self.cursor = u32::try_from(entry + 1).unwrap_or(0);
-        (entry < len).then_some(entry)
+        Some(entry)
     }
 
     /// Inserts a key that the table does not have, with a count of 0 and without a mark.
@@ -302,5 +304,145 @@ impl<K, V> KeyTable<K, V> {
 impl<K, V> Default for KeyTable<K, V> {
     fn default() -> Self {
         Self { entries: Vec::new(), words: Box::default(), slots: 0, cursor: 0, wraps: None }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Few tags, so that keys collide and probes wrap around.
+    fn tag(key: u16) -> u16 {
+        [0, 1, 0x8000, 0xFFFE, 0xFFFF][usize::from(key % 5)]
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Operation {
+        Insert(u16),
+        Remove(u16),
+        Count(u16),
+        Mark(u16),
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        let key = 0..200_u16;
+        prop_oneof![
+            4 => key.clone().prop_map(Operation::Insert),
+            3 => key.clone().prop_map(Operation::Remove),
+            1 => key.clone().prop_map(Operation::Count),
+            1 => key.prop_map(Operation::Mark),
+        ]
+    }
+
+    type Model = HashMap<u16, (u64, bool)>;
+
+    fn apply(table: &mut KeyTable<u16, u32>, model: &mut Model, operation: Operation) {
+        let found = |table: &KeyTable<u16, u32>, key| table.find(tag(key), &key);
+        match operation {
+            Operation::Insert(key) if !model.contains_key(&key) => {
+                table.insert(tag(key), key, u32::from(key) * 3);
+                model.insert(key, (0, false));
+            }
+            Operation::Remove(key) if model.remove(&key).is_some() => {
+                let entry = found(table, key).unwrap().entry;
+                assert_eq!(table.remove(entry, |&key| tag(key)), (key, u32::from(key) * 3));
+            }
+            Operation::Count(key) if let Some((count, _)) = model.get_mut(&key) => {
+                table.count(found(table, key).unwrap().entry);
+                *count += 1;
+            }
+            Operation::Mark(key) if let Some((_, mark)) = model.get_mut(&key) => {
+                table.mark(found(table, key).unwrap());
+                *mark = true;
+            }
+            _ => {}
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn table_is_a_map(operations in proptest::collection::vec(operation(), 1..600)) {
+            let (mut table, mut model) = (KeyTable::default(), Model::new());
+            for operation in operations {
+                apply(&mut table, &mut model, operation);
+            }
+            prop_assert_eq!(table.len(), model.len());
+            for key in 0..200 {
+                let place = table.find(tag(key), &key);
+                let found = place.map(|place| {
+                    assert_eq!(*table.value(place.entry), u32::from(key) * 3);
+                    (table.count_of(place.entry), table.is_marked(place))
+                });
+                prop_assert_eq!(found, model.get(&key).copied());
+            }
+        }
+    }
+
+    #[test]
+    fn counts_have_more_than_32_bits() {
+        let mut table = KeyTable::<u16, ()>::default();
+        for key in 0..3 {
+            table.insert(key, key, ());
+        }
+        for (entry, times) in [(0, 1), (1, 2), (2, 3)] {
+            for _ in 0..times {
+                let at = table.slots as usize + entry;
+                table.words[at] = u32::MAX;
+                table.count(entry);
+            }
+        }
+        let counts = |table: &KeyTable<u16, ()>| {
+            table.counts().map(|(&key, count)| (key, count >> 32)).collect::<Vec<_>>()
+        };
+        assert_eq!(counts(&table), [(0, 1), (1, 2), (2, 3)]);
+        table.remove(0, |&key| key);
+        assert_eq!(counts(&table), [(2, 3), (1, 2)], "the last entry took the place of the first");
+        table.remove(1, |&key| key);
+        table.insert(7, 7, ());
+        assert_eq!(counts(&table), [(2, 3), (7, 0)]);
+    }
+
+    #[test]
+    fn entries_are_returned_in_turn() {
+        let mut table = KeyTable::<u16, ()>::default();
+        assert_eq!(table.next_entry(), None);
+        for key in 0..3 {
+            table.insert(key, key, ());
+        }
+        let turn = [(); 4].map(|()| table.next_entry());
+        assert_eq!(turn, [Some(0), Some(1), Some(2), Some(0)]);
+        table.remove(0, |&key| key);
+        assert_eq!(table.next_entry().map(|entry| *table.key(entry)), Some(2), "in its place");
+    }
+
+    #[test]
+    fn memory_follows_the_number_of_entries() {
+        let mut table = KeyTable::<u16, u64>::default();
+        for key in 0..1_000 {
+            table.insert(key * 65, key, 0);
+            let len = usize::from(key) + 1;
+            assert!(table.fits() <= len + len / 8 + LEAST_STEP, "{len}");
+            assert_eq!(table.entries.capacity(), table.fits());
+        }
+        for key in (0..1_000_u16).rev() {
+            let entry = table.find(key * 65, &key).unwrap().entry;
+            table.remove(entry, |&key| key * 65);
+            assert!(table.fits() <= 2 * (usize::from(key) + LEAST_STEP), "{key}");
+        }
+    }
+
+    #[test]
+    fn panic_of_a_hash_function_leaves_the_table() {
+        let mut table = KeyTable::<u16, u32>::default();
+        for key in 0..10 {
+            table.insert(key, key, 0);
+        }
+        let panics = std::panic::AssertUnwindSafe(|| table.remove(3, |_| panic!("no hash")));
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert!((0..10).all(|key| table.find(key, &key).is_some()) && table.len() == 10);
     }
 }

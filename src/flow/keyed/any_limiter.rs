@@ -1,5 +1,6 @@
 //! Any limiter for each key.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::time::Timestamp;
 ///
 /// A limiter is as new if all of its permits remain by its [`quota`](Limiter::quota_at), and if nothing else has its `Arc`,
 /// such as a permit in flight. A limiter without a quota is never as new, so its key stays until
-/// [`with_as_new`](Self::with_as_new) tells when it is.
+/// [`with_as_new`](Self::with_as_new) tells when it is. The keep time begins when the limiter is first found as new.
 ///
 /// Give the limiters the clock of the keyed limiter: their times are then read once. Each limiter bounds times by its own
 /// lead as well.
@@ -45,8 +46,8 @@ pub struct LimiterState<L> {
     limiter: Arc<L>,
     /// Earlier requests are decided at this time.
     since: Timestamp,
-    /// The latest time of a decision.
-    latest: Timestamp,
+    /// The time at which the limiter was first found as new since the last decision.
+    as_new_at: Cell<Option<Timestamp>>,
 }
 
 impl<L> LimiterPerKey<L> {
@@ -88,11 +89,10 @@ impl<L> LimiterState<L> {
         &self.limiter
     }
 
-    /// Returns the time at which a request is decided, and notes it.
+    /// Returns the time at which a request is decided.
     fn decide_at(&mut self, now: Timestamp) -> Timestamp {
-        let now = now.max(self.since);
-        self.latest = self.latest.max(now);
-        now
+        self.as_new_at.set(None);
+        now.max(self.since)
     }
 }
 
@@ -105,7 +105,7 @@ where
 
     /// Returns a new limiter. A request before `since` is decided at `since`.
     fn new_state(&self, since: Timestamp) -> LimiterState<L> {
-        LimiterState { limiter: Arc::new((self.make)()), since, latest: since }
+        LimiterState { limiter: Arc::new((self.make)()), since, as_new_at: Cell::new(None) }
     }
 
     fn as_new_at(&self, state: &LimiterState<L>, now: Timestamp) -> Option<Timestamp> {
@@ -116,13 +116,20 @@ where
         // Acquire: pairs with the Release with which the last other reference was dropped. What its thread told the
         // limiter before, such as the failure of a request, is in the readings below.
         fence(Ordering::Acquire);
-        if let Some(as_new) = &self.as_new {
-            return as_new(&state.limiter, now).then_some(state.latest);
+        let now = now.max(state.since);
+        let is_as_new = match &self.as_new {
+            Some(as_new) => as_new(&state.limiter, now),
+            None => state.limiter.quota_at(now).is_some_and(|quota| {
+                quota.remaining == quota.limit && quota.reset.is_some_and(|reset| reset <= now)
+            }),
+        };
+        if !is_as_new {
+            return None;
         }
-        let quota = state.limiter.quota_at(now.max(state.latest))?;
-        let reset = quota.reset.filter(|_| quota.remaining == quota.limit)?;
-        // The reset of a limiter that has all permits may be the time of the reading.
-        Some(if reset <= now { state.latest } else { reset.max(state.latest) })
+        // It may have been as new for longer, which its quota need not tell.
+        let found = state.as_new_at.get().unwrap_or(now);
+        state.as_new_at.set(Some(found));
+        Some(found)
     }
 
     fn try_acquire_at(

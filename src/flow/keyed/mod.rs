@@ -43,8 +43,6 @@ mod per_key;
 mod room;
 mod shard;
 mod stats;
-#[cfg(all(test, not(loom)))]
-mod tests;
 mod token_bucket;
 
 use std::borrow::Borrow;

@@ -35,8 +35,8 @@ pub trait PerKey {
     /// Returns the state of a key that has been as new since `since`, and perhaps not before.
     fn new_state(&self, since: Timestamp) -> Self::State;
 
-    /// Returns the time from which the state is as new, if no further request is admitted; a time up to `now` if it is as
-    /// new at `now`, and `None` if the time is not known or never comes.
+    /// Returns the time from which the state is as new, or a later time, if no further request is admitted; a time up to
+    /// `now` if it is as new at `now`, and `None` if the time is not known or never comes.
     fn as_new_at(&self, state: &Self::State, now: Timestamp) -> Option<Timestamp>;
 
     /// Asks for `permits` permits at `now`, as [`Limiter::try_acquire_at`](crate::flow::Limiter::try_acquire_at).
