@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 
 use super::shard::KeyHash;
 use super::{KeyedLimiter, NO_ROOM_FOR_KEY, PerKey};
-use crate::collections::{KeyTable, Place};
+use crate::collections::KeyTable;
 use crate::flow::{Decision, Refusal, Retry};
 use crate::sync::{MutexGuard, Ordering};
 use crate::time::{Clock, Timestamp};
@@ -41,7 +41,7 @@ where
         let hash = KeyHash::new(self.hasher.hash_one(request.key));
         let mut table = self.shard(hash).lock();
         match table.find(hash.tag(), request.key) {
-            Some(place) => self.decide_known(&mut table, place, &request),
+            Some(slot) => self.decide_known(&mut table, slot, &request),
             None => self.decide_unknown(table, hash, &request),
         }
     }
@@ -50,16 +50,16 @@ where
     fn decide_known<Q: ?Sized>(
         &self,
         table: &mut KeyTable<K, R::State>,
-        place: Place,
+        slot: usize,
         request: &Request<'_, Q>,
     ) -> Decision<R::Permit> {
         // The key has come back.
-        if !table.is_marked(place) && self.is_as_new(table.value(place.entry), request.now) {
-            table.mark(place);
+        if !table.is_marked(slot) && self.is_as_new(table.value(slot), request.now) {
+            table.mark(slot);
         }
-        let decision = self.apply(table.value_mut(place.entry), request);
+        let decision = self.apply(table.value_mut(slot), request);
         if decision.is_refused() {
-            table.count(place.entry);
+            table.count(slot);
         }
         decision
     }
@@ -101,8 +101,8 @@ where
             self.sweep_next(request.now);
             table = self.shard(hash).lock();
             // Another thread may have inserted the key while the shard was not locked.
-            if let Some(place) = table.find(hash.tag(), request.key) {
-                return self.decide_known(&mut table, place, request);
+            if let Some(slot) = table.find(hash.tag(), request.key) {
+                return self.decide_known(&mut table, slot, request);
             }
             if table.is_full() || !self.room.take() {
                 drop(table);
@@ -120,10 +120,9 @@ where
             }
             return decision;
         }
-        let entry = table.len();
-        table.insert(hash.tag(), request.key.to_owned(), state);
+        let slot = table.insert(hash.tag(), request.key.to_owned(), state);
         if decision.is_refused() {
-            table.count(entry);
+            table.count(slot);
         }
         place.keep();
         decision

@@ -1,83 +1,60 @@
 //! The eviction of idle keys, in bounded steps.
 
-use std::hash::{BuildHasher, Hash};
-
-use super::shard::KeyHash;
 use super::{KeyedLimiter, PerKey};
 use crate::collections::KeyTable;
 use crate::sync::Ordering;
 use crate::time::{Clock, Timestamp};
 
-impl<K, R, C, S> KeyedLimiter<K, R, C, S>
-where
-    R: PerKey,
-    S: BuildHasher,
-{
-    /// The number of keys that are examined for each inserted key, in its shard. With more than one, the examination
+impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
+    /// The number of slots that are examined for each inserted key, in its shard. With more than one, the examination
     /// goes around a table faster than the table grows.
     pub(super) const SWEEP: usize = 4;
 
-    /// The number of keys that are examined in another shard for a key for which there is no room.
+    /// The number of slots that are examined in another shard for a key for which there is no room.
     const SWEEP_NEXT: usize = 16;
 
-    /// Examines up to `steps` keys of a table, in turn, and evicts those that are idle. Returns how many keys were
+    /// Examines up to `steps` slots of a table, in turn, and evicts the keys that are idle. Returns how many were
     /// examined.
     pub(super) fn sweep(
         &self,
         table: &mut KeyTable<K, R::State>,
         now: Timestamp,
         steps: usize,
-    ) -> usize
-    where
-        K: Hash,
-    {
-        let steps = steps.min(table.len());
+    ) -> usize {
+        let steps = steps.min(table.slots());
         for _ in 0..steps {
-            if let Some(entry) = table.next_entry()
-                && let Some(time) = self.limit.as_new_at(table.value(entry), now)
-                && self.may_leave(table, entry, time, now)
+            if let Some(slot) = table.next_slot()
+                && let Some(state) = table.value_in(slot)
+                && let Some(time) = self.limit.as_new_at(state, now)
+                && time <= now
+                && self.may_leave(table, slot, time, now)
             {
-                self.remove(table, entry, time);
+                self.remove_idle(table, slot, time);
             }
         }
         steps
     }
 
-    /// Returns whether a key whose state is as new from `time` on may be evicted at `now`.
+    /// Returns whether a key whose state has been as new since `time` may be evicted at `now`.
     fn may_leave(
         &self,
         table: &KeyTable<K, R::State>,
-        entry: usize,
+        slot: usize,
         time: Timestamp,
         now: Timestamp,
-    ) -> bool
-    where
-        K: Hash,
-    {
-        if time > now {
-            return false;
-        }
-        // Not `time + keep`, which may be after the end of time.
-        if now.saturating_since(time) >= self.keep {
-            return true;
-        }
-        self.room.is_full() && {
-            let tag = self.tag(table.key(entry));
-            !table.is_marked(table.place_of(tag, entry))
-        }
+    ) -> bool {
+        let is_kept = now.saturating_since(time) < self.keep;
+        !is_kept || (self.room.is_full() && !table.is_marked(slot))
     }
 
-    /// Removes a key whose state is as new from `time` on.
-    fn remove(&self, table: &mut KeyTable<K, R::State>, entry: usize, time: Timestamp)
-    where
-        K: Hash,
-    {
-        let refused = table.count_of(entry);
+    /// Evicts the key of a slot, whose state has been as new since `time`.
+    fn remove_idle(&self, table: &mut KeyTable<K, R::State>, slot: usize, time: Timestamp) {
         // Before the key is removed: a thread that does not find the key must find the time.
         //
         // Relaxed: the lock of the shard orders this before the look-up of any thread that does not find the key.
         self.evicted_until.fetch_max(time.as_nanos(), Ordering::Relaxed);
-        let removed = table.remove(entry, |key| self.tag(key));
+        let refused = table.count_of(slot);
+        let removed = table.remove(slot);
         self.room.give_back();
         self.counts.evicted.fetch_add(1, Ordering::Relaxed);
         self.counts.evicted_refused.fetch_add(refused, Ordering::Relaxed);
@@ -86,35 +63,23 @@ where
 
     /// Returns the latest time from which on the state of an evicted key was as new.
     pub(super) fn evicted_until(&self) -> Timestamp {
-        // Relaxed: as in `remove`.
+        // Relaxed: as in `remove_idle`.
         Timestamp::from_nanos(self.evicted_until.load(Ordering::Relaxed))
     }
 
     /// Examines some keys of one shard, of each shard in turn.
-    pub(super) fn sweep_next(&self, now: Timestamp)
-    where
-        K: Hash,
-    {
+    pub(super) fn sweep_next(&self, now: Timestamp) {
         // Relaxed: any shard will do.
         let turn = self.counts.turn.fetch_add(1, Ordering::Relaxed);
         let shard = &self.shards[usize::try_from(turn).unwrap_or(0) % self.shards.len()];
         self.sweep(&mut shard.lock(), now, Self::SWEEP_NEXT);
     }
-
-    fn tag(&self, key: &K) -> u16
-    where
-        K: Hash,
-    {
-        KeyHash::new(self.hasher.hash_one(key)).tag()
-    }
 }
 
 impl<K, R, C, S> KeyedLimiter<K, R, C, S>
 where
-    K: Hash,
     R: PerKey,
     C: Clock,
-    S: BuildHasher,
 {
     /// Evicts idle keys now; see [`evict_at`](Self::evict_at).
     pub fn evict(&self, steps: usize) -> usize {

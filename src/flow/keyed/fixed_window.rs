@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::PerKey;
+use super::word::Word;
 use crate::flow::packed_bucket::Layout;
 use crate::flow::{Decision, LimitError, Quota, Reason, Refusal};
 use crate::time::{Timestamp, WindowConfig};
@@ -35,7 +36,7 @@ pub struct FixedWindowPerKey {
 
 /// The state of a fixed window: an interval, and the permits that were taken in it.
 #[derive(Clone, Copy, Debug)]
-pub struct FixedWindowState(u64);
+pub struct FixedWindowState(Word);
 
 impl FixedWindowPerKey {
     /// Creates the limit: for each key, `limit` permits in each interval. Intervals are counted from the epoch of the clock.
@@ -68,7 +69,7 @@ impl FixedWindowPerKey {
     /// Returns the interval in which a request at `now` is decided, and the permits that were taken in it.
     #[inline]
     fn bucket_of(&self, state: FixedWindowState, now: Timestamp) -> (u64, u64) {
-        let (number, last) = (self.config.bucket_number(now), self.layout.read(state.0));
+        let (number, last) = (self.config.bucket_number(now), self.layout.read(state.0.get()));
         if number > last.number { (number, 0) } else { (last.number, last.count) }
     }
 
@@ -85,12 +86,12 @@ impl PerKey for FixedWindowPerKey {
 
     /// Returns a window without permits in the interval of `since`. A request before that interval counts in it.
     fn new_state(&self, since: Timestamp) -> FixedWindowState {
-        FixedWindowState(self.layout.word(self.config.bucket_number(since), 0))
+        FixedWindowState(Word::new(self.layout.word(self.config.bucket_number(since), 0)))
     }
 
     #[inline]
     fn as_new_at(&self, state: &FixedWindowState, _now: Timestamp) -> Option<Timestamp> {
-        let last = self.layout.read(state.0);
+        let last = self.layout.read(state.0.get());
         if last.count == 0 {
             Some(self.config.start_of(last.number))
         } else {
@@ -108,7 +109,7 @@ impl PerKey for FixedWindowPerKey {
         let (number, taken) = self.bucket_of(*state, now);
         if permits <= self.limit - taken {
             if permits > 0 {
-                state.0 = self.layout.word(number, taken + permits);
+                state.0 = Word::new(self.layout.word(number, taken + permits));
             }
             return Decision::Admitted(());
         }

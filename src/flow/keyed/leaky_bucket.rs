@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::PerKey;
+use super::word::Word;
 use crate::flow::{Decision, Rate, Reason, Refusal};
 use crate::time::{Timestamp, saturating_nanos};
 
@@ -40,7 +41,7 @@ pub struct LeakyBucketPerKey {
 
 /// The state of a leaky bucket: the time at which it is empty, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct LeakyBucketState(u64);
+pub struct LeakyBucketState(Word);
 
 impl LeakyBucketPerKey {
     /// Creates the limit: for each key, requests at `rate`. A request that would have to wait longer than `max_wait` is
@@ -74,15 +75,18 @@ impl LeakyBucketPerKey {
         if permits == 0 {
             return (Decision::Admitted(()), state);
         }
-        let (empty_at, now) = (state.0, now.as_nanos());
+        let (empty_at, now) = (state.0.get(), now.as_nanos());
         let wait = empty_at.saturating_sub(now);
         if wait > max_wait {
             let retry_at = Timestamp::from_nanos(empty_at - max_wait);
             return (Decision::Refused(Refusal::until(Reason::WaitTooLong, Some(retry_at))), state);
         }
         match self.rate.after(empty_at.max(now), permits) {
-            Some(then) => (Decision::after((), Duration::from_nanos(wait)), LeakyBucketState(then)),
-            None => (Decision::Refused(Refusal::until(Reason::WaitTooLong, None)), state),
+            Some(then) if then < u64::MAX => {
+                (Decision::after((), Duration::from_nanos(wait)), LeakyBucketState(Word::new(then)))
+            }
+            // After the end of time.
+            _ => (Decision::Refused(Refusal::until(Reason::WaitTooLong, None)), state),
         }
     }
 }
@@ -93,12 +97,12 @@ impl PerKey for LeakyBucketPerKey {
 
     /// Returns a bucket that is empty at `since`. A request before `since` has to wait.
     fn new_state(&self, since: Timestamp) -> LeakyBucketState {
-        LeakyBucketState(since.as_nanos())
+        LeakyBucketState(Word::new(since.as_nanos()))
     }
 
     #[inline]
     fn as_new_at(&self, state: &LeakyBucketState, _now: Timestamp) -> Option<Timestamp> {
-        Some(Timestamp::from_nanos(state.0))
+        Some(Timestamp::from_nanos(state.0.get()))
     }
 
     #[inline]

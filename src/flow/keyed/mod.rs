@@ -44,6 +44,7 @@ mod room;
 mod shard;
 mod stats;
 mod token_bucket;
+mod word;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -177,7 +178,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     pub const MAX_KEYS: usize = 1 << 30;
 
     /// The number of keys of a shard when all places are taken.
-    const KEYS_OF_SHARD: usize = 1 << 10;
+    const KEYS_OF_SHARD: usize = 1 << 9;
 
     /// The keep time of a limiter for which no other one was set.
     const DEFAULT_KEEP: Duration = Duration::from_secs(60);
@@ -398,7 +399,7 @@ where
     {
         let hash = KeyHash::new(self.hasher.hash_one(key));
         let table = self.shard(hash).lock();
-        table.find(hash.tag(), key).map(|place| table.count_of(place.entry))
+        table.find(hash.tag(), key).map(|slot| table.count_of(slot))
     }
 
     /// Returns one key as a [`Limiter`](super::Limiter), which can enter nodes, wait in a [`WaitQueue`](super::WaitQueue), or
@@ -434,8 +435,8 @@ where
         let now = Timestamp::from_nanos(self.horizon.bounded(now.as_nanos(), &self.clock));
         let hash = KeyHash::new(self.hasher.hash_one(key));
         let table = self.shard(hash).lock();
-        if let Some(place) = table.find(hash.tag(), key) {
-            return read(table.value(place.entry), now);
+        if let Some(slot) = table.find(hash.tag(), key) {
+            return read(table.value(slot), now);
         }
         if self.room.is_full() {
             return None;

@@ -1,6 +1,7 @@
 //! A token bucket for each key.
 
 use super::PerKey;
+use super::word::Word;
 use crate::flow::live::NotAdmitted;
 use crate::flow::token_bucket::{Fill, SATURATED};
 use crate::flow::{Decision, Quota, Rate, Reason, Refusal};
@@ -29,7 +30,7 @@ pub struct TokenBucketPerKey(Fill);
 
 /// The state of a token bucket: the time at which it is full, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct TokenBucketState(u64);
+pub struct TokenBucketState(Word);
 
 impl TokenBucketPerKey {
     /// Creates the limit: for each key, `capacity` tokens, added at `rate`. With a capacity of 0, every request for permits
@@ -58,12 +59,12 @@ impl PerKey for TokenBucketPerKey {
 
     /// Returns a bucket that is full at `since`. For a request before `since`, it has fewer tokens.
     fn new_state(&self, since: Timestamp) -> TokenBucketState {
-        TokenBucketState(since.as_nanos().min(SATURATED))
+        TokenBucketState(Word::new(since.as_nanos()))
     }
 
     #[inline]
     fn as_new_at(&self, state: &TokenBucketState, _now: Timestamp) -> Option<Timestamp> {
-        (state.0 < SATURATED).then_some(Timestamp::from_nanos(state.0))
+        (state.0.get() < SATURATED).then_some(Timestamp::from_nanos(state.0.get()))
     }
 
     #[inline]
@@ -76,9 +77,9 @@ impl PerKey for TokenBucketPerKey {
         if permits == 0 {
             return Decision::Admitted(());
         }
-        let not_admitted = match self.0.take(state.0, now.as_nanos(), permits) {
+        let not_admitted = match self.0.take(state.0.get(), now.as_nanos(), permits) {
             Ok(full_at) => {
-                state.0 = full_at;
+                state.0 = Word::new(full_at);
                 return Decision::Admitted(());
             }
             Err(not_admitted) => not_admitted,
@@ -98,7 +99,7 @@ impl PerKey for TokenBucketPerKey {
     }
 
     fn quota_at(&self, state: &TokenBucketState, now: Timestamp) -> Option<Quota> {
-        let remaining = self.0.available(state.0, now.as_nanos());
+        let remaining = self.0.available(state.0.get(), now.as_nanos());
         Some(Quota::new(self.0.capacity, remaining, self.as_new_at(state, now)))
     }
 }
