@@ -226,7 +226,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
             overflow: None,
             room: Room::new(max_keys),
             evicted_until: AtomicU64::new(0),
-            counts: Counts::default(),
+            counts: Counts::new(),
         })
     }
 

@@ -10,7 +10,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// # Orderings
 ///
 /// Relaxed: the counts order nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counts {
     pub(super) evicted: AtomicU64,
     pub(super) evicted_refused: AtomicU64,
@@ -18,6 +18,14 @@ pub(super) struct Counts {
     pub(super) no_room: AtomicU64,
     /// The number of shards that were examined in turn.
     pub(super) turn: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn new() -> Self {
+        let [evicted, evicted_refused, unknown_refused, no_room, turn] =
+            [(); 5].map(|()| AtomicU64::new(0));
+        Self { evicted, evicted_refused, unknown_refused, no_room, turn }
+    }
 }
 
 /// The counts of a [`KeyedLimiter`] since it was made: plain data.
