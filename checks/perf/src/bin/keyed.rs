@@ -30,8 +30,10 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 static HEAP: dhat::Alloc = dhat::Alloc;
 
 const KEYS: usize = 1_000_000;
-const ROUNDS: usize = 21;
-const DECISIONS: usize = 100_000;
+const ROUNDS: usize = 101;
+/// The decisions of a sample on each thread. They take few milliseconds, so that most samples are not interrupted by other
+/// processes.
+const DECISIONS: usize = 10_000;
 /// The number of choices of a key, after which they begin anew.
 const CHOICES: usize = 1 << 21;
 
@@ -173,8 +175,7 @@ fn traffic() -> [Traffic; 3] {
     let mut key_of_rank: Vec<u32> = (0..KEYS as u32).collect();
     key_of_rank.shuffle(&mut random);
     let zipf = Zipf::new(KEYS as f64, 1.0).expect("a valid exponent");
-    let zipf =
-        (0..CHOICES).map(|_| key_of_rank[zipf.sample(&mut random) as usize - 1]).collect();
+    let zipf = (0..CHOICES).map(|_| key_of_rank[zipf.sample(&mut random) as usize - 1]).collect();
     [
         Traffic { name: "one hot key", choices: vec![5; 1] },
         Traffic { name: "uniform", choices: uniform },
