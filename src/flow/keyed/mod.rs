@@ -3,7 +3,7 @@
 //! # Structure
 //!
 //! A keyed limiter is an array of *shards*. Each shard is a [`KeyTable`](crate::collections::KeyTable) behind a lock, for
-//! about a thousand keys. A hash of the key chooses the shard, and the key itself is compared.
+//! about five hundred keys. A hash of the key chooses the shard, and the key itself is compared.
 //!
 //! A decision holds the lock of one shard, and no other, from the look-up of the key to the change of its state. So the decisions
 //! of a key are in one order, and no decision is on a state that was evicted or inserted beside it.
@@ -110,7 +110,7 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// # The cap
 ///
 /// At most `max_keys` keys are stored, and an attacker who invents keys cannot raise that. If all places are taken, the
-/// request of a further key examines 24 keys, and one that is as new gives its place up at once, before the keep time has passed. But a key that has *come
+/// request of a further key examines 20 slots, and a key that is as new gives its place up at once, before the keep time has passed. But a key that has *come
 /// back*, that asked again after it was as new, keeps its place for the keep time. So a client that comes back within that
 /// time is not displaced by keys that were invented once. To make a key of an attacker as safe, the attacker has to come back with it after
 /// its bucket has filled.
@@ -127,14 +127,14 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 ///
 /// # Threads
 ///
-/// A decision locks the shard of its key for some tens of nanoseconds; there is a shard for each thousand keys of the cap, and at least
+/// A decision locks the shard of its key for some tens of nanoseconds; there is a shard for each 512 keys of the cap, and at least
 /// 64. A thread that is stopped by the scheduler while it has the lock delays the keys of its shard. Other limiters of this crate decide without
 /// a lock: if a few keys have most of the load, give each its own.
 ///
 /// # Memory
 ///
-/// For 1,000,000 keys of type `u64` with a token bucket, 27 bytes a key; with `String`, 44 bytes and the text. The tables
-/// grow by an eighth at a time, and shrink. A shard without keys has 64 bytes, so that a cap takes 1/16 of a byte for each
+/// For 1,000,000 keys of type `u64` with a token bucket, 26 bytes a key; with `String`, 46 bytes and the text. The tables
+/// grow by an eighth at a time, and shrink. A shard without keys has 64 bytes, so that a cap takes 1/8 of a byte for each
 /// key before any key is stored.
 pub struct KeyedLimiter<K, R: PerKey, C = MonotonicClock, S = RandomState> {
     limit: R,

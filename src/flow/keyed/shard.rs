@@ -36,7 +36,6 @@ impl KeyHash {
 
     /// Returns the number of the key's shard: the high half of the hash, as a fraction of the shards.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "less than the number of shards")]
     pub(super) const fn shard(self, shards: usize) -> usize {
         (((self.0 >> 32) * shards as u64) >> 32) as usize
     }

@@ -60,7 +60,7 @@ pub struct RefusedKey<K> {
 impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// Returns the `n` keys with the most refused requests, the most refused first. Keys without refusals are left out.
     ///
-    /// Locks one shard at a time, about a thousand keys, and clones the keys that are among the first `n` so far. A key that is
+    /// Locks one shard at a time, about five hundred keys, and clones the keys that are among the first `n` so far. A key that is
     /// evicted or inserted during the call may be left out.
     ///
     /// ```
@@ -102,7 +102,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// Calls `look` with each stored key and the number of its refused requests. Returns the first error of `look`, if it
     /// returns one, and visits no further key.
     ///
-    /// Clones the keys of one shard at a time, about a thousand, and calls `look` without a lock. A key that is evicted or
+    /// Clones the keys of one shard at a time, about five hundred, and calls `look` without a lock. A key that is evicted or
     /// inserted during the call may be left out; no key is visited twice, unless it was evicted and inserted in between.
     ///
     /// # Errors

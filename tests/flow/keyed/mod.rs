@@ -5,6 +5,7 @@ mod cap;
 mod limits;
 mod monitor;
 mod never_forgiven;
+mod threads;
 
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
