@@ -17,9 +17,9 @@ mod stripe;
 
 #[cfg(loom)]
 pub(crate) use model::{
-    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, LEAST_SHARDS, Loaded, Mutex,
-    MutexGuard, Name, Names, OnceLock, OnceRef, Ordering, Payload, Payload32, RacyOnce,
-    SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, fence, into_inner, lock_soon, parallelism, payload,
+    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Loaded, Mutex, MutexGuard, Name,
+    Names, OnceLock, OnceRef, Ordering, Payload, Payload32, RacyOnce, SLAB_CHUNK_LEN, Slot,
+    THREAD_CACHE_SETS, fence, into_inner, least_shards, lock_soon, parallelism, payload,
     payload_32, process_static, racy_once_array, seen_payload, seen_payload_32, thread_local,
     unique, unmodelled_word,
 };
@@ -27,11 +27,11 @@ pub(crate) use model::{
 pub use model::{shadow_all_words, show_all_words};
 #[cfg(not(loom))]
 pub(crate) use real::{
-    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, LEAST_SHARDS, Loaded, Mutex,
-    MutexGuard, Name, OnceLock, OnceRef, Ordering, Payload, Payload32, RacyOnce, SLAB_CHUNK_LEN,
-    Slot, THREAD_CACHE_SETS, fence, into_inner, lock_soon, parallelism, payload, payload_32,
-    process_static, racy_once_array, seen_payload, seen_payload_32, thread_local, unique,
-    unmodelled_word,
+    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Loaded, Mutex, MutexGuard, Name,
+    OnceLock, OnceRef, Ordering, Payload, Payload32, RacyOnce, SLAB_CHUNK_LEN, Slot,
+    THREAD_CACHE_SETS, fence, into_inner, least_shards, lock_soon, parallelism, payload,
+    payload_32, process_static, racy_once_array, seen_payload, seen_payload_32, thread_local,
+    unique, unmodelled_word,
 };
 
 pub(crate) use backoff::Backoff;

@@ -89,8 +89,10 @@ pub(crate) const CHUNK_LEN: u32 = 4;
 /// The number of cells in the first chunk of the slab.
 pub(crate) const SLAB_CHUNK_LEN: u32 = 64;
 
-/// The least number of shards of a keyed limiter.
-pub(crate) const LEAST_SHARDS: usize = 64;
+/// Returns the least number of shards of a keyed limiter of up to `max_keys` keys.
+pub(crate) fn least_shards(max_keys: usize) -> usize {
+    max_keys.div_ceil(8).min(64)
+}
 
 /// Locks a mutex that is never locked for long. A thread that finds it locked spins for up to a few hundred nanoseconds, with
 /// longer and longer pauses, and then sleeps. The standard library's own spinning reads the lock in each pause, which takes

@@ -21,7 +21,8 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         now: Timestamp,
         steps: usize,
     ) -> usize {
-        let steps = steps.min(table.slots());
+        // A slot is examined again after each key that was removed from it.
+        let steps = steps.min(table.slots() + table.len());
         for _ in 0..steps {
             if let Some(slot) = table.next_slot()
                 && let Some(state) = table.value_in(slot)

@@ -67,7 +67,7 @@ pub use token_bucket::{TokenBucketPerKey, TokenBucketState};
 
 use super::horizon::Horizon;
 use super::{Decision, Quota, Reason};
-use crate::sync::{AtomicU64, LEAST_SHARDS, Mutex, MutexGuard};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, least_shards};
 use crate::time::{Clock, MonotonicClock, Timestamp};
 
 /// The reason of a refusal of a key for which a [`KeyedLimiter`] has no room.
@@ -128,7 +128,7 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// # Threads
 ///
 /// A decision locks the shard of its key for some tens of nanoseconds; there is a shard for each 512 keys of the cap, and at least
-/// 64. A thread that is stopped by the scheduler while it has the lock delays the keys of its shard. Other limiters of this crate decide without
+/// 64, or one for each 8 keys of a smaller cap. A thread that is stopped by the scheduler while it has the lock delays the keys of its shard. Other limiters of this crate decide without
 /// a lock: if a few keys have most of the load, give each its own.
 ///
 /// # Memory
@@ -215,7 +215,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         if max_keys > Self::MAX_KEYS {
             return Err(KeyedError::TooManyKeys { max_keys, max: Self::MAX_KEYS });
         }
-        let shards = max_keys.div_ceil(Self::KEYS_OF_SHARD).max(LEAST_SHARDS);
+        let shards = max_keys.div_ceil(Self::KEYS_OF_SHARD).max(least_shards(max_keys));
         Ok(Self {
             limit,
             clock,

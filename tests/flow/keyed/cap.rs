@@ -43,6 +43,19 @@ fn place_of_a_key_that_is_as_new_is_free_for_another() {
 }
 
 #[test]
+fn place_of_an_idle_key_of_another_shard_is_free() {
+    // With two shards.
+    let limiter = keyed(bucket(), 16, Duration::MAX);
+    for key in 0..16 {
+        assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
+    }
+    let other_shard = 1 << 63;
+    assert!(limiter.try_acquire_at(&other_shard, at(60_099), 1).is_refused());
+    let mut asked = (0..2).map(|_| limiter.try_acquire_at(&other_shard, at(60_100), 1));
+    assert!(asked.any(|decision| decision.is_admitted()), "each shard is examined in turn");
+}
+
+#[test]
 fn invented_keys_never_displace_one_that_has_come_back() {
     let limiter = keyed(bucket(), 100, ms(10_000));
     let known = 0_u64;
