@@ -26,7 +26,7 @@ fn no_key_exceeds_its_rate_while_keys_are_evicted() {
                     // A thread that stops here has a stale time.
                     let now = at(time.load(Ordering::Relaxed));
                     let number = random();
-                    if number % 4 == 0 {
+                    if number.is_multiple_of(4) {
                         time.fetch_add(1, Ordering::Relaxed);
                     }
                     let key = number / 4 % KEYS;
