@@ -326,14 +326,14 @@ mod tests {
                 let slot = found(table, key).unwrap();
                 assert_eq!(table.remove(slot), (key, u32::from(key) * 3));
             }
-            Operation::Count(key, times) if let Some((count, _)) = model.get_mut(&key) => {
+            Operation::Count(key, times) if model.contains_key(&key) => {
                 let slot = found(table, key).unwrap();
                 (0..times).for_each(|_| table.count(slot));
-                *count += u64::from(times);
+                model.get_mut(&key).unwrap().0 += u64::from(times);
             }
-            Operation::Mark(key) if let Some((_, mark)) = model.get_mut(&key) => {
+            Operation::Mark(key) if model.contains_key(&key) => {
                 table.mark(found(table, key).unwrap());
-                *mark = true;
+                model.get_mut(&key).unwrap().1 = true;
             }
             _ => {}
         }
