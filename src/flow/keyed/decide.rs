@@ -12,14 +12,12 @@ use crate::time::{Clock, Timestamp};
 
 type Table<'a, K, R> = MutexGuard<'a, KeyTable<K, <R as PerKey>::State>>;
 
-/// A request of a key.
+/// A request of a key. With `AT_ONCE`, it cannot wait.
 #[derive(Clone, Copy)]
-pub(super) struct Request<'a, Q: ?Sized> {
+pub(super) struct Request<'a, Q: ?Sized, const AT_ONCE: bool> {
     pub(super) key: &'a Q,
     pub(super) now: Timestamp,
     pub(super) permits: u64,
-    /// Whether the request cannot wait.
-    pub(super) at_once: bool,
 }
 
 impl<K, R, C, S> KeyedLimiter<K, R, C, S>
@@ -30,8 +28,12 @@ where
 {
     /// Decides on a request, by the state of its key. Everything from the look-up to the change of the state is under the
     /// lock of the shard.
-    #[inline]
-    pub(super) fn decide<Q>(&self, request: &Request<'_, Q>) -> Decision<R::Permit>
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    pub(super) fn decide<Q, const AT_ONCE: bool>(
+        &self,
+        request: &Request<'_, Q, AT_ONCE>,
+    ) -> Decision<R::Permit>
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
@@ -46,12 +48,13 @@ where
         }
     }
 
-    #[inline]
-    fn decide_known<Q: ?Sized>(
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn decide_known<Q: ?Sized, const AT_ONCE: bool>(
         &self,
         table: &mut KeyTable<K, R::State>,
         slot: usize,
-        request: &Request<'_, Q>,
+        request: &Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit> {
         // The key has come back.
         if !table.is_marked(slot) && self.is_as_new(table.value(slot), request.now) {
@@ -65,13 +68,14 @@ where
     }
 
     /// Asks the limit, with the state of a key.
-    #[inline]
-    fn apply<Q: ?Sized>(
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn apply<Q: ?Sized, const AT_ONCE: bool>(
         &self,
         state: &mut R::State,
-        request: &Request<'_, Q>,
+        request: &Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit> {
-        if request.at_once {
+        if AT_ONCE {
             self.limit.try_acquire_at_once(state, request.now, request.permits)
         } else {
             self.limit.try_acquire_at(state, request.now, request.permits)
@@ -85,11 +89,11 @@ where
 
     /// Decides on a request of a key that its shard does not have.
     #[inline(never)]
-    fn decide_unknown<'a, Q>(
+    fn decide_unknown<'a, Q, const AT_ONCE: bool>(
         &'a self,
         mut table: Table<'a, K, R>,
         hash: KeyHash,
-        request: &Request<'_, Q>,
+        request: &Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit>
     where
         K: Borrow<Q> + Eq + Hash,
@@ -130,7 +134,10 @@ where
 
     /// Decides on a request of a key for which there is no room: by the shared state, or with a refusal.
     #[cold]
-    fn decide_without_room<Q: ?Sized>(&self, request: &Request<'_, Q>) -> Decision<R::Permit> {
+    fn decide_without_room<Q: ?Sized, const AT_ONCE: bool>(
+        &self,
+        request: &Request<'_, Q, AT_ONCE>,
+    ) -> Decision<R::Permit> {
         let decision = match &self.overflow {
             Some(shared) => self.apply(&mut super::locked(shared), request),
             None => Decision::Refused(Refusal::new(NO_ROOM_FOR_KEY, Retry::Unknown)),

@@ -344,7 +344,7 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        self.decide(&Request { key, now, permits, at_once: false })
+        self.decide(&Request::<_, false> { key, now, permits })
     }
 
     /// Returns the decision that a request of a key for `permits` permits would get at `now`, and takes none; `None` if the limit cannot

@@ -64,7 +64,7 @@ where
         now: Timestamp,
         permits: u64,
     ) -> Decision<R::Permit> {
-        self.limiter.decide(&Request { key: &*self.key, now, permits, at_once: true })
+        self.limiter.decide(&Request::<_, true> { key: &*self.key, now, permits })
     }
 
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
