@@ -18,6 +18,7 @@
 //! | let a cold service warm up | [`WarmUp`] |
 //! | limit the requests in flight | [`ConcurrencyLimiter`] |
 //! | limit the requests in flight to what a backend can serve | [`AdaptiveLimiter`] |
+//! | limit each client, tenant or address | [`KeyedLimiter`] |
 //! | wait for any of them, in turn | [`WaitQueue`] |
 //! | drop requests that a failing backend would reject | [`AdaptiveBreaker`] |
 //! | refuse all requests while a backend fails, and probe it | [`CircuitBreaker`] |
@@ -43,6 +44,7 @@ mod error;
 mod feedback_permit;
 mod fixed_window_limiter;
 mod horizon;
+mod keyed;
 mod leaky_bucket;
 mod limiter;
 mod live;
@@ -80,6 +82,11 @@ pub use error::{
 };
 pub use feedback_permit::{Feedback, FeedbackPermit};
 pub use fixed_window_limiter::FixedWindowLimiter;
+pub use keyed::{
+    FixedWindowPerKey, FixedWindowState, KeyedCounts, KeyedError, KeyedLimiter, LeakyBucketPerKey,
+    LeakyBucketState, LimiterPerKey, LimiterState, NO_ROOM_FOR_KEY, OfKey, PerKey, RefusedKey,
+    TokenBucketPerKey, TokenBucketState,
+};
 pub use leaky_bucket::LeakyBucket;
 pub use limiter::{BoxLimiter, BoxPermit, Limiter, Passed};
 pub use queue::{QueuePermit, WaitQueue};

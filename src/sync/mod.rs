@@ -19,8 +19,9 @@ mod stripe;
 pub(crate) use model::{
     Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Loaded, Mutex, MutexGuard, Name,
     Names, OnceLock, OnceRef, Ordering, Payload, Payload32, RacyOnce, SLAB_CHUNK_LEN, Slot,
-    THREAD_CACHE_SETS, fence, into_inner, payload, payload_32, process_static, racy_once_array,
-    seen_payload, seen_payload_32, thread_local, unique, unmodelled_word,
+    THREAD_CACHE_SETS, fence, into_inner, least_shards, lock_soon, payload, payload_32,
+    process_static, racy_once_array, seen_payload, seen_payload_32, thread_local, unique,
+    unmodelled_word,
 };
 #[cfg(loom)]
 pub use model::{shadow_all_words, show_all_words};
@@ -28,8 +29,9 @@ pub use model::{shadow_all_words, show_all_words};
 pub(crate) use real::{
     Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Loaded, Mutex, MutexGuard, Name,
     OnceLock, OnceRef, Ordering, Payload, Payload32, RacyOnce, SLAB_CHUNK_LEN, Slot,
-    THREAD_CACHE_SETS, fence, into_inner, payload, payload_32, process_static, racy_once_array,
-    seen_payload, seen_payload_32, thread_local, unique, unmodelled_word,
+    THREAD_CACHE_SETS, fence, into_inner, least_shards, lock_soon, payload, payload_32,
+    process_static, racy_once_array, seen_payload, seen_payload_32, thread_local, unique,
+    unmodelled_word,
 };
 
 pub(crate) use backoff::Backoff;

@@ -1,6 +1,8 @@
 //! The implementation outside of loom: the standard library's atomics, and the only type that uses `arc-swap`.
 
 use std::fmt;
+use std::hint::spin_loop;
+use std::sync::{LockResult, TryLockError};
 
 use arc_swap::{ArcSwapOption, Guard};
 use once_cell::race::OnceBox;
@@ -81,6 +83,36 @@ pub(crate) const CHUNK_LEN: u32 = 4;
 
 /// The number of cells in the first chunk of the slab.
 pub(crate) const SLAB_CHUNK_LEN: u32 = 64;
+
+/// Returns the least number of shards of a keyed limiter of up to `max_keys` keys.
+pub(crate) fn least_shards(max_keys: usize) -> usize {
+    max_keys.div_ceil(8).min(64)
+}
+
+/// Locks a mutex that is never locked for long. A thread that finds it locked spins for up to a few hundred nanoseconds, with
+/// longer and longer pauses, and then sleeps. The standard library's own spinning reads the lock in each pause, which takes
+/// the cache line away from the thread that has locked it.
+#[inline]
+pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
+        Err(TryLockError::WouldBlock) => lock_contended(mutex),
+    }
+}
+
+#[cold]
+fn lock_contended<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
+    for pauses in [4, 8, 16, 32, 64] {
+        (0..pauses).for_each(|_| spin_loop());
+        match mutex.try_lock() {
+            Ok(guard) => return Ok(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Err(poisoned),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+    mutex.lock()
+}
 
 /// The number of sets of a thread cache.
 pub(crate) const THREAD_CACHE_SETS: usize = 512;

@@ -7,6 +7,7 @@ mod changes;
 mod clock_steps;
 mod decisions;
 mod edges;
+mod keyed;
 mod limiters;
 mod peek;
 mod rates;

@@ -4,7 +4,7 @@ use crate::flow::Rate;
 use crate::flow::live::{CLOSED, NotAdmitted, Settings};
 
 /// The time of a bucket that would be full at this time or later. It gives out no more tokens.
-pub(super) const SATURATED: u64 = CLOSED - 1;
+pub(in crate::flow) const SATURATED: u64 = CLOSED - 1;
 
 /// The rate and the size of a token bucket: plain data.
 ///
@@ -15,9 +15,9 @@ pub(super) const SATURATED: u64 = CLOSED - 1;
 /// The last token before the end of time moves it to [`SATURATED`]. So a bucket gives out a token although no other one
 /// would be added before the end of time, but only one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fill {
-    pub(super) rate: Rate,
-    pub(super) capacity: u64,
+pub(in crate::flow) struct Fill {
+    pub(in crate::flow) rate: Rate,
+    pub(in crate::flow) capacity: u64,
     /// The tokens of a full bucket: the capacity, or fewer if the bucket cannot reach it before the end of time.
     size: u64,
     /// The time in which an empty bucket becomes full, in nanoseconds. `u64::MAX` if it does not fill up before the end of
@@ -29,7 +29,7 @@ pub(super) struct Fill {
 }
 
 impl Fill {
-    pub(super) fn new(rate: Rate, capacity: u64) -> Self {
+    pub(in crate::flow) fn new(rate: Rate, capacity: u64) -> Self {
         Self::with_size(rate, capacity, capacity)
     }
 
@@ -44,7 +44,12 @@ impl Fill {
 
     /// Returns the time of the bucket after a request for `permits` tokens, at least one, at `now`.
     #[inline]
-    pub(super) fn take(&self, full_at: u64, now: u64, permits: u64) -> Result<u64, NotAdmitted> {
+    pub(in crate::flow) fn take(
+        &self,
+        full_at: u64,
+        now: u64,
+        permits: u64,
+    ) -> Result<u64, NotAdmitted> {
         if permits > self.size {
             return Err(self.more_than_size(full_at, permits));
         }
@@ -132,7 +137,7 @@ impl Fill {
     }
 
     /// Returns the number of tokens at `now`.
-    pub(super) fn available(&self, full_at: u64, now: u64) -> u64 {
+    pub(in crate::flow) fn available(&self, full_at: u64, now: u64) -> u64 {
         if full_at <= now && full_at < SATURATED {
             let last = self.rate.permits_in((SATURATED - 1).saturating_sub(now), 0);
             return self.size.min(last.saturating_add(1));

@@ -9,7 +9,7 @@ use super::live::{CLOSED, Live, NotAdmitted, Version};
 use super::{Decision, Limiter, Quota, Rate, Reason, Refusal};
 use crate::sync::Ordering;
 use crate::time::{Clock, MonotonicClock, Timestamp};
-use fill::{Fill, SATURATED};
+pub(super) use fill::{Fill, SATURATED};
 
 /// A limiter that admits requests at a rate, with bursts. Tokens are added to a bucket at the rate until it is full. A
 /// request takes one token for each permit, or is refused. The bucket is full at the beginning.

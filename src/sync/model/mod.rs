@@ -91,6 +91,16 @@ pub(crate) const CHUNK_LEN: u32 = 2;
 /// The number of cells in the first chunk of the slab.
 pub(crate) const SLAB_CHUNK_LEN: u32 = 1;
 
+/// Returns the least number of shards of a keyed limiter: two, so that a model has few locks that it does not need.
+pub(crate) fn least_shards(_max_keys: usize) -> usize {
+    2
+}
+
+/// Locks a mutex.
+pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> std::sync::LockResult<MutexGuard<'_, T>> {
+    mutex.lock()
+}
+
 /// The number of sets of a thread cache: two, so that few windows fill a set.
 pub(crate) const THREAD_CACHE_SETS: usize = 2;
 

@@ -1,0 +1,398 @@
+//! A map with open addressing, for a table behind a lock.
+
+use std::borrow::Borrow;
+
+/// A map from keys to values, with a count and a mark for each key. A small table behind a lock: one of many shards.
+///
+/// The table is a hash table with linear probing. Each slot has an entry and, in an array of its own, a word:
+///
+/// ```text
+/// { tag: 16, mark: 1, count: 15 }        without a meaning if the slot has no entry
+/// ```
+///
+/// The *tag* is a part of the key's hash. The home slot of a key follows from its tag alone, so the table grows, shrinks and
+/// closes gaps without computing a hash. A look-up compares the keys of entries with an equal tag: a tag identifies no
+/// key.
+///
+/// The address of an entry follows from the hash, not from a word, so that a processor loads both at the same time. An
+/// entry without a key takes no memory of its own if the value has a bit pattern to spare, as a
+/// [`NonZero`](std::num::NonZero) has.
+///
+/// The table grows by an eighth, so no change takes more than one pass over it. At most 5/6 of the slots are in use, and after
+/// the first few keys at least 13/18, unless keys were removed.
+///
+/// What exceeds the 15 bits of a count is kept in a list, in which few keys are.
+#[derive(Debug)]
+pub(crate) struct KeyTable<K, V> {
+    entries: Box<[Option<(K, V)>]>,
+    words: Box<[u32]>,
+    len: u32,
+    /// The slot that [`next_slot`](Self::next_slot) returns next.
+    cursor: u32,
+    wraps: Option<Box<Wraps>>,
+}
+
+/// The slots whose counts have wrapped around, and how often.
+#[derive(Debug)]
+struct Wraps(Vec<(usize, u64)>);
+
+const TAG_SHIFT: u32 = 16;
+const MARK: u32 = 1 << 15;
+const COUNT: u32 = MARK - 1;
+
+/// The number of entries by which the smallest table grows.
+const LEAST_STEP: usize = 4;
+
+#[inline]
+const fn tag_of(word: u32) -> u16 {
+    (word >> TAG_SHIFT) as u16
+}
+
+/// Returns the slot at which the probe for a tag begins.
+#[inline]
+const fn home(tag: u16, slots: usize) -> usize {
+    (tag as usize * slots) >> TAG_SHIFT
+}
+
+/// Returns the slot after a slot.
+#[inline]
+const fn after(slot: usize, slots: usize) -> usize {
+    if slot + 1 == slots { 0 } else { slot + 1 }
+}
+
+impl<K, V> KeyTable<K, V> {
+    /// The greatest number of entries.
+    pub(crate) const MAX_LEN: usize = (1 << 15) - 1;
+
+    #[inline]
+    pub(crate) const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub(crate) const fn is_full(&self) -> bool {
+        self.len() == Self::MAX_LEN
+    }
+
+    /// Returns the slot of a key, whose hash has that tag.
+    #[inline]
+    pub(crate) fn find<Q: ?Sized + Eq>(&self, tag: u16, key: &Q) -> Option<usize>
+    where
+        K: Borrow<Q>,
+    {
+        let entries = &*self.entries;
+        let words = self.words.get(..entries.len())?;
+        let mut slot = home(tag, words.len());
+        // Ends: the table has a slot without an entry, unless it has no slot.
+        while let Some(&word) = words.get(slot)
+            && let Some((found, _)) = &entries[slot]
+        {
+            if tag_of(word) == tag && found.borrow() == key {
+                return Some(slot);
+            }
+            slot = after(slot, words.len());
+        }
+        None
+    }
+
+    /// Returns the value of a slot.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the slot has no entry, as the two methods below.
+    #[inline]
+    pub(crate) fn value(&self, slot: usize) -> &V {
+        &self.entries[slot].as_ref().expect("the slot of a key").1
+    }
+
+    #[inline]
+    pub(crate) fn value_mut(&mut self, slot: usize) -> &mut V {
+        &mut self.entries[slot].as_mut().expect("the slot of a key").1
+    }
+
+    #[inline]
+    pub(crate) fn is_marked(&self, slot: usize) -> bool {
+        self.words[slot] & MARK != 0
+    }
+
+    #[inline]
+    pub(crate) fn mark(&mut self, slot: usize) {
+        self.words[slot] |= MARK;
+    }
+
+    /// Adds one to the count of a key.
+    #[inline]
+    pub(crate) fn count(&mut self, slot: usize) {
+        let word = &mut self.words[slot];
+        if *word & COUNT < COUNT {
+            *word += 1;
+        } else {
+            *word &= !COUNT;
+            self.wrap(slot);
+        }
+    }
+
+    #[cold]
+    fn wrap(&mut self, slot: usize) {
+        let wraps = &mut self.wraps.get_or_insert_with(|| Box::new(Wraps(Vec::new()))).0;
+        match wraps.iter_mut().find(|(of, _)| *of == slot) {
+            Some((_, times)) => *times += 1,
+            None => wraps.push((slot, 1)),
+        }
+    }
+
+    /// Returns the count of a key.
+    pub(crate) fn count_of(&self, slot: usize) -> u64 {
+        let wraps = self.wraps.as_deref().map_or(&[][..], |wraps| &wraps.0);
+        let high = wraps.iter().find(|(of, _)| *of == slot).map_or(0, |&(_, times)| times);
+        high << COUNT.count_ones() | u64::from(self.words[slot] & COUNT)
+    }
+
+    /// Returns each key with its count.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&K, u64)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter_map(|(slot, entry)| Some((&entry.as_ref()?.0, self.count_of(slot))))
+    }
+
+    /// Returns the number of slots.
+    pub(crate) const fn slots(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns a slot, and the next one at the next call, in turn; `None` if there is none. A slot whose key is removed
+    /// is returned once more, because another key may have moved into it.
+    pub(crate) fn next_slot(&mut self) -> Option<usize> {
+        let slot = if (self.cursor as usize) < self.slots() { self.cursor as usize } else { 0 };
+        if self.slots() == 0 {
+            return None;
+        }
+        self.cursor = u32::try_from(slot + 1).unwrap_or(0);
+        Some(slot)
+    }
+
+    /// Returns the value of a slot, if it has a key.
+    pub(crate) fn value_in(&self, slot: usize) -> Option<&V> {
+        self.entries[slot].as_ref().map(|(_, value)| value)
+    }
+
+    /// Inserts a key that the table does not have, with a count of 0 and without a mark. Returns its slot.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the table is [full](Self::is_full).
+    pub(crate) fn insert(&mut self, tag: u16, key: K, value: V) -> usize {
+        assert!(!self.is_full(), "the caller has checked that there is room");
+        if self.len() == Self::fits(self.slots()) {
+            self.resize(self.len() + (self.len() / 8).max(LEAST_STEP));
+        }
+        self.len += 1;
+        self.place(u32::from(tag) << TAG_SHIFT, (key, value))
+    }
+
+    /// Puts an entry into the first slot without one from its home.
+    fn place(&mut self, word: u32, entry: (K, V)) -> usize {
+        let mut slot = home(tag_of(word), self.slots());
+        while self.entries[slot].is_some() {
+            slot = after(slot, self.slots());
+        }
+        self.words[slot] = word;
+        self.entries[slot] = Some(entry);
+        slot
+    }
+
+    /// Removes the key of a slot, and returns it with its value.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the slot has no entry.
+    pub(crate) fn remove(&mut self, slot: usize) -> (K, V) {
+        let removed = self.entries[slot].take().expect("the slot of a key");
+        if let Some(wraps) = &mut self.wraps {
+            wraps.0.retain(|&(of, _)| of != slot);
+        }
+        self.len -= 1;
+        self.cursor = self.cursor.min(u32::try_from(slot).unwrap_or(0));
+        self.close_gap(slot);
+        if Self::fits(self.slots()) > 2 * (self.len() + LEAST_STEP) {
+            self.resize(self.len() + (self.len() / 8).max(LEAST_STEP));
+        }
+        removed
+    }
+
+    /// Moves the entries behind a slot without one so that each probe still finds its entry.
+    fn close_gap(&mut self, mut gap: usize) {
+        let slots = self.slots();
+        let distance =
+            |from: usize, to: usize| if to >= from { to - from } else { to + slots - from };
+        let mut slot = after(gap, slots);
+        while self.entries[slot].is_some() {
+            let home = home(tag_of(self.words[slot]), slots);
+            if distance(home, slot) >= distance(gap, slot) {
+                self.words[gap] = self.words[slot];
+                self.entries[gap] = self.entries[slot].take();
+                let wraps = self.wraps.as_deref_mut().map_or(&mut [][..], |wraps| &mut wraps.0);
+                for (of, _) in wraps.iter_mut().filter(|(of, _)| *of == slot) {
+                    *of = gap;
+                }
+                gap = slot;
+            }
+            slot = after(slot, slots);
+        }
+    }
+
+    /// Returns the number of entries that fit into slots, of which at least one stays empty.
+    const fn fits(slots: usize) -> usize {
+        slots * 5 / 6
+    }
+
+    /// Makes room for `len` entries, not fewer than there are, or for as many as a table can have.
+    #[cold]
+    fn resize(&mut self, len: usize) {
+        let slots = (len.min(Self::MAX_LEN) * 6).div_ceil(5);
+        let resized = Self {
+            entries: (0..slots).map(|_| None).collect(),
+            words: vec![0; slots].into_boxed_slice(),
+            len: self.len,
+            cursor: self.cursor,
+            wraps: None,
+        };
+        let old = std::mem::replace(self, resized);
+        let mut wraps = old.wraps;
+        let moved = wraps.as_deref().map(|wraps| wraps.0.clone()).unwrap_or_default();
+        if let Some(wraps) = &mut wraps {
+            wraps.0.clear();
+        }
+        for (slot, (entry, word)) in old.entries.into_iter().zip(old.words).enumerate() {
+            let Some(entry) = entry else { continue };
+            let to = self.place(word, entry);
+            if let Some(wraps) = &mut wraps {
+                let times = moved.iter().filter(|(of, _)| *of == slot);
+                wraps.0.extend(times.map(|&(_, times)| (to, times)));
+            }
+        }
+        self.wraps = wraps;
+    }
+}
+
+impl<K, V> Default for KeyTable<K, V> {
+    fn default() -> Self {
+        Self { entries: Box::default(), words: Box::default(), len: 0, cursor: 0, wraps: None }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::collections::HashMap;
+    use std::num::NonZeroU64;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Few tags, so that keys collide and probes wrap around.
+    fn tag(key: u16) -> u16 {
+        [0, 1, 0x8000, 0xFFFE, 0xFFFF][usize::from(key % 5)]
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Operation {
+        Insert(u16),
+        Remove(u16),
+        Count(u16, u32),
+        Mark(u16),
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        let key = 0..200_u16;
+        prop_oneof![
+            4 => key.clone().prop_map(Operation::Insert),
+            3 => key.clone().prop_map(Operation::Remove),
+            2 => (key.clone(), prop_oneof![1..3_u32, 30_000..40_000_u32])
+                .prop_map(|(key, times)| Operation::Count(key, times)),
+            1 => key.prop_map(Operation::Mark),
+        ]
+    }
+
+    type Model = HashMap<u16, (u64, bool)>;
+
+    fn apply(table: &mut KeyTable<u16, u32>, model: &mut Model, operation: Operation) {
+        let found = |table: &KeyTable<u16, u32>, key| table.find(tag(key), &key);
+        match operation {
+            Operation::Insert(key) if !model.contains_key(&key) => {
+                let slot = table.insert(tag(key), key, u32::from(key) * 3);
+                assert_eq!(found(table, key), Some(slot));
+                model.insert(key, (0, false));
+            }
+            Operation::Remove(key) if model.remove(&key).is_some() => {
+                let slot = found(table, key).unwrap();
+                assert_eq!(table.remove(slot), (key, u32::from(key) * 3));
+            }
+            Operation::Count(key, times) if model.contains_key(&key) => {
+                let slot = found(table, key).unwrap();
+                (0..times).for_each(|_| table.count(slot));
+                model.get_mut(&key).unwrap().0 += u64::from(times);
+            }
+            Operation::Mark(key) if model.contains_key(&key) => {
+                table.mark(found(table, key).unwrap());
+                model.get_mut(&key).unwrap().1 = true;
+            }
+            _ => {}
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn table_is_a_map(operations in proptest::collection::vec(operation(), 1..400)) {
+            let (mut table, mut model) = (KeyTable::default(), Model::new());
+            for operation in operations {
+                apply(&mut table, &mut model, operation);
+            }
+            prop_assert_eq!(table.len(), model.len());
+            for key in 0..200 {
+                let found = table.find(tag(key), &key).map(|slot| {
+                    assert_eq!(*table.value(slot), u32::from(key) * 3);
+                    (table.count_of(slot), table.is_marked(slot))
+                });
+                prop_assert_eq!(found, model.get(&key).copied());
+            }
+            let mut counts: Vec<_> = table.counts().map(|(&key, count)| (key, count)).collect();
+            counts.sort_unstable();
+            let mut expected: Vec<_> = model.iter().map(|(&key, &(count, _))| (key, count)).collect();
+            expected.sort_unstable();
+            prop_assert_eq!(counts, expected);
+        }
+    }
+
+    #[test]
+    fn slots_are_returned_in_turn() {
+        let mut table = KeyTable::<u16, ()>::default();
+        assert_eq!(table.next_slot(), None);
+        let slot = table.insert(0, 7, ());
+        table.insert(0, 8, ());
+        let slots = table.slots();
+        assert!((0..2 * slots).all(|turn| table.next_slot() == Some(turn % slots)));
+        for _ in 0..=slot {
+            table.next_slot();
+        }
+        table.remove(slot);
+        assert_eq!(table.next_slot(), Some(slot), "again, because key 8 has moved into it");
+        assert_eq!(table.find(0, &8), Some(slot));
+    }
+
+    #[test]
+    fn memory_follows_the_number_of_entries() {
+        type Table = KeyTable<u16, NonZeroU64>;
+        assert_eq!(size_of::<Option<(u64, NonZeroU64)>>(), 16, "a key and a value, no more");
+        let mut table = Table::default();
+        for key in 0..1_000 {
+            table.insert(key * 65, key, NonZeroU64::MIN);
+            let len = usize::from(key) + 1;
+            assert!(table.slots() <= (len + len / 8 + LEAST_STEP) * 6 / 5 + 1, "{len}");
+            assert!(table.len() < table.slots());
+        }
+        for key in (0..1_000_u16).rev() {
+            table.remove(table.find(key * 65, &key).unwrap());
+            let fits = Table::fits(table.slots());
+            assert!(fits <= 2 * (usize::from(key) + LEAST_STEP), "{key}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The decision on a request of a key.
+
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+
+use super::shard::KeyHash;
+use super::{KeyedLimiter, NO_ROOM_FOR_KEY, PerKey};
+use crate::collections::KeyTable;
+use crate::flow::{Decision, Refusal, Retry};
+use crate::sync::{MutexGuard, Ordering};
+use crate::time::{Clock, Timestamp};
+
+type Table<'a, K, R> = MutexGuard<'a, KeyTable<K, <R as PerKey>::State>>;
+
+/// A request of a key. With `AT_ONCE`, it cannot wait.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a, Q: ?Sized, const AT_ONCE: bool> {
+    pub(super) key: &'a Q,
+    pub(super) now: Timestamp,
+    pub(super) permits: u64,
+}
+
+impl<K, R, C, S> KeyedLimiter<K, R, C, S>
+where
+    R: PerKey,
+    C: Clock,
+    S: BuildHasher,
+{
+    /// Decides on a request, by the state of its key. Everything from the look-up to the change of the state is under the
+    /// lock of the shard.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    pub(super) fn decide<Q, const AT_ONCE: bool>(
+        &self,
+        request: &Request<'_, Q, AT_ONCE>,
+    ) -> Decision<R::Permit>
+    where
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+    {
+        let now = Timestamp::from_nanos(self.horizon.bound(request.now.as_nanos(), &self.clock));
+        let request = Request { now, ..*request };
+        let hash = KeyHash::new(self.hasher.hash_one(request.key));
+        let mut table = self.shard(hash).lock();
+        match table.find(hash.tag(), request.key) {
+            Some(slot) => self.decide_known(&mut table, slot, &request),
+            None => self.decide_unknown(table, hash, &request),
+        }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn decide_known<Q: ?Sized, const AT_ONCE: bool>(
+        &self,
+        table: &mut KeyTable<K, R::State>,
+        slot: usize,
+        request: &Request<'_, Q, AT_ONCE>,
+    ) -> Decision<R::Permit> {
+        // The key has come back.
+        if !table.is_marked(slot) && self.is_as_new(table.value(slot), request.now) {
+            table.mark(slot);
+        }
+        let decision = self.apply(table.value_mut(slot), request);
+        if decision.is_refused() {
+            table.count(slot);
+        }
+        decision
+    }
+
+    /// Asks the limit, with the state of a key.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn apply<Q: ?Sized, const AT_ONCE: bool>(
+        &self,
+        state: &mut R::State,
+        request: &Request<'_, Q, AT_ONCE>,
+    ) -> Decision<R::Permit> {
+        if AT_ONCE {
+            self.limit.try_acquire_at_once(state, request.now, request.permits)
+        } else {
+            self.limit.try_acquire_at(state, request.now, request.permits)
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_as_new(&self, state: &R::State, now: Timestamp) -> bool {
+        self.limit.as_new_at(state, now).is_some_and(|time| time <= now)
+    }
+
+    /// Decides on a request of a key that its shard does not have.
+    #[inline(never)]
+    fn decide_unknown<'a, Q, const AT_ONCE: bool>(
+        &'a self,
+        mut table: Table<'a, K, R>,
+        hash: KeyHash,
+        request: &Request<'_, Q, AT_ONCE>,
+    ) -> Decision<R::Permit>
+    where
+        K: Borrow<Q> + Eq + Hash,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+    {
+        self.sweep(&mut table, request.now, Self::SWEEP);
+        if table.is_full() || !self.room.take() {
+            drop(table);
+            self.sweep_next(request.now);
+            table = self.shard(hash).lock();
+            // Another thread may have inserted the key while the shard was not locked.
+            if let Some(slot) = table.find(hash.tag(), request.key) {
+                return self.decide_known(&mut table, slot, request);
+            }
+            if table.is_full() || !self.room.take() {
+                drop(table);
+                return self.decide_without_room(request);
+            }
+        }
+        let place = Taken { room: &self.room, is_used: false };
+        let since = self.evicted_until();
+        let mut state = self.limit.new_state(since);
+        let decision = self.apply(&mut state, request);
+        // A state that has not changed need not be kept: a refusal, or a request for 0 permits.
+        if self.is_as_new(&state, request.now.max(since)) {
+            if decision.is_refused() {
+                self.counts.unknown_refused.fetch_add(1, Ordering::Relaxed);
+            }
+            return decision;
+        }
+        let slot = table.insert(hash.tag(), request.key.to_owned(), state);
+        if decision.is_refused() {
+            table.count(slot);
+        }
+        place.keep();
+        decision
+    }
+
+    /// Decides on a request of a key for which there is no room: by the shared state, or with a refusal.
+    #[cold]
+    fn decide_without_room<Q: ?Sized, const AT_ONCE: bool>(
+        &self,
+        request: &Request<'_, Q, AT_ONCE>,
+    ) -> Decision<R::Permit> {
+        let decision = match &self.overflow {
+            Some(shared) => self.apply(&mut super::locked(shared), request),
+            None => Decision::Refused(Refusal::new(NO_ROOM_FOR_KEY, Retry::Unknown)),
+        };
+        if decision.is_refused() {
+            self.counts.no_room.fetch_add(1, Ordering::Relaxed);
+        }
+        decision
+    }
+}
+
+/// A place in the room, which is given back unless a key was inserted: also if a method of the key or of the limit panics.
+struct Taken<'a> {
+    room: &'a super::Room,
+    is_used: bool,
+}
+
+impl Taken<'_> {
+    fn keep(mut self) {
+        self.is_used = true;
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if !self.is_used {
+            self.room.give_back();
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The eviction of idle keys, in bounded steps.
+
+use super::{KeyedLimiter, PerKey};
+use crate::collections::KeyTable;
+use crate::sync::Ordering;
+use crate::time::{Clock, Timestamp};
+
+impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
+    /// The number of slots that are examined for each inserted key, in its shard. With more than one, the examination
+    /// goes around a table faster than the table grows.
+    pub(super) const SWEEP: usize = 4;
+
+    /// The number of slots that are examined in another shard for a key for which there is no room.
+    const SWEEP_NEXT: usize = 16;
+
+    /// Examines up to `steps` slots of a table, in turn, and evicts the keys that are idle. Returns how many were
+    /// examined.
+    pub(super) fn sweep(
+        &self,
+        table: &mut KeyTable<K, R::State>,
+        now: Timestamp,
+        steps: usize,
+    ) -> usize {
+        // A slot is examined again after each key that was removed from it.
+        let steps = steps.min(table.slots() + table.len());
+        for _ in 0..steps {
+            if let Some(slot) = table.next_slot()
+                && let Some(state) = table.value_in(slot)
+                && let Some(time) = self.limit.as_new_at(state, now)
+                && time <= now
+                && self.may_leave(table, slot, time, now)
+            {
+                self.remove_idle(table, slot, time);
+            }
+        }
+        steps
+    }
+
+    /// Returns whether a key whose state has been as new since `time` may be evicted at `now`.
+    fn may_leave(
+        &self,
+        table: &KeyTable<K, R::State>,
+        slot: usize,
+        time: Timestamp,
+        now: Timestamp,
+    ) -> bool {
+        let is_kept = now.saturating_since(time) < self.keep;
+        !is_kept || (self.room.is_full() && !table.is_marked(slot))
+    }
+
+    /// Evicts the key of a slot, whose state has been as new since `time`.
+    fn remove_idle(&self, table: &mut KeyTable<K, R::State>, slot: usize, time: Timestamp) {
+        // Before the key is removed: a thread that does not find the key must find the time.
+        //
+        // Relaxed: the lock of the shard orders this before the look-up of any thread that does not find the key.
+        self.evicted_until.fetch_max(time.as_nanos(), Ordering::Relaxed);
+        let refused = table.count_of(slot);
+        let removed = table.remove(slot);
+        self.room.give_back();
+        self.counts.evicted.fetch_add(1, Ordering::Relaxed);
+        self.counts.evicted_refused.fetch_add(refused, Ordering::Relaxed);
+        drop(removed);
+    }
+
+    /// Returns the latest time from which on the state of an evicted key was as new.
+    pub(super) fn evicted_until(&self) -> Timestamp {
+        // Relaxed: as in `remove_idle`.
+        Timestamp::from_nanos(self.evicted_until.load(Ordering::Relaxed))
+    }
+
+    /// Examines some keys of one shard, of each shard in turn.
+    pub(super) fn sweep_next(&self, now: Timestamp) {
+        // Relaxed: any shard will do.
+        let turn = self.counts.turn.fetch_add(1, Ordering::Relaxed);
+        let shard = &self.shards[usize::try_from(turn).unwrap_or(0) % self.shards.len()];
+        self.sweep(&mut shard.lock(), now, Self::SWEEP_NEXT);
+    }
+}
+
+impl<K, R, C, S> KeyedLimiter<K, R, C, S>
+where
+    R: PerKey,
+    C: Clock,
+{
+    /// Evicts idle keys now; see [`evict_at`](Self::evict_at).
+    pub fn evict(&self, steps: usize) -> usize {
+        self.evict_at(self.clock.now(), steps)
+    }
+
+    /// Examines about `steps` keys, and evicts those that are idle at `now`. Returns how many keys were evicted.
+    ///
+    /// Each call begins where the last one ended. One shard at a time is locked, so that no decision waits for longer than one
+    /// shard takes, about five hundred keys.
+    ///
+    /// Not needed in general: each inserted key evicts others. But a limiter whose keys all become idle, and that gets no new ones,
+    /// keeps their memory until then. A timer that calls this gives it back.
+    ///
+    /// ```
+    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let limit = TokenBucketPerKey::new(Rate::per_second(1)?, 5);
+    /// let limiter = KeyedLimiter::with_clock(limit, 1_000, clock.clone())?
+    ///     .with_keep(Duration::from_secs(10));
+    /// for key in 0..100_u64 {
+    ///     assert!(limiter.try_acquire_many(&key, 5).is_admitted());
+    /// }
+    /// clock.advance(Duration::from_secs(14));
+    /// assert_eq!(limiter.evict(1_000), 0, "full again since 9 s");
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!((limiter.evict(1_000), limiter.len()), (100, 0));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn evict_at(&self, now: Timestamp, steps: usize) -> usize {
+        let now = Timestamp::from_nanos(self.horizon.bound(now.as_nanos(), &self.clock));
+        let (mut left, mut evicted) = (steps, 0);
+        for _ in 0..self.shards.len() {
+            if left == 0 {
+                break;
+            }
+            let turn = self.counts.turn.fetch_add(1, Ordering::Relaxed);
+            let shard = &self.shards[usize::try_from(turn).unwrap_or(0) % self.shards.len()];
+            let mut table = shard.lock();
+            let before = table.len();
+            left -= self.sweep(&mut table, now, left);
+            evicted += before - table.len();
+        }
+        evicted
+    }
+}

@@ -1,0 +1,459 @@
+//! Limiters by key: a limit for each client, tenant or address.
+//!
+//! # Structure
+//!
+//! A keyed limiter is an array of *shards*. Each shard is a [`KeyTable`](crate::collections::KeyTable) behind a lock, for
+//! about five hundred keys. A hash of the key chooses the shard, and the key itself is compared.
+//!
+//! A decision holds the lock of one shard, and no other, from the look-up of the key to the change of its state. So the decisions
+//! of a key are in one order, and no decision is on a state that was evicted or inserted beside it.
+//!
+//! # Invariants
+//!
+//! 1. *One state for each key.* A key is inserted under the lock under which it was not found. After the lock was released,
+//!    the key is looked up again.
+//! 2. *Never forgiven.* A key is evicted only when its state is as new from a time t on, and t is not after the `now` of the
+//!    thread that evicts it. Before the lock of its shard is released, `evicted_until` is raised to t. A thread that does not
+//!    find the key has locked the shard later, and creates a state that is as new only from `evicted_until` on. So a
+//!    request with a stale `now` finds no more permits than in the state that was evicted.
+//! 3. *Bounded memory.* A place in the room is taken before a key is inserted, and given back after it was removed.
+//! 4. *Conserved refusals.* The count of an evicted key is added to `evicted_refused` before the lock is released.
+//!
+//! # Interleavings
+//!
+//! - *Insert and insert* of one key: the second thread to lock the shard finds the key. If there is no room, the first
+//!   thread releases the lock to examine another shard; it then looks the key up again (invariant 1).
+//! - *Evict and decide*: if the decision is first, the state is not as new and stays. If the eviction is first, the
+//!   decision does not find the key, and finds `evicted_until` raised (invariant 2).
+//! - *Evict and insert* of different keys, with one place: the place is given back after the removal, so there is at no
+//!   time a key more than the cap.
+//!
+//! A thread that is stopped while it holds the lock of a shard delays the requests of that shard's keys, one in as many as there
+//! are shards. It is the only lock on the path of a decision in this crate; a table of generic keys that are removed without a
+//! lock needs an allocation for each key, or unsafe code.
+
+mod any_limiter;
+mod decide;
+mod error;
+mod evict;
+mod fixed_window;
+mod leaky_bucket;
+mod of_key;
+mod per_key;
+mod room;
+mod shard;
+mod stats;
+mod token_bucket;
+mod word;
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+pub use any_limiter::{LimiterPerKey, LimiterState};
+use decide::Request;
+pub use error::KeyedError;
+pub use fixed_window::{FixedWindowPerKey, FixedWindowState};
+pub use leaky_bucket::{LeakyBucketPerKey, LeakyBucketState};
+pub use of_key::OfKey;
+pub use per_key::PerKey;
+use room::Room;
+use shard::{KeyHash, Shard};
+use stats::Counts;
+pub use stats::{KeyedCounts, RefusedKey};
+pub use token_bucket::{TokenBucketPerKey, TokenBucketState};
+
+use super::horizon::Horizon;
+use super::{Decision, Quota, Reason};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, least_shards};
+use crate::time::{Clock, MonotonicClock, Timestamp};
+
+/// The reason of a refusal of a key for which a [`KeyedLimiter`] has no room.
+pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
+
+/// A limit for each key: for each client, tenant or address.
+///
+/// `R` is the limit, as [`TokenBucketPerKey`] or, for any other limiter, [`LimiterPerKey`]: see [`PerKey`]. No two keys share a
+/// state: keys are compared, never only hashed.
+///
+/// ```
+/// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+/// use leaparray::{ManualClock, Timestamp};
+/// use std::time::Duration;
+///
+/// let clock = ManualClock::new(Timestamp::from_secs(60));
+/// // 10 requests a second for each client, bursts of 20, and up to a million clients.
+/// let limit = TokenBucketPerKey::new(Rate::per_second(10)?, 20);
+/// let limiter = KeyedLimiter::<String, _, _>::with_clock(limit, 1_000_000, clock.clone())?;
+/// for _ in 0..20 {
+///     assert!(limiter.try_acquire("ann").is_admitted());
+/// }
+/// let refusal = limiter.try_acquire("ann").refusal().expect("the bucket is empty");
+/// assert_eq!(refusal.retry_at(), Some(Timestamp::from_millis(60_100)));
+/// assert!(limiter.try_acquire("bob").is_admitted());
+/// assert_eq!(limiter.top_refused(10)[0].key, "ann");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A key can be asked in any borrowed form: a `&str` for keys of type `String`. It is copied when it is stored.
+///
+/// # Idle keys
+///
+/// A key is evicted once its state has been [as new](PerKey#as-new) for the [keep time](Self::with_keep), by default a
+/// minute: a token bucket that has been full for a minute. So an evicted key that comes back gets no more than it would
+/// have had, also if requests of other threads have older times. Each inserted key examines four others and evicts those that are idle, so
+/// no decision does more than a bounded number of steps, and no thread in the background is needed. See also
+/// [`evict`](Self::evict).
+///
+/// # The cap
+///
+/// At most `max_keys` keys are stored, and an attacker who invents keys cannot raise that. If all places are taken, the
+/// request of a further key examines 20 slots, and a key that is as new gives its place up at once, before the keep time has passed. But a key that has *come
+/// back*, that asked again after it was as new, keeps its place for the keep time. So a client that comes back within that
+/// time is not displaced by keys that were invented once. To make a key of an attacker as safe, the attacker has to come back with it after
+/// its bucket has filled.
+///
+/// If no place becomes free, the request is refused, for the reason [`NO_ROOM_FOR_KEY`]. No key with a place is refused for
+/// that reason. With [`with_overflow`](Self::with_overflow), all keys without a place share one more state instead.
+///
+/// # Hashes
+///
+/// The default hasher is [`RandomState`], `SipHash` with a random key. Clients that can choose keys cannot find keys that
+/// collide, which would make a shard long and slow. Any other [`BuildHasher`] can be given, for example a faster one if clients cannot choose
+/// keys. A shard has room for 32,767 keys. A hasher that puts more into one shard makes the limiter refuse further keys of that shard as if it were
+/// full; it never makes keys share a state.
+///
+/// # Threads
+///
+/// A decision locks the shard of its key for some tens of nanoseconds; there is a shard for each 512 keys of the cap, and at least
+/// 64, or one for each 8 keys of a smaller cap. A thread that is stopped by the scheduler while it has the lock delays the keys of its shard. Other limiters of this crate decide without
+/// a lock: if a few keys have most of the load, give each its own.
+///
+/// # Memory
+///
+/// For 1,000,000 keys of type `u64` with a token bucket, 26 bytes a key; with `String`, 46 bytes and the text. The tables
+/// grow by an eighth at a time, and shrink. A shard without keys has 64 bytes, so that a cap takes 1/8 of a byte for each
+/// key before any key is stored.
+pub struct KeyedLimiter<K, R: PerKey, C = MonotonicClock, S = RandomState> {
+    limit: R,
+    clock: C,
+    hasher: S,
+    horizon: Horizon,
+    keep: Duration,
+    shards: Box<[Shard<K, R::State>]>,
+    /// The state of the keys without a place.
+    overflow: Option<Mutex<R::State>>,
+    room: Room,
+    /// The latest time from which on the state of an evicted key was as new, in nanoseconds.
+    evicted_until: AtomicU64,
+    counts: Counts,
+}
+
+impl<K, R: PerKey> KeyedLimiter<K, R> {
+    /// Creates a limiter of up to `max_keys` keys, with its own [`MonotonicClock`].
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`KeyedError`] if `max_keys` is 0, or above [`MAX_KEYS`](Self::MAX_KEYS).
+    pub fn new(limit: R, max_keys: usize) -> Result<Self, KeyedError> {
+        Self::with_clock(limit, max_keys, MonotonicClock::new())
+    }
+}
+
+impl<K, R: PerKey, C: Clock> KeyedLimiter<K, R, C> {
+    /// Creates a limiter of up to `max_keys` keys that reads `clock`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](KeyedLimiter::new).
+    pub fn with_clock(limit: R, max_keys: usize, clock: C) -> Result<Self, KeyedError> {
+        Self::with_clock_and_hasher(limit, max_keys, clock, RandomState::new())
+    }
+}
+
+impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
+    /// The greatest cap: 2³⁰ keys.
+    pub const MAX_KEYS: usize = 1 << 30;
+
+    /// The number of keys of a shard when all places are taken.
+    const KEYS_OF_SHARD: usize = 1 << 9;
+
+    /// The keep time of a limiter for which no other one was set.
+    const DEFAULT_KEEP: Duration = Duration::from_secs(60);
+
+    /// Creates a limiter of up to `max_keys` keys that reads `clock`, and hashes keys by `hasher`; see
+    /// [Hashes](Self#hashes).
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](KeyedLimiter::new).
+    ///
+    /// ```
+    /// use leaparray::MonotonicClock;
+    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use std::hash::{BuildHasherDefault, DefaultHasher};
+    ///
+    /// let limit = TokenBucketPerKey::new(Rate::per_second(10)?, 20);
+    /// // Without a random key: only for keys that no client can choose.
+    /// let hasher = BuildHasherDefault::<DefaultHasher>::new();
+    /// let clock = MonotonicClock::new();
+    /// let limiter = KeyedLimiter::with_clock_and_hasher(limit, 1_000, clock, hasher)?;
+    /// assert!(limiter.try_acquire(&7).is_admitted());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_clock_and_hasher(
+        limit: R,
+        max_keys: usize,
+        clock: C,
+        hasher: S,
+    ) -> Result<Self, KeyedError> {
+        if max_keys == 0 {
+            return Err(KeyedError::ZeroKeys);
+        }
+        if max_keys > Self::MAX_KEYS {
+            return Err(KeyedError::TooManyKeys { max_keys, max: Self::MAX_KEYS });
+        }
+        let shards = max_keys.div_ceil(Self::KEYS_OF_SHARD).max(least_shards(max_keys));
+        Ok(Self {
+            limit,
+            clock,
+            hasher,
+            horizon: Horizon::new(),
+            keep: Self::DEFAULT_KEEP,
+            shards: (0..shards).map(|_| Shard::new()).collect(),
+            overflow: None,
+            room: Room::new(max_keys),
+            evicted_until: AtomicU64::new(0),
+            counts: Counts::new(),
+        })
+    }
+
+    /// Sets the *keep time*: how long a key whose state is as new stays. By default, this is a minute. See
+    /// [Idle keys](Self#idle-keys).
+    ///
+    /// With [`Duration::ZERO`], a key leaves as soon as it is examined, and with [`Duration::MAX`], keys leave only if all
+    /// places are taken, and keys that have come back never do.
+    #[must_use]
+    pub fn with_keep(self, keep: Duration) -> Self {
+        Self { keep, ..self }
+    }
+
+    /// Lets all keys for which there is no room share one more state of the limit, in place of a refusal. If one of them takes
+    /// all of it, the others are refused: among them are clients that are new while an attacker fills the cap.
+    ///
+    /// ```
+    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    ///
+    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 3);
+    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1)?.with_overflow();
+    /// assert!(limiter.try_acquire(&1).is_admitted());
+    /// assert!([2, 3, 4].iter().all(|key| limiter.try_acquire(key).is_admitted()));
+    /// assert!(limiter.try_acquire(&5).is_refused(), "2, 3 and 4 have taken all three tokens");
+    /// assert!(limiter.try_acquire(&1).is_admitted(), "a stored key has its own");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_overflow(self) -> Self {
+        let state = self.limit.new_state(Timestamp::MIN);
+        Self { overflow: Some(Mutex::new(state)), ..self }
+    }
+
+    /// Sets the *lead*: how far ahead of the limiter's clock a given time may be, as
+    /// [`TokenBucket::with_max_lead`](super::TokenBucket::with_max_lead). By default, this is a second.
+    #[must_use]
+    pub fn with_max_lead(self, lead: Duration) -> Self {
+        Self { horizon: Horizon::with_lead(lead), ..self }
+    }
+
+    /// Returns the [lead](Self::with_max_lead).
+    #[must_use]
+    pub const fn max_lead(&self) -> Duration {
+        self.horizon.lead()
+    }
+
+    /// Returns the limit.
+    #[must_use]
+    pub const fn limit(&self) -> &R {
+        &self.limit
+    }
+
+    /// Returns the [keep time](Self::with_keep).
+    #[must_use]
+    pub const fn keep(&self) -> Duration {
+        self.keep
+    }
+
+    /// Returns the cap: the greatest number of keys that are stored.
+    #[must_use]
+    pub const fn max_keys(&self) -> usize {
+        self.room.max()
+    }
+
+    /// Returns the number of keys that are stored. A key that another thread is inserting may count already.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.room.keys()
+    }
+
+    /// Returns whether no key is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn shard(&self, hash: KeyHash) -> &Shard<K, R::State> {
+        &self.shards[hash.shard(self.shards.len())]
+    }
+}
+
+impl<K, R, C, S> KeyedLimiter<K, R, C, S>
+where
+    K: Eq + Hash,
+    R: PerKey,
+    C: Clock,
+    S: BuildHasher,
+{
+    /// Asks for one permit of a key. Reads the clock once.
+    #[inline]
+    pub fn try_acquire<Q>(&self, key: &Q) -> Decision<R::Permit>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+    {
+        self.try_acquire_at(key, self.clock.now(), 1)
+    }
+
+    /// Asks for `permits` permits of a key: all of them or none. Reads the clock once.
+    #[inline]
+    pub fn try_acquire_many<Q>(&self, key: &Q, permits: u64) -> Decision<R::Permit>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+    {
+        self.try_acquire_at(key, self.clock.now(), permits)
+    }
+
+    /// Asks for `permits` permits of a key at `now`: all of them or none.
+    ///
+    /// A key that has no place gets one, if there is room and the request takes permits; see [the cap](Self#the-cap).
+    #[inline]
+    pub fn try_acquire_at<Q>(&self, key: &Q, now: Timestamp, permits: u64) -> Decision<R::Permit>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+    {
+        self.decide(&Request::<_, false> { key, now, permits })
+    }
+
+    /// Returns the decision that a request of a key for `permits` permits would get at `now`, and takes none; `None` if the limit cannot
+    /// tell, or if the key has no place and all are taken.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    ///
+    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 5);
+    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
+    /// let now = Timestamp::from_secs(60);
+    /// assert!(limiter.peek_at(&7, now, 5).is_some_and(|decision| decision.is_admitted()));
+    /// assert!(limiter.is_empty());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn peek_at<Q>(&self, key: &Q, now: Timestamp, permits: u64) -> Option<Decision>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        self.read(key, now, |state, now| self.limit.peek_at(state, now, permits))
+    }
+
+    /// Returns the state of a key's limit at `now`, as [`Limiter::quota_at`](super::Limiter::quota_at); `None` if the limit has
+    /// no such numbers, or if the key has no place and all are taken.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    ///
+    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 5);
+    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
+    /// let now = Timestamp::from_secs(60);
+    /// assert!(limiter.try_acquire_at(&7, now, 2).is_admitted());
+    /// assert_eq!(limiter.quota_at(&7, now).map(|quota| (quota.limit, quota.remaining)), Some((5, 3)));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn quota_at<Q>(&self, key: &Q, now: Timestamp) -> Option<Quota>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        self.read(key, now, |state, now| self.limit.quota_at(state, now))
+    }
+
+    /// Returns the number of requests of a key that were refused while it was stored; `None` if it is not stored.
+    pub fn refusals<Q>(&self, key: &Q) -> Option<u64>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let hash = KeyHash::new(self.hasher.hash_one(key));
+        let table = self.shard(hash).lock();
+        table.find(hash.tag(), key).map(|slot| table.count_of(slot))
+    }
+
+    /// Returns one key as a [`Limiter`](super::Limiter), which can enter nodes, wait in a [`WaitQueue`](super::WaitQueue), or
+    /// be part of an [`AllOf`](super::AllOf). For one that owns the key, see [`OfKey::new`].
+    ///
+    /// ```
+    /// use leaparray::flow::{KeyedLimiter, Limiter, Rate, TokenBucketPerKey};
+    /// use leaparray::{MetricEvent, NodeConfig, ResourceNode};
+    ///
+    /// let node = ResourceNode::new(NodeConfig::default());
+    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
+    /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
+    /// limiter.of_key("ann").try_enter(&node)?.success();
+    /// assert!(limiter.of_key("ann").try_enter(&node).is_err());
+    /// assert_eq!((node.long_sum(MetricEvent::Pass), node.long_sum(MetricEvent::Block)), (1, 1));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn of_key<'a, Q: ?Sized>(&'a self, key: &'a Q) -> OfKey<&'a Self, &'a Q> {
+        OfKey::new(self, key)
+    }
+
+    /// Returns what `read` finds in the state of a key, or in the state that it would get.
+    fn read<Q, T>(
+        &self,
+        key: &Q,
+        now: Timestamp,
+        read: impl Fn(&R::State, Timestamp) -> Option<T>,
+    ) -> Option<T>
+    where
+        K: Borrow<Q>,
+        Q: ?Sized + Eq + Hash,
+    {
+        let now = Timestamp::from_nanos(self.horizon.bounded(now.as_nanos(), &self.clock));
+        let hash = KeyHash::new(self.hasher.hash_one(key));
+        let table = self.shard(hash).lock();
+        if let Some(slot) = table.find(hash.tag(), key) {
+            return read(table.value(slot), now);
+        }
+        if self.room.is_full() {
+            return None;
+        }
+        read(&self.limit.new_state(self.evicted_until()), now)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<K, R: PerKey, C, S> fmt::Debug for KeyedLimiter<K, R, C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedLimiter")
+            .field("counts", &self.counts())
+            .field("max_keys", &self.max_keys())
+            .finish_non_exhaustive()
+    }
+}

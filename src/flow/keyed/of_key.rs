@@ -1,0 +1,83 @@
+//! The limiter of one key.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::ops::Deref;
+
+use super::decide::Request;
+use super::{KeyedLimiter, PerKey};
+use crate::flow::{Decision, Limiter, Passed, Quota};
+use crate::time::{Clock, Timestamp};
+
+/// One key of a [`KeyedLimiter`], as a [`Limiter`]: see [`KeyedLimiter::of_key`].
+#[derive(Clone, Copy)]
+pub struct OfKey<L, Q> {
+    limiter: L,
+    key: Q,
+}
+
+impl<L, Q> OfKey<L, Q> {
+    /// Creates the limiter of a key from a reference of any kind to a keyed limiter, such as an `Arc`. `key` is a reference to a
+    /// key, or a key in a box.
+    ///
+    /// ```
+    /// use leaparray::flow::{KeyedLimiter, Limiter, OfKey, Rate, TokenBucketPerKey};
+    /// use std::sync::Arc;
+    ///
+    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
+    /// let keyed = Arc::new(KeyedLimiter::<String, _>::new(limit, 1_000)?);
+    /// let ann = OfKey::new(Arc::clone(&keyed), Box::new("ann".to_owned()));
+    /// assert!(ann.try_acquire().is_admitted() && keyed.try_acquire("ann").is_refused());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn new(limiter: L, key: Q) -> Self {
+        Self { limiter, key }
+    }
+}
+
+impl<L, K, R, C, S, Q> Limiter for OfKey<L, Q>
+where
+    L: Deref<Target = KeyedLimiter<K, R, C, S>>,
+    R: PerKey,
+    C: Clock,
+    S: BuildHasher,
+    Q: Deref,
+    K: Borrow<Q::Target> + Eq + Hash,
+    Q::Target: Eq + Hash + ToOwned<Owned = K>,
+{
+    type Permit = R::Permit;
+
+    fn now(&self) -> Timestamp {
+        self.limiter.clock.now()
+    }
+
+    #[inline]
+    fn try_acquire_at(&self, now: Timestamp, permits: u64) -> Decision<R::Permit> {
+        self.limiter.try_acquire_at(&*self.key, now, permits)
+    }
+
+    #[inline]
+    fn try_acquire_at_once(
+        &self,
+        _node: Option<&dyn Passed>,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision<R::Permit> {
+        self.limiter.decide(&Request::<_, true> { key: &*self.key, now, permits })
+    }
+
+    fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
+        self.limiter.peek_at(&*self.key, now, permits)
+    }
+
+    fn quota_at(&self, now: Timestamp) -> Option<Quota> {
+        self.limiter.quota_at(&*self.key, now)
+    }
+}
+
+impl<L, Q: fmt::Debug> fmt::Debug for OfKey<L, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfKey").field("key", &self.key).finish_non_exhaustive()
+    }
+}

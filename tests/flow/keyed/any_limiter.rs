@@ -1,0 +1,86 @@
+//! Any limiter as the limit of a key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leaparray::WindowConfig;
+use leaparray::flow::{
+    BoxLimiter, ConcurrencyLimiter, LeakyBucket, Limiter, LimiterPerKey, PerKey,
+    SlidingWindowLimiter, TokenBucket,
+};
+
+use super::keyed;
+use crate::{at, ms, rate};
+
+#[test]
+fn key_with_a_permit_in_flight_is_not_evicted() {
+    let limit = LimiterPerKey::new(|| ConcurrencyLimiter::new(2));
+    let limiter = keyed(limit, 1, Duration::ZERO);
+    let permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
+    assert_eq!(limiter.evict_at(at(90_000), 10), 0);
+    assert!(limiter.try_acquire_at(&2, at(90_000), 1).is_refused(), "no place");
+    assert!(limiter.try_acquire_at(&1, at(90_000), 2).is_refused(), "one is in flight");
+    drop(permit);
+    assert_eq!(limiter.evict_at(at(90_000), 10), 1);
+}
+
+#[test]
+fn window_is_evicted_once_its_permits_have_left() {
+    let make = || {
+        let window = WindowConfig::new(10, ms(1_000)).unwrap();
+        SlidingWindowLimiter::new(window, 5).unwrap().with_max_lead(Duration::MAX)
+    };
+    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    assert!(limiter.try_acquire_at(&1, at(60_050), 5).is_admitted());
+    let evicted = [60_999, 61_000].map(|now| limiter.evict_at(at(now), 10));
+    assert_eq!(evicted, [0, 1], "bucket 60.0 s leaves at 61.0 s");
+}
+
+#[test]
+fn stale_request_of_an_evicted_limiter_is_decided_at_the_time_of_the_eviction() {
+    let make = || TokenBucket::new(rate(1, 100), 5).with_max_lead(Duration::MAX);
+    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    assert!(limiter.try_acquire_at(&1, at(60_000), 5).is_admitted());
+    assert_eq!(limiter.evict_at(at(60_500), 10), 1);
+    assert!(limiter.try_acquire_at(&1, at(60_000), 5).is_admitted(), "at 60.5 s");
+    assert!(limiter.try_acquire_at(&1, at(60_500), 1).is_refused());
+}
+
+#[test]
+fn limiter_without_a_quota_is_as_new_when_the_caller_says_so() {
+    let make = || LeakyBucket::new(rate(1, 100), ms(0)).with_max_lead(Duration::MAX);
+    let silent = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    assert!(silent.try_acquire_at(&1, at(60_000), 1).is_admitted());
+    assert_eq!(silent.evict_at(at(90_000), 10), 0);
+    let limit = LimiterPerKey::new(make).with_as_new(|bucket, now| {
+        bucket.peek_at(now, 3).is_some_and(|decision| decision.is_admitted())
+    });
+    let limiter = keyed(limit, 10, Duration::ZERO);
+    assert!(limiter.try_acquire_at(&1, at(60_000), 1).is_admitted());
+    assert_eq!([60_299, 60_300].map(|now| limiter.evict_at(at(now), 10)), [0, 1]);
+}
+
+#[test]
+fn keys_have_limiters_of_different_kinds() {
+    // One kind for each call: the kinds of a map need not be those of its keys.
+    let limit =
+        LimiterPerKey::new(|| -> BoxLimiter { Arc::new(ConcurrencyLimiter::new(1)).boxed() });
+    let limiter = keyed(limit, 10, Duration::ZERO);
+    let permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
+    assert!(limiter.try_acquire_at(&1, at(60_000), 1).is_refused());
+    assert!(limiter.try_acquire_at(&2, at(60_000), 1).is_admitted());
+    assert_eq!(limiter.evict_at(at(60_000), 10), 1, "key 2, whose permit is dropped");
+    drop(permit);
+    assert_eq!(limiter.evict_at(at(60_000), 10), 1);
+}
+
+#[test]
+fn state_has_the_limiter_of_its_key() {
+    let limit = LimiterPerKey::new(|| ConcurrencyLimiter::new(7));
+    let state = limit.new_state(at(60_000));
+    assert_eq!(state.limiter().limit(), 7);
+    assert_eq!(limit.as_new_at(&state, at(60_000)), Some(at(60_000)));
+    let shared = Arc::clone(state.limiter());
+    assert_eq!(limit.as_new_at(&state, at(60_000)), None);
+    drop(shared);
+}

@@ -1,0 +1,200 @@
+//! The cap: neither memory nor the places of known keys are for those who invent keys.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use leaparray::flow::{
+    Decision, KeyedError, KeyedLimiter, NO_ROOM_FOR_KEY, PerKey, Retry, TokenBucketPerKey,
+    TokenBucketState,
+};
+use leaparray::{MonotonicClock, Timestamp};
+
+use super::{Same, keyed};
+use crate::{at, ms, rate};
+
+/// One token in a tenth of a second, bursts of five.
+fn bucket() -> TokenBucketPerKey {
+    TokenBucketPerKey::new(rate(1, 100), 5)
+}
+
+#[test]
+fn further_key_is_refused_while_no_place_is_free() {
+    let limiter = keyed(bucket(), 3, Duration::MAX);
+    for key in 0..3 {
+        assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
+    }
+    let refusal = limiter.try_acquire_at(&3, at(60_000), 1).refusal().unwrap();
+    assert_eq!((refusal.reason, refusal.retry), (NO_ROOM_FOR_KEY, Retry::Unknown));
+    assert_eq!(limiter.peek_at(&3, at(60_000), 1), None, "it may find room");
+    assert!((0..3).all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_admitted()));
+    let counts = limiter.counts();
+    assert_eq!((counts.keys, counts.no_room_refusals), (3, 1));
+}
+
+#[test]
+fn place_of_a_key_that_is_as_new_is_free_for_another() {
+    let limiter = keyed(bucket(), 3, Duration::MAX);
+    for key in 0..3 {
+        assert!(limiter.try_acquire_at(&key, at(60_000), key + 1).is_admitted());
+    }
+    assert!(limiter.try_acquire_at(&3, at(60_099), 1).is_refused());
+    assert!(limiter.try_acquire_at(&3, at(60_100), 1).is_admitted(), "in the place of key 0");
+    assert_eq!((limiter.len(), limiter.refusals(&0), limiter.refusals(&3)), (3, None, Some(0)));
+}
+
+#[test]
+fn place_of_an_idle_key_of_another_shard_is_free() {
+    // With two shards.
+    let limiter = keyed(bucket(), 16, Duration::MAX);
+    for key in 0..16 {
+        assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
+    }
+    let other_shard = 1 << 63;
+    assert!(limiter.try_acquire_at(&other_shard, at(60_099), 1).is_refused());
+    let mut asked = (0..2).map(|_| limiter.try_acquire_at(&other_shard, at(60_100), 1));
+    assert!(asked.any(|decision| decision.is_admitted()), "each shard is examined in turn");
+}
+
+#[test]
+fn invented_keys_never_displace_one_that_has_come_back() {
+    let limiter = keyed(bucket(), 100, ms(10_000));
+    let known = 0_u64;
+    assert!(limiter.try_acquire_at(&known, at(60_000), 1).is_admitted());
+    assert!(limiter.try_acquire_at(&known, at(60_200), 1).is_admitted(), "full since 60.1 s");
+    let mut invented = 1;
+    // In each second, an attacker invents more keys than there are places. Its earlier keys are as new by then.
+    for second in 61..=70 {
+        for _ in 0..1_000 {
+            let _ = limiter.try_acquire_at(&invented, at(second * 1_000), 1);
+            invented += 1;
+        }
+        assert_eq!(limiter.len(), 100);
+        assert_eq!(limiter.refusals(&known), Some(0), "its place is kept for 10 s");
+    }
+    assert!(limiter.try_acquire_at(&known, at(70_299), 5).is_admitted());
+    for key in invented..invented + 1_000 {
+        let _ = limiter.try_acquire_at(&key, at(81_000), 1);
+    }
+    assert_eq!(limiter.refusals(&known), None, "not for longer");
+}
+
+#[test]
+fn keys_of_an_attacker_leave_once_they_are_as_new() {
+    let limiter = keyed(bucket(), 1_500, ms(0));
+    for key in 0..100_000_u64 {
+        // 10,000 keys a second, and each is as new after a tenth of a second.
+        assert!(limiter.try_acquire_at(&key, at(60_000 + key / 10), 1).is_admitted());
+        assert!(limiter.len() <= 1_500);
+    }
+    assert!(limiter.counts().evicted_keys >= 98_000);
+}
+
+#[test]
+fn keys_with_room_stay_for_the_keep_time() {
+    let limiter = keyed(bucket(), 1_000_000, ms(1_000));
+    for key in 0..20_000_u64 {
+        assert!(limiter.try_acquire_at(&key, at(60_000 + key), 1).is_admitted());
+    }
+    // Keys of the last 1.1 s. Each insertion examines four.
+    assert!((1_100..1_600).contains(&limiter.len()), "{}", limiter.len());
+}
+
+/// A limit that counts how often a state is examined.
+struct Counting<'a> {
+    limit: TokenBucketPerKey,
+    examined: &'a Cell<usize>,
+}
+
+impl PerKey for Counting<'_> {
+    type State = TokenBucketState;
+    type Permit = ();
+
+    fn new_state(&self, since: Timestamp) -> TokenBucketState {
+        self.limit.new_state(since)
+    }
+
+    fn as_new_at(&self, state: &TokenBucketState, now: Timestamp) -> Option<Timestamp> {
+        self.examined.set(self.examined.get() + 1);
+        self.limit.as_new_at(state, now)
+    }
+
+    fn try_acquire_at(
+        &self,
+        state: &mut TokenBucketState,
+        now: Timestamp,
+        permits: u64,
+    ) -> Decision {
+        self.limit.try_acquire_at(state, now, permits)
+    }
+}
+
+#[test]
+fn each_decision_examines_a_bounded_number_of_keys() {
+    for max_keys in [1_000, 100_000] {
+        let examined = Cell::new(0);
+        let limit = Counting { limit: bucket(), examined: &examined };
+        let limiter = keyed(limit, max_keys, ms(0));
+        for key in 0..5_000_u64 {
+            // In all 64 shards or more.
+            let key = key << 45 | key;
+            let _ = limiter.try_acquire_at(&key, at(60_000 + key % 5_000 / 20), 1);
+            let most = examined.replace(0);
+            assert!(most <= 4 + 16 + 1, "{most} keys");
+        }
+        let evicted = limiter.evict_at(at(90_000), 7);
+        assert!(evicted <= 7 && examined.get() <= 7, "{evicted} of {} keys", examined.get());
+    }
+}
+
+#[test]
+fn shard_that_is_full_refuses_and_shares_nothing() {
+    let limiter = keyed(bucket(), 1 << 20, Duration::MAX);
+    let all = 32_767;
+    for key in 0..all {
+        assert!(limiter.try_acquire_at(&key, at(60_000), 5).is_admitted());
+    }
+    let refusal = limiter.try_acquire_at(&all, at(60_000), 1).refusal().unwrap();
+    assert_eq!(refusal.reason, NO_ROOM_FOR_KEY);
+    assert!((0..all).all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_refused()));
+    let other_shard = 1 << 63;
+    assert!(limiter.try_acquire_at(&other_shard, at(60_000), 5).is_admitted());
+}
+
+#[test]
+fn keys_with_equal_hashes_share_no_state() {
+    let limiter = keyed(bucket(), 10_000, Duration::MAX);
+    // The low 16 bits and the high 32 bits are equal: the same shard and the same tag.
+    for key in (0..500_u64).map(|key| key << 16) {
+        assert!(limiter.try_acquire_at(&key, at(60_000), 5).is_admitted());
+    }
+    for key in (0..500_u64).map(|key| key << 16) {
+        assert!(limiter.try_acquire_at(&key, at(60_100), 1).is_admitted());
+        assert!(limiter.try_acquire_at(&key, at(60_100), 1).is_refused());
+    }
+    assert_eq!((limiter.len(), limiter.evict_at(at(70_000), 1_000)), (500, 0));
+}
+
+#[test]
+fn keys_without_room_share_the_overflow() {
+    let limiter = keyed(bucket(), 1, Duration::MAX).with_overflow();
+    assert!(limiter.try_acquire_at(&0, at(60_000), 5).is_admitted());
+    assert!((1..=5).all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_admitted()));
+    let refusal = limiter.try_acquire_at(&6, at(60_000), 1).refusal().unwrap();
+    assert_eq!(refusal.retry_at(), Some(at(60_100)));
+    assert_eq!((limiter.len(), limiter.counts().no_room_refusals), (1, 1));
+}
+
+#[test]
+fn caps_out_of_range_are_refused() {
+    let make = |max_keys| {
+        let clock = MonotonicClock::new();
+        KeyedLimiter::<u64, _, _, _>::with_clock_and_hasher(bucket(), max_keys, clock, Same(0))
+            .map(drop)
+    };
+    assert_eq!(make(0), Err(KeyedError::ZeroKeys));
+    let (max_keys, max) = (usize::MAX, 1 << 30);
+    assert_eq!(make(max_keys), Err(KeyedError::TooManyKeys { max_keys, max }));
+    let text = make(max_keys).unwrap_err().to_string();
+    assert!(text.contains("1073741824"), "{text}");
+    assert!(make(1).is_ok());
+}

@@ -1,0 +1,76 @@
+//! The counts of refusals, by key and in all.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use leaparray::flow::TokenBucketPerKey;
+
+use super::{Keyed, keyed};
+use crate::{at, ms, rate};
+
+fn one_token() -> TokenBucketPerKey {
+    TokenBucketPerKey::new(rate(1, 100), 1)
+}
+
+/// Takes the token of a key, and then asks for more.
+fn refuse(limiter: &Keyed<TokenBucketPerKey>, key: u64, times: u64) {
+    assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
+    let refused = (0..times).all(|_| limiter.try_acquire_at(&key, at(60_000), 1).is_refused());
+    assert!(refused);
+}
+
+#[test]
+fn top_keys_are_those_with_the_most_refusals() {
+    let limiter = keyed(one_token(), 10_000, Duration::MAX);
+    // In all shards, in an order of counts that is not that of keys.
+    let key_of = |rank: u64| (rank * 7_919 % 1_000) << 54 | rank;
+    for rank in 0..1_000 {
+        refuse(&limiter, key_of(rank), rank / 2);
+    }
+    for n in [0, 1, 10, 300, 998, 1_000, 2_000] {
+        let top = limiter.top_refused(n);
+        let counts: Vec<u64> = top.iter().map(|refused| refused.refusals).collect();
+        // The two keys of rank 0 and 1 have no refusals.
+        let expected: Vec<u64> = (2..1_000).rev().map(|rank| rank / 2).take(n).collect();
+        assert_eq!(counts, expected, "{n}");
+        assert!(top.iter().all(|refused| limiter.refusals(&refused.key) == Some(refused.refusals)));
+    }
+}
+
+#[test]
+fn refusals_of_evicted_keys_are_in_the_sum() {
+    let limiter = keyed(one_token(), 10_000, ms(0));
+    for key in 0..100 {
+        refuse(&limiter, key, key);
+    }
+    let sum_of_keys = || {
+        let mut sum = 0;
+        let Ok(()) = limiter.try_for_each(|key| {
+            sum += key.refusals;
+            Ok::<_, Infallible>(())
+        });
+        sum
+    };
+    assert_eq!(sum_of_keys(), 4_950);
+    let evicted = limiter.evict_at(at(60_100), 40);
+    assert!(evicted > 0);
+    let counts = limiter.counts();
+    assert_eq!(counts.evicted_keys, evicted as u64);
+    assert_eq!(sum_of_keys() + counts.evicted_refusals, 4_950);
+    limiter.evict_at(at(60_100), 1_000);
+    assert_eq!((limiter.len(), limiter.counts().evicted_refusals), (0, 4_950));
+}
+
+#[test]
+fn visit_ends_with_an_error() {
+    let limiter = keyed(one_token(), 10, Duration::MAX);
+    for key in 0..5 {
+        refuse(&limiter, key, 0);
+    }
+    let mut seen = 0;
+    let visit = limiter.try_for_each(|_| {
+        seen += 1;
+        if seen == 3 { Err("enough") } else { Ok(()) }
+    });
+    assert_eq!((visit, seen), (Err("enough"), 3));
+}
