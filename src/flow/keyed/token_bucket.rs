@@ -67,7 +67,8 @@ impl PerKey for TokenBucketPerKey {
         (state.0.get() < SATURATED).then_some(Timestamp::from_nanos(state.0.get()))
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     fn try_acquire_at(
         &self,
         state: &mut TokenBucketState,
