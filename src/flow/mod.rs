@@ -37,7 +37,7 @@ mod all_of;
 mod breaker;
 mod bucket_permits;
 mod circuit;
-mod concurrency_limiter;
+mod concurrency;
 mod decision;
 mod direct_passes;
 mod error;
@@ -59,6 +59,7 @@ mod rolling_window;
 mod serde_config;
 mod sleep;
 mod sliding_window_limiter;
+mod stripes;
 mod token_bucket;
 mod warm_up;
 
@@ -74,7 +75,7 @@ pub use circuit::{
     Cause, CircuitBreaker, CircuitConfig, CircuitSnapshot, CircuitState, RatioLimit, Transition,
     Transitions, Wait,
 };
-pub use concurrency_limiter::{ConcurrencyLimiter, ConcurrencyPermit};
+pub use concurrency::{ConcurrencyLimiter, ConcurrencyPermit};
 pub use decision::{Decision, Delayed};
 pub use error::{
     AdaptiveConfigError, BreakerConfigError, CircuitConfigError, CircuitStateError, LimitError,

@@ -14,6 +14,7 @@ mod epochs;
 mod expected;
 mod gauge;
 mod histogram;
+mod lent_permits;
 mod listing;
 mod scene;
 mod settings;

@@ -31,9 +31,10 @@ pub use headroom::Headroom;
 pub use range::LimitRange;
 pub use vegas::Vegas;
 
+use super::concurrency::CountedPermits;
 use super::feedback_permit::sealed::{Admission, Decide};
 use super::horizon::Horizon;
-use super::{ConcurrencyLimiter, Decision, FeedbackPermit, Limiter, Quota, Reason, Refusal};
+use super::{Decision, FeedbackPermit, Limiter, Quota, Reason, Refusal};
 use crate::node::{Entry, OnDrop, Outcome, ResourceNode};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
@@ -76,7 +77,7 @@ use token::Token;
 // Acquire, and then the limit. So a call that is counted in an epoch was admitted under the limit of this epoch or of a later one. A
 // response time under a lowered limit is what an algorithm relies on.
 pub struct AdaptiveLimiter<A = Headroom, C = MonotonicClock> {
-    permits: ConcurrencyLimiter,
+    permits: CountedPermits,
     /// The time in nanoseconds from which the next plan is made, or [`Self::EACH_CALL`].
     due: AtomicU64,
     /// The number of the current epoch.
@@ -122,7 +123,7 @@ impl<A: LimitAlgorithm, C: Clock> AdaptiveLimiter<A, C> {
         let mut planner = Planner::new(algorithm, clock.now());
         let first = planner.first();
         Self {
-            permits: ConcurrencyLimiter::new(first.limit),
+            permits: CountedPermits::new(first.limit),
             due: AtomicU64::new(first.due),
             epoch: AtomicU64::new(first.epoch),
             peak: AtomicU64::new(0),

@@ -44,16 +44,15 @@
 //!   striped finds the terms and the stripes of its epoch, or of a later one.
 //! - Terms and stripes are stored with Release and loaded with Acquire. A thread that finds those of a later epoch has
 //!   acquired the end of its own. So its validation fails, and its compare-exchange on the window's word as well.
-//! - Taking and freezing are relaxed read-modify-writes of a stripe. They continue the release sequence of its store, and
-//!   the modification order decides which comes first.
+//! - Taking and freezing are read-modify-writes of a stripe. They continue the release sequence of its store, and the
+//!   modification order decides which comes first.
 //! - The change from the striped word releases. A thread that prepares the next epoch acquires it, and with it that all
 //!   stripes are frozen.
 
 use crossbeam_utils::CachePadded;
 
-use super::shares::Shares;
-use super::stripes::{STRIPES, Stripes};
 use super::{PackedBucket, PermitWindow, Ration};
+use crate::flow::stripes::{STRIPES, Shares, Stripes};
 use crate::sync::Ordering;
 use crate::sync::stall::{self, Point};
 
@@ -87,7 +86,12 @@ impl PermitWindow {
         }
         let stripes = self.stripes.get_or_init(|| CachePadded::new(Stripes::new()));
         let preparation = stripes.prepare()?;
-        let epoch_word = preparation.next_word(self.layout, number)?;
+        let first = self.layout.striped(number, 0);
+        let epoch_word = preparation.next_word(first, 1)?;
+        if !self.layout.is_same_bucket(first, epoch_word) {
+            // The bucket has no more words.
+            return None;
+        }
         // Loaded after the right was acquired: if this word is direct, no epoch is running.
         let mut word = self.load();
         while self.layout.is_same_bucket(word, self.layout.word(number, 0)) {

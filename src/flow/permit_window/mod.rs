@@ -6,8 +6,6 @@ mod ration;
 mod read;
 mod refund;
 mod retry;
-mod shares;
-mod stripes;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -17,10 +15,9 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use self::shares::Shares;
-use self::stripes::Stripes;
 use super::horizon::Horizon;
 use super::packed_bucket::{Layout, PackedBucket};
+use super::stripes::{Shares, Stripes};
 use super::{Decision, LimitError, Refusal};
 use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Clock, Timestamp, WindowConfig, run};

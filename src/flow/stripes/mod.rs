@@ -1,9 +1,11 @@
-//! The stripes of a window: words on cache lines of their own, from which threads take permits.
+//! Stripes: words on cache lines of their own, from which threads take permits while they compete for the word of a limiter.
+
+mod shares;
 
 use crossbeam_utils::CachePadded;
 
-use super::shares::Shares;
-use crate::flow::packed_bucket::Layout;
+pub(super) use shares::Shares;
+
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering, pass_stripes, stripe};
 
@@ -21,27 +23,26 @@ pub(super) const MAX_LEFT: u64 = FROZEN - 1;
 
 const EPOCH_SHIFT: u32 = FROZEN.trailing_zeros() + 1;
 
-/// The stripes of a window, and the terms of the epoch that was prepared last. The head of [`epoch`](super::epoch) has
-/// the protocol and the orderings.
+/// The stripes of a limiter, and the terms of the epoch that was prepared last. The head of
+/// [`permit_window::epoch`](super::permit_window) has the protocol and the orderings.
 ///
-/// The word of a stripe is `{ epoch: 47, frozen: 1, permits left: 16 }`. Epochs are numbered over the life of the window,
-/// so no word recurs.
+/// The word of a stripe is `{ epoch: 47, frozen: 1, permits left: 16 }`. Epochs are numbered over the life of the limiter,
+/// so no word of an earlier epoch recurs.
 #[derive(Debug)]
 pub(super) struct Stripes {
     /// Twice the number of epochs that were prepared, plus one while a thread prepares the next one.
     prepared: AtomicU64,
-    /// The last striped word of the window. Only a preparing thread uses it.
+    /// The last striped word of the limiter. Only a preparing thread uses it.
     last_word: AtomicU64,
-    /// The limit of the window.
     limit: AtomicU64,
-    /// The permits of the window that are taken once the stripes have none left.
+    /// The permits of the limiter that are taken once the stripes have none left.
     granted: AtomicU64,
     /// The number of stripes that have got permits: a power of two.
     width: AtomicUsize,
     words: Box<[CachePadded<AtomicU64>]>,
 }
 
-/// A stripe that has enough permits for a request.
+/// A stripe that has enough permits for a request, or enough room for permits that are given back.
 pub(super) struct Offer<'a> {
     stripe: &'a AtomicU64,
     word: u64,
@@ -81,17 +82,35 @@ impl Stripes {
         None
     }
 
-    /// Freezes the stripes, and returns the permits of the window that were taken by then.
+    /// Finds a stripe that has room for `permits` permits, beginning with the stripe of this thread. Returns `None` if there
+    /// is none, or if the epoch is ending.
+    #[inline]
+    pub(super) fn find_room(&self, permits: u64) -> Option<Offer<'_>> {
+        let (own, width) = (stripe(), self.width.load(Ordering::Acquire));
+        for passed in 0..width {
+            let stripe = &self.words[own.wrapping_add(passed) & (width - 1)];
+            let word = stripe.load(Ordering::Acquire);
+            if word & FROZEN != 0 {
+                return None;
+            }
+            if permits <= MAX_LEFT - left_in(word) {
+                return Some(Offer { stripe, word });
+            }
+        }
+        None
+    }
+
+    /// Freezes the stripes, and returns the permits of the limiter that are taken by then.
     pub(super) fn freeze(&self) -> u64 {
         self.sum(|stripe| {
-            // Relaxed: the window's word passes on that the stripe is frozen.
-            let word = stripe.fetch_or(FROZEN, Ordering::Relaxed);
+            // Acquire: pairs with the Release in `give_back`. The word of the limiter passes on that the stripe is frozen.
+            let word = stripe.fetch_or(FROZEN, Ordering::Acquire);
             stall::at(Point::StripeFrozen);
             word
         })
     }
 
-    /// Returns the permits of the window that are taken. If other threads take permits during the call, the result lies
+    /// Returns the permits of the limiter that are taken. If other threads take permits during the call, the result lies
     /// between the numbers before and after it.
     pub(super) fn taken(&self) -> u64 {
         self.sum(|stripe| stripe.load(Ordering::Acquire))
@@ -111,8 +130,8 @@ impl Stripes {
         if found & 1 == 1 {
             return None;
         }
-        // Acquire: pairs with the Release in `drop`. This thread finds the window's word as the last preparing thread
-        // has left it, or later.
+        // Acquire: pairs with the Release in `drop`. This thread finds the limiter's word as the last preparing
+        // thread has left it, or later.
         let (to, order) = (found + 1, Ordering::Acquire);
         self.prepared.compare_exchange(found, to, order, Ordering::Relaxed).ok()?;
         Some(Preparation { stripes: self, epoch: found / 2 + 1 })
@@ -123,13 +142,26 @@ impl Offer<'_> {
     /// Takes permits from the stripe; fails if the stripe has changed.
     #[inline]
     pub(super) fn take(self, permits: u64) -> bool {
-        // Relaxed: the modification order of the stripe decides whether the permits are taken before it is frozen.
-        let (to, order) = (self.word - permits, Ordering::Relaxed);
-        let Err(found) = self.stripe.compare_exchange(self.word, to, order, order) else {
+        // Acquire: pairs with the Release in `give_back`. The modification order of the stripe decides whether the permits
+        // are taken before it is frozen.
+        self.change(self.word - permits, Ordering::Acquire)
+    }
+
+    /// Gives permits back to the stripe; fails if the stripe has changed.
+    #[inline]
+    pub(super) fn give_back(self, permits: u64) -> bool {
+        // Release: pairs with the Acquire in `take` and in `freeze`.
+        self.change(self.word + permits, Ordering::Release)
+    }
+
+    #[inline]
+    fn change(&self, to: u64, order: Ordering) -> bool {
+        let Err(found) = self.stripe.compare_exchange(self.word, to, order, Ordering::Relaxed)
+        else {
             return true;
         };
         if found & FROZEN == 0 {
-            // Another thread takes permits from this stripe.
+            // Another thread uses this stripe.
             pass_stripes(1);
         }
         false
@@ -143,14 +175,14 @@ pub(super) struct Preparation<'a> {
 }
 
 impl Preparation<'_> {
-    /// Returns a striped word of bucket `number` that the window has not had yet; `None` if there is no more.
-    pub(super) fn next_word(&self, layout: Layout, number: u64) -> Option<u64> {
+    /// Returns a striped word that the limiter has not had yet: `step` above the last one, and at least `first`. Returns `None`
+    /// if there is no more.
+    pub(super) fn next_word(&self, first: u64, step: u64) -> Option<u64> {
         let last = &self.stripes.last_word;
-        let first = layout.striped(number, 0);
         // Relaxed: preparations are ordered by `prepared`.
-        let next = first.max(last.load(Ordering::Relaxed) + 1);
+        let next = first.max(last.load(Ordering::Relaxed).checked_add(step)?);
         last.store(next, Ordering::Relaxed);
-        layout.is_same_bucket(first, next).then_some(next)
+        Some(next)
     }
 
     /// Gives the stripes their permits: `taken` permits of `limit` are taken already.

@@ -1,20 +1,44 @@
 //! A limiter of the requests in flight.
 
-use std::fmt;
+mod counted;
+mod epoch;
+mod held;
+mod permit;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
+
+pub(super) use counted::CountedPermits;
+pub use permit::ConcurrencyPermit;
+
+use held::Held;
+
+use super::stripes::{Shares, Stripes};
 use super::{Decision, Limiter, Quota, Reason, Refusal, Retry};
-use crate::node::{Entry, Outcome, Permit, ResourceNode};
-use crate::sync::{AtomicU64, Ordering};
+use crate::node::{Entry, ResourceNode};
+use crate::sync::{AtomicU64, Ordering, RacyOnce};
 use crate::time::{Clock, Timestamp};
 
 /// A limiter of the requests in flight. An admitted request holds a permit. Dropping the permit makes room for another
 /// request.
 ///
-/// The permits in use are one atomic, which a refused request does not write. The limiter has no clock: the time at
-/// which a request will end is not known, so a refusal has no time to ask again. To wait for a permit, in turn with other
-/// requests, put the limiter into a [`WaitQueue`](super::WaitQueue).
+/// The limiter has no clock: the time at which a request will end is not known, so a refusal has no time to ask again. To wait
+/// for a permit, in turn with other requests, put the limiter into a [`WaitQueue`](super::WaitQueue).
+///
+/// # Threads
+///
+/// The permits in use are one atomic, which a refused request does not write. While threads compete for it, and permits for at least
+/// 16 requests are left, the permits are divided among *stripes*, words on cache lines of their own, to which they are also
+/// given back. So decisions scale with threads, and stay exact: no more permits than the limit are held, and no request is refused
+/// if, during the whole call, as many permits are left as it asks for. The stripes are allocated when that first happens: 128
+/// bytes for each of 16, and 128 bytes more. The permits go back into the one word when no stripe has as many as a request asks
+/// for, and when they are counted, as by [`in_use`](Self::in_use).
+///
+/// A request that gets the permit of an earlier request sees everything that was done under it.
 ///
 /// ```
 /// use leaparray::flow::ConcurrencyLimiter;
@@ -30,15 +54,22 @@ use crate::time::{Clock, Timestamp};
 #[derive(Debug)]
 pub struct ConcurrencyLimiter {
     limit: AtomicU64,
-    in_use: AtomicU64,
+    /// A direct or a striped word: see [`epoch`].
+    word: AtomicU64,
+    /// Made when an epoch first begins.
+    stripes: RacyOnce<CachePadded<Stripes>>,
 }
 
 impl ConcurrencyLimiter {
-    /// Creates a limiter of at most `limit` permits at once. With a limit of zero, every request for
-    /// at least one permit is refused.
+    /// The highest limit: 2⁶³ − 1.
+    pub const MAX_LIMIT: u64 = epoch::STRIPED - 1;
+
+    /// Creates a limiter of at most `limit` permits at once. A limit above [`MAX_LIMIT`](Self::MAX_LIMIT) is that limit. With a
+    /// limit of zero, every request for at least one permit is refused.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        Self { limit: AtomicU64::new(limit), in_use: AtomicU64::new(0) }
+        let limit = AtomicU64::new(limit.min(Self::MAX_LIMIT));
+        Self { limit, word: AtomicU64::new(0), stripes: RacyOnce::new() }
     }
 
     /// Returns the maximum number of permits at once.
@@ -48,8 +79,8 @@ impl ConcurrencyLimiter {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit. Other threads may ask for permits at the same time. Permits that are held stay valid, even if
-    /// their number exceeds the new limit.
+    /// Changes the limit, as in [`new`](Self::new). Other threads may ask for permits at the same time. Permits that are held
+    /// stay valid, even if their number exceeds the new limit.
     ///
     /// ```
     /// use leaparray::flow::ConcurrencyLimiter;
@@ -65,14 +96,14 @@ impl ConcurrencyLimiter {
     /// ```
     pub fn set_limit(&self, limit: u64) {
         // Relaxed: the limit orders nothing. A decision uses the value that it finds.
-        self.limit.store(limit, Ordering::Relaxed);
+        self.limit.store(limit.min(Self::MAX_LIMIT), Ordering::Relaxed);
     }
 
-    /// Returns the number of permits that are held.
+    /// Returns the number of permits that are held, exactly, at one moment. Permits in [stripes](#threads) go back into one
+    /// word, so this is meant for a monitor, and not for each request.
     #[must_use]
-    #[inline]
     pub fn in_use(&self) -> u64 {
-        self.in_use.load(Ordering::Relaxed)
+        self.count()
     }
 
     /// Asks for one permit.
@@ -111,7 +142,7 @@ impl ConcurrencyLimiter {
     ) -> Decision<ConcurrencyPermit<Arc<Self>>> {
         match self.take(permits) {
             // Cloned only after the decision: a refused request does not write the shared reference count.
-            Ok(_) => Decision::Admitted(ConcurrencyPermit { limit: Arc::clone(self), permits }),
+            Ok(held) => Decision::Admitted(ConcurrencyPermit { limit: Arc::clone(self), held }),
             Err(refusal) => Decision::Refused(refusal),
         }
     }
@@ -139,88 +170,84 @@ impl ConcurrencyLimiter {
         Limiter::try_enter(&self, node)
     }
 
-    /// Returns the limit and the permits that are left. The time at which the permits in use are free again is not known.
+    /// Returns the limit and the permits that are left, as [`in_use`](Self::in_use). The time at which the permits in use are
+    /// free again is not known.
     #[must_use]
     pub fn quota_at(&self, now: Timestamp) -> Quota {
-        let (limit, in_use) = (self.limit(), self.in_use());
-        Quota::new(limit, limit.saturating_sub(in_use), (in_use == 0).then_some(now))
+        quota(self.limit(), self.in_use(), now)
     }
 
-    /// Returns the decision that a request for `permits` permits would get now, and takes none.
-    pub(super) fn peek(&self, permits: u64) -> Decision {
-        let refusal = Self::refuse(self.limit(), self.in_use(), permits);
-        refusal.map_or(Decision::Admitted(()), Decision::Refused)
-    }
-
-    /// Returns the refusal of a request for `permits` permits, if fewer are left of `limit`.
+    /// Takes `permits` permits.
     #[inline]
-    fn refuse(limit: u64, in_use: u64, permits: u64) -> Option<Refusal> {
-        if permits <= limit.saturating_sub(in_use) {
-            return None;
+    fn take(&self, permits: u64) -> Result<Held, Refusal> {
+        if permits == 0 {
+            return Ok(Held::of_word(0));
         }
-        let never = permits > limit;
-        let refusal = Refusal::new(Reason::LimitReached, Retry::Unknown);
-        Some(if never { Refusal::never() } else { refusal })
-    }
-
-    /// Takes `permits` permits, and returns the number of permits in use with them.
-    #[inline]
-    pub(super) fn take(&self, permits: u64) -> Result<u64, Refusal> {
-        let mut in_use = self.in_use.load(Ordering::Relaxed);
+        let mut word = self.load();
         loop {
-            if let Some(refusal) = Self::refuse(self.limit(), in_use, permits) {
+            if word & epoch::STRIPED != 0 {
+                match self.take_striped(word, permits) {
+                    Ok(held) => return Ok(held),
+                    Err(found) => word = found,
+                }
+                continue;
+            }
+            let limit = self.limit();
+            if let Some(refusal) = refuse(limit, word, permits) {
                 return Err(refusal);
             }
             // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an earlier request
             // happens after everything that was done under that permit.
-            match self.in_use.compare_exchange_weak(
-                in_use,
-                in_use + permits,
+            match self.word.compare_exchange_weak(
+                word,
+                word + permits,
                 Ordering::Acquire,
-                Ordering::Relaxed,
+                // Acquire: as in `load`.
+                Ordering::Acquire,
             ) {
-                Ok(_) => return Ok(in_use + permits),
-                Err(found) => in_use = found,
+                Ok(_) => return Ok(Held::of_word(permits)),
+                // Retried at once if few permits are left: this thread has the cache line now.
+                Err(found) if !Shares::is_worth_lent(limit - word, permits) => word = found,
+                Err(found) => word = self.contend(word, found, permits),
             }
         }
     }
 
     #[inline]
-    pub(super) fn give_back(&self, permits: u64) {
-        // Release: pairs with the Acquire in `take`.
-        self.in_use.fetch_sub(permits, Ordering::Release);
-    }
-}
-
-/// The permits of a request. Dropping this value gives them back.
-///
-/// It can be sent to another thread. `L` is the type of the reference to the limiter: `&ConcurrencyLimiter` or [`Arc`].
-#[must_use = "a permit that is dropped at once limits nothing"]
-pub struct ConcurrencyPermit<L: Deref<Target = ConcurrencyLimiter>> {
-    limit: L,
-    permits: u64,
-}
-
-impl<L: Deref<Target = ConcurrencyLimiter>> ConcurrencyPermit<L> {
-    /// Asks for `permits` permits, through any reference to the limiter: all of them or none.
-    #[inline]
-    pub fn try_acquire(limit: L, permits: u64) -> Decision<Self> {
-        match limit.take(permits) {
-            Ok(_) => Decision::Admitted(Self { limit, permits }),
-            Err(refusal) => Decision::Refused(refusal),
+    fn give_back(&self, held: Held) {
+        if !held.is_one_of_word() {
+            self.give_back_compared(held.permits());
+            return;
+        }
+        // Without a load before: it would take the cache line from another thread twice.
+        //
+        // Release: pairs with the Acquire in `take`. A word that follows continues the release sequence.
+        let word = self.word.fetch_sub(1, Ordering::Release);
+        if word & epoch::STRIPED != 0 {
+            self.check_balance(word);
         }
     }
 
-    /// Returns the number of permits.
-    pub const fn permits(&self) -> u64 {
-        self.permits
+    #[inline]
+    fn load(&self) -> u64 {
+        // Acquire: pairs with the Release with which an epoch begins. A thread that finds the word striped finds the stripes.
+        self.word.load(Ordering::Acquire)
     }
 }
 
-impl<L: Deref<Target = ConcurrencyLimiter>> Permit for ConcurrencyPermit<L> {
-    /// Does nothing: the permit is given back when it is dropped, whatever the outcome.
-    #[inline]
-    fn end_at(&mut self, _now: Timestamp, _outcome: Outcome) {}
+/// Returns the refusal of a request for `permits` permits, if fewer are left of `limit`.
+#[inline]
+fn refuse(limit: u64, in_use: u64, permits: u64) -> Option<Refusal> {
+    if permits <= limit.saturating_sub(in_use) {
+        return None;
+    }
+    let never = permits > limit;
+    let refusal = Refusal::new(Reason::LimitReached, Retry::Unknown);
+    Some(if never { Refusal::never() } else { refusal })
+}
+
+fn quota(limit: u64, in_use: u64, now: Timestamp) -> Quota {
+    Quota::new(limit, limit.saturating_sub(in_use), (in_use == 0).then_some(now))
 }
 
 impl<'a> Limiter for &'a ConcurrencyLimiter {
@@ -264,18 +291,5 @@ impl Limiter for Arc<ConcurrencyLimiter> {
 
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         Some(ConcurrencyLimiter::quota_at(self, now))
-    }
-}
-
-impl<L: Deref<Target = ConcurrencyLimiter>> Drop for ConcurrencyPermit<L> {
-    #[inline]
-    fn drop(&mut self) {
-        self.limit.give_back(self.permits);
-    }
-}
-
-impl<L: Deref<Target = ConcurrencyLimiter>> fmt::Debug for ConcurrencyPermit<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConcurrencyPermit").field("permits", &self.permits).finish_non_exhaustive()
     }
 }

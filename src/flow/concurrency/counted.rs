@@ -1,0 +1,75 @@
+//! Permits in use that each admission counts.
+
+use super::{quota, refuse};
+use crate::flow::{Decision, Quota, Refusal};
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::Timestamp;
+
+/// A limit of the permits in use, of which each admission learns the number.
+///
+/// The number is that of one word, so threads compete for its cache line. Permits in stripes would have no number at the time of an
+/// admission.
+#[derive(Debug)]
+pub(in crate::flow) struct CountedPermits {
+    limit: AtomicU64,
+    in_use: AtomicU64,
+}
+
+impl CountedPermits {
+    pub(in crate::flow) fn new(limit: u64) -> Self {
+        Self { limit: AtomicU64::new(limit), in_use: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    pub(in crate::flow) fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::flow) fn set_limit(&self, limit: u64) {
+        // Relaxed: the limit orders nothing. A decision uses the value that it finds.
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(in crate::flow) fn in_use(&self) -> u64 {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::flow) fn quota_at(&self, now: Timestamp) -> Quota {
+        quota(self.limit(), self.in_use(), now)
+    }
+
+    /// Returns the decision that a request for `permits` permits would get now, and takes none.
+    pub(in crate::flow) fn peek(&self, permits: u64) -> Decision {
+        let refusal = refuse(self.limit(), self.in_use(), permits);
+        refusal.map_or(Decision::Admitted(()), Decision::Refused)
+    }
+
+    /// Takes `permits` permits, and returns the number of permits in use with them.
+    #[inline]
+    pub(in crate::flow) fn take(&self, permits: u64) -> Result<u64, Refusal> {
+        let mut in_use = self.in_use.load(Ordering::Relaxed);
+        loop {
+            if let Some(refusal) = refuse(self.limit(), in_use, permits) {
+                return Err(refusal);
+            }
+            // Acquire: pairs with the Release in `give_back`. A request that gets the permit of an earlier request
+            // happens after everything that was done under that permit.
+            match self.in_use.compare_exchange_weak(
+                in_use,
+                in_use + permits,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Ok(in_use + permits),
+                Err(found) => in_use = found,
+            }
+        }
+    }
+
+    #[inline]
+    pub(in crate::flow) fn give_back(&self, permits: u64) {
+        // Release: pairs with the Acquire in `take`.
+        self.in_use.fetch_sub(permits, Ordering::Release);
+    }
+}

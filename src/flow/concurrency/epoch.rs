@@ -1,0 +1,223 @@
+//! Epochs, in which threads take permits from stripes and give them back to stripes.
+//!
+//! The protocol is that of the window of permits, of which [`permit_window`](crate::flow::permit_window) tells the roles. The word of
+//! the limiter is one of two:
+//!
+//! ```text
+//! direct   { 0: 1, permits in use: 63 }
+//! striped  { 1: 1, epoch: 39, balance: 24 }
+//! ```
+//!
+//! Two things differ from the window:
+//!
+//! - *Permits are given back* as they are taken: to a stripe, of which the thread has read the word before it validated that of the
+//!   limiter, or to the limiter's own word. A permit that was taken before the epoch, or from another stripe, is given back to any
+//!   stripe: the stripes have the permits that are left, whichever these are. So the word of a stripe recurs within an epoch, with
+//!   the same meaning, and never in a later epoch.
+//!
+//!   A single permit of the limiter's own word is subtracted from that word as it is found, without a load and a comparison. If the
+//!   word is striped, the permit counts in the *balance*, and the end of the epoch subtracts it from the sum. A thread that finds half
+//!   of the balance used ends the epoch. The other half has a permit for each thread that the system can run.
+//! - *A reader* ends the epoch. While permits are taken and given back, the sum of the stripes may be a number that was never
+//!   in use.
+//!
+//! # The promises
+//!
+//! - The stripes get the permits that the limit leaves by the very word that the striped word replaces. So the limit holds.
+//! - A request is refused by a direct word only. At that time all stripes are frozen, and their permits are counted.
+//! - The sum at the end of an epoch is never below zero: it is the number of permits that were taken and not given back, and each
+//!   of these is counted where it is taken or given back, before the freeze of that stripe or after the end.
+//!
+//! # Orderings
+//!
+//! As in the window of permits. In addition, giving back releases, taking acquires, and so does the freeze of a stripe, whose thread
+//! then releases the limiter's word. Each of these is a read-modify-write of the word through which the permit goes, and
+//! continues its release sequence. So a request that is admitted because a permit was given back happens after that.
+
+use crossbeam_utils::CachePadded;
+
+use super::held::Held;
+use super::{ConcurrencyLimiter, refuse};
+use crate::flow::Decision;
+use crate::flow::stripes::{STRIPES, Shares, Stripes};
+use crate::sync::Ordering;
+use crate::sync::stall::{self, Point};
+
+/// The bit of a striped word.
+pub(super) const STRIPED: u64 = 1 << 63;
+
+/// The bits of the balance, and the balance at the beginning of an epoch. Linux can run 2²² threads.
+const BALANCE: u64 = (1 << 24) - 1;
+
+/// Returns whether two striped words are of one epoch.
+#[inline]
+const fn is_same_epoch(one: u64, other: u64) -> bool {
+    one ^ other <= BALANCE
+}
+
+impl ConcurrencyLimiter {
+    /// Begins an epoch if the permits that are left are worth it, after a compare-exchange that has `found` another word
+    /// than it `expected`. Returns a word that was found or made since.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn contend(&self, expected: u64, found: u64, permits: u64) -> u64 {
+        if found == expected || found & STRIPED != 0 {
+            return found;
+        }
+        self.begin_epoch_from(found, permits).unwrap_or(found)
+    }
+
+    /// Begins an epoch from a direct word. Returns the word after that, or another one that was found instead; `None` if no
+    /// epoch can begin, or none is worth it.
+    fn begin_epoch_from(&self, word: u64, permits: u64) -> Option<u64> {
+        let limit = self.limit();
+        let divide = |in_use| Shares::of_lent(limit.saturating_sub(in_use), permits, STRIPES);
+        divide(word)?;
+        let stripes = self.stripes.get_or_init(|| CachePadded::new(Stripes::new()));
+        let preparation = stripes.prepare()?;
+        let epoch_word = preparation.next_word(STRIPED | BALANCE, BALANCE + 1)?;
+        // Loaded after the right was acquired: if this word is direct, no epoch is running.
+        let mut word = self.load();
+        while word & STRIPED == 0
+            && let Some(shares) = divide(word)
+        {
+            preparation.share_out(limit, word, shares);
+            stall::at(Point::SharedOut);
+            // Release: pairs with the Acquire in `load`. A thread that finds the word striped finds the stripes prepared.
+            match self.word.compare_exchange(word, epoch_word, Ordering::Release, Ordering::Acquire)
+            {
+                Ok(_) => return Some(epoch_word),
+                Err(found) => word = found,
+            }
+        }
+        Some(word)
+    }
+
+    /// Begins an epoch, as a request does that has lost a compare-exchange to another one.
+    #[cfg(any(loom, test))]
+    pub fn begin_epoch(&self) {
+        let word = self.load();
+        if word & STRIPED == 0 {
+            self.begin_epoch_from(word, 1);
+        }
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn is_striped(&self) -> bool {
+        self.load() & STRIPED != 0
+    }
+
+    /// Takes permits from a stripe. Returns the word that was found instead, if none were taken.
+    #[inline(never)]
+    pub(super) fn take_striped(&self, word: u64, permits: u64) -> Result<Held, u64> {
+        stall::at(Point::StripedSeen);
+        let offer = self.stripes().find(permits, self.limit());
+        let found = self.load();
+        if !is_same_epoch(found, word) {
+            return Err(found);
+        }
+        stall::at(Point::StripeRead);
+        match offer.map(|offer| offer.take(permits)) {
+            Some(true) => Ok(Held::of_stripe(permits)),
+            Some(false) => Err(self.load()),
+            None => Err(self.end_epoch(word)),
+        }
+    }
+
+    /// Gives permits back to a stripe, or to the limiter's own word if it is direct.
+    #[inline(never)]
+    pub(super) fn give_back_compared(&self, permits: u64) {
+        if permits == 0 {
+            return;
+        }
+        let mut word = self.load();
+        loop {
+            let attempt = if word & STRIPED != 0 {
+                self.give_back_striped(word, permits)
+            } else {
+                // Release: as in `give_back`. Acquire: as in `load`.
+                let (order, found) = (Ordering::Release, Ordering::Acquire);
+                let changed = self.word.compare_exchange_weak(word, word - permits, order, found);
+                changed.map(|_| ())
+            };
+            match attempt {
+                Ok(()) => return,
+                Err(found) => word = found,
+            }
+        }
+    }
+
+    /// Gives permits back to a stripe. Returns the word that was found instead, if none were given back.
+    fn give_back_striped(&self, word: u64, permits: u64) -> Result<(), u64> {
+        stall::at(Point::StripedSeen);
+        let offer = self.stripes().find_room(permits);
+        let found = self.load();
+        if !is_same_epoch(found, word) {
+            return Err(found);
+        }
+        stall::at(Point::StripeRead);
+        match offer.map(|offer| offer.give_back(permits)) {
+            Some(true) => Ok(()),
+            Some(false) => Err(self.load()),
+            None => Err(self.end_epoch(word)),
+        }
+    }
+
+    /// Ends the epoch if half of its balance is used. `word` was found by giving back a permit.
+    #[cold]
+    pub(super) fn check_balance(&self, word: u64) {
+        if word & BALANCE <= BALANCE / 2 {
+            // Acquire: this thread has only released the word.
+            let word = self.load();
+            if word & STRIPED != 0 {
+                self.end_epoch(word);
+            }
+        }
+    }
+
+    /// Ends the epoch of a striped word. Returns the word after that.
+    fn end_epoch(&self, word: u64) -> u64 {
+        let in_use = self.stripes().freeze();
+        stall::at(Point::StripesFrozen);
+        let mut striped = word;
+        loop {
+            let given_back = BALANCE - (striped & BALANCE);
+            // Wraps around only if the epoch has ended before.
+            let ended = in_use.wrapping_sub(given_back);
+            // Release: pairs with the Acquire in `load`, and passes on what the freeze has acquired. If the epoch has ended
+            // before, the sum may be wrong. The word has then changed for ever, and this does nothing.
+            let (to, order) = (ended, Ordering::Release);
+            match self.word.compare_exchange(striped, to, order, Ordering::Acquire) {
+                Ok(_) => return ended,
+                Err(found) if is_same_epoch(found, word) => striped = found,
+                Err(found) => return found,
+            }
+        }
+    }
+
+    /// Returns the number of permits in use. Ends the epoch, if there is one.
+    pub(super) fn count(&self) -> u64 {
+        let mut word = self.load();
+        while word & STRIPED != 0 {
+            word = self.end_epoch(word);
+        }
+        word
+    }
+
+    /// Returns the decision that a request for `permits` permits would get now, and takes none.
+    pub(super) fn peek(&self, permits: u64) -> Decision {
+        let word = self.load();
+        if word & STRIPED != 0 {
+            let offer = self.stripes().find(permits, self.limit());
+            if offer.is_some() && is_same_epoch(self.load(), word) {
+                return Decision::Admitted(());
+            }
+        }
+        let refusal = refuse(self.limit(), self.count(), permits);
+        refusal.map_or(Decision::Admitted(()), Decision::Refused)
+    }
+
+    fn stripes(&self) -> &Stripes {
+        self.stripes.get().expect("made before the word was striped")
+    }
+}

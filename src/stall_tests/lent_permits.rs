@@ -1,0 +1,160 @@
+//! Tests of a thread that takes permits of a limiter of the requests in flight, gives them back, begins an epoch or ends one, and is
+//! stopped in the middle of it.
+
+use std::mem::forget;
+use std::sync::Arc;
+
+use super::threads::{Led, watched};
+use crate::flow::{ConcurrencyLimiter, ConcurrencyPermit};
+use crate::sync::stall::Point;
+
+const LIMIT: u64 = 1_000;
+/// More than a stripe has.
+const MANY: u64 = 600;
+
+/// Returns a limiter in an epoch. No permit is taken.
+fn striped() -> Arc<ConcurrencyLimiter> {
+    let limiter = ConcurrencyLimiter::new(LIMIT);
+    limiter.begin_epoch();
+    assert!(limiter.is_striped());
+    Arc::new(limiter)
+}
+
+fn take(
+    limiter: &ConcurrencyLimiter,
+    permits: u64,
+) -> Option<ConcurrencyPermit<&ConcurrencyLimiter>> {
+    limiter.try_acquire_many(permits).at_once().ok()
+}
+
+/// Takes permits for ever. Returns their number: all or none.
+fn keep(limiter: &ConcurrencyLimiter, permits: u64) -> u64 {
+    take(limiter, permits).map_or(0, |permit| {
+        forget(permit);
+        permits
+    })
+}
+
+/// Takes single permits for ever until one is refused. Returns their number.
+fn drain(limiter: &ConcurrencyLimiter) -> u64 {
+    (0..=LIMIT).take_while(|_| keep(limiter, 1) == 1).count() as u64
+}
+
+/// Starts a thread that acts on the limiter, and stops it before the first point.
+fn led(
+    limiter: &Arc<ConcurrencyLimiter>,
+    act: impl FnOnce(&ConcurrencyLimiter) -> u64 + Send + 'static,
+) -> Led<u64> {
+    let limiter = limiter.clone();
+    Led::start(move |leash| {
+        leash.put_on();
+        act(&limiter)
+    })
+}
+
+/// An operation, and the number of permits that it keeps.
+type Act = fn(&ConcurrencyLimiter) -> u64;
+
+/// Operations of which some take permits from stripes and give them back, some end an epoch, and some begin the next one.
+const ACTS: [Act; 6] = [
+    |limiter| keep(limiter, 1),
+    |limiter| {
+        drop(take(limiter, 2));
+        0
+    },
+    |limiter| keep(limiter, MANY),
+    |limiter| {
+        // Of the limiter's own word, unless another thread has begun an epoch.
+        let permit = (limiter.in_use() < LIMIT).then(|| take(limiter, 1));
+        limiter.begin_epoch();
+        drop(permit);
+        0
+    },
+    |limiter| {
+        limiter.begin_epoch();
+        keep(limiter, 2)
+    },
+    |limiter| {
+        let both = [take(limiter, 1), take(limiter, 40)];
+        assert!(limiter.in_use() <= LIMIT);
+        drop(both);
+        0
+    },
+];
+
+/// One thread is stopped at each of its points, and a second one at each of its own, while a third one acts and a fourth
+/// one takes all permits that are left. The limit is used up, and not exceeded.
+#[test]
+fn stopped_threads_lose_no_permit_and_hide_none() {
+    let mut points = Vec::new();
+    for first in ACTS {
+        for second in ACTS {
+            for third in ACTS {
+                stop_two(first, second, third, &mut points);
+            }
+        }
+    }
+    for point in [
+        Point::SharedOut,
+        Point::StripedSeen,
+        Point::StripeRead,
+        Point::StripeFrozen,
+        Point::StripesFrozen,
+    ] {
+        assert!(points.contains(&point), "no thread stopped at {point:?}");
+    }
+}
+
+fn stop_two(first: Act, second: Act, third: Act, points: &mut Vec<Point>) {
+    for passed in 0.. {
+        for passed_then in 0.. {
+            let limiter = striped();
+            let mut one = led(&limiter, first);
+            if !one.lead(passed) {
+                assert!(passed > 0, "no thread was stopped");
+                return;
+            }
+            let mut two = led(&limiter, second);
+            let are_stopped = two.lead(passed_then);
+            let mut kept = watched("a thread that takes permits", {
+                let limiter = limiter.clone();
+                move || third(&limiter)
+            })
+            .result();
+            points.extend(one.trace.last().into_iter().chain(two.trace.last()));
+            // The thread that was stopped last goes on first.
+            for stopped in [two, one] {
+                kept += stopped.finish().0;
+            }
+            assert_eq!(limiter.in_use(), kept, "{passed} and {passed_then} points");
+            limiter.begin_epoch();
+            kept += drain(&limiter);
+            assert_eq!((kept, limiter.in_use()), (LIMIT, LIMIT));
+            if !are_stopped {
+                break;
+            }
+        }
+    }
+}
+
+/// A thread is stopped before it ends an epoch. Others end it, and take and give back permits in later epochs.
+#[test]
+fn stopped_end_of_an_epoch_applies_to_that_epoch_only() {
+    for point in [Point::StripeFrozen, Point::StripesFrozen] {
+        let limiter = striped();
+        let mut ends = led(&limiter, ConcurrencyLimiter::in_use);
+        ends.lead_to(point);
+        let mut kept = 0;
+        for _ in 0..3 {
+            limiter.begin_epoch();
+            drop(take(&limiter, 3));
+            kept += keep(&limiter, 1) + keep(&limiter, 2);
+            assert_eq!(limiter.in_use(), kept);
+        }
+        limiter.begin_epoch();
+        kept += keep(&limiter, 4);
+        ends.finish();
+        assert_eq!((kept, limiter.in_use()), (13, 13));
+        assert_eq!(drain(&limiter), LIMIT - 13);
+    }
+}
