@@ -60,6 +60,25 @@ fn next_holder_of_a_permit_sees_what_the_former_one_did() {
     });
 }
 
+/// Two threads ask for the last permit, which is in a stripe.
+#[test]
+fn next_holder_of_a_permit_of_a_stripe_sees_what_the_former_one_did() {
+    explore(Some(3), || {
+        let (limiter, data) = (striped(4), Arc::new(AtomicU64::new(0)));
+        let held = [(); 3].map(|()| own(&limiter, 1));
+        let of_other = data.clone();
+        let act = |limiter: &ConcurrencyLimiter, data: &AtomicU64| {
+            let permit = take(limiter, 1);
+            permit.as_ref().inspect(|_| add(data)).is_some()
+        };
+        let other = on_thread(&limiter, move |limiter| act(limiter, &of_other));
+        let admitted = u64::from(act(&limiter, &data)) + u64::from(other.join().unwrap());
+        assert!(admitted >= 1);
+        assert_eq!((data.load(Ordering::Relaxed), limiter.in_use()), (admitted, 3));
+        drop(held);
+    });
+}
+
 /// Two threads hold one of three permits at a time, and the third is free.
 #[test]
 fn no_request_is_refused_while_a_permit_is_left() {

@@ -158,3 +158,35 @@ fn stopped_end_of_an_epoch_applies_to_that_epoch_only() {
         assert_eq!(drain(&limiter), LIMIT - 13);
     }
 }
+
+/// A thread is stopped before it reads a stripe of an epoch, and a second one while it prepares the next epoch. The first
+/// thread takes its permit from the word, or gives it back there. It would be lost in a stripe: the second thread prepares its
+/// stripes again.
+#[test]
+fn stripe_in_preparation_is_not_used() {
+    let [seen, read] = [Point::StripedSeen, Point::StripeRead];
+    let takes: Act = |limiter| keep(limiter, 1);
+    let gives_back: Act = |limiter| {
+        drop(take(limiter, 1));
+        0
+    };
+    for (act, points, in_use) in [(takes, &[seen][..], 0), (gives_back, &[seen, read, seen], 1)] {
+        let limiter = striped();
+        let mut stopped = led(&limiter, act);
+        for point in points {
+            stopped.lead_to(*point);
+        }
+        assert_eq!(limiter.in_use(), in_use, "the reading ends the epoch");
+        let mut prepares = led(&limiter, |limiter| {
+            limiter.begin_epoch();
+            0
+        });
+        prepares.lead_to(Point::SharedOut);
+        let mut kept = stopped.finish().0;
+        // The second thread finds the word changed.
+        kept += keep(&limiter, 1);
+        prepares.finish();
+        assert!(limiter.is_striped());
+        assert_eq!(kept + drain(&limiter), LIMIT);
+    }
+}
