@@ -210,3 +210,26 @@ fn call_that_ends_at_the_border_of_two_epochs_is_told_once() {
         assert_eq!(limiter.in_use(), 0);
     });
 }
+
+/// Two threads ask for the only permit. Each sees what was done under it before.
+#[test]
+fn next_call_sees_what_the_former_one_did() {
+    explore(Some(2), || {
+        let (limiter, _) = limiter(&[1]);
+        let data = Arc::new(AtomicU64::new(0));
+        let call = |limiter: &Limiter, data: &AtomicU64| {
+            let Ok(permit) = limiter.try_acquire_at(START).at_once() else { return 0 };
+            // No other thread has a permit: a load and a store are enough.
+            data.store(data.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            permit.accept_at(START);
+            1
+        };
+        let other = {
+            let (limiter, data) = (limiter.clone(), data.clone());
+            thread::spawn(move || call(&limiter, &data))
+        };
+        let admitted = call(&limiter, &data) + other.join().unwrap();
+        assert!(admitted >= 1);
+        assert_eq!((data.load(Ordering::Relaxed), limiter.in_use()), (admitted, 0));
+    });
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leaparray::flow::{Decision, Limiter, SlidingWindowLimiter};
 use leaparray::{ManualClock, Timestamp, WindowConfig};
-use leaparray_loom_tests::{LEN, explore, start};
+use leaparray_loom_tests::{LEN, Node, explore, node, node_config, start};
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
@@ -219,5 +219,31 @@ fn stripe_in_preparation_gives_out_no_permits() {
         admitted += stalled.join().unwrap();
         assert_eq!(admitted, 7);
         assert_eq!(available(&limiter, 1), 1);
+    });
+}
+
+/// Two threads enter a node. Two of nine permits are taken, and one request has entered the node directly, so six are left. If the
+/// threads compete, they take permits from stripes.
+#[test]
+fn entries_of_an_epoch_leave_room_for_direct_passes() {
+    explore(Some(2), || {
+        let (node, limiter) = (node(node_config(2, 2)), direct(9));
+        for _ in 0..2 {
+            node.enter_at(start(1)).success_at(start(1));
+        }
+        let enter = |limiter: &Sliding, node: &Node, permits| {
+            let entry = limiter.enter_many_at(node, start(1), permits).into_result();
+            entry.map(|it| it.into_parts().0.success_at(start(1))).is_ok()
+        };
+        // Counts the direct passes, for this bucket.
+        assert!(enter(&limiter, &node, 1));
+        let of_other = node.clone();
+        let other = on_thread(&limiter, move |limiter| enter(limiter, &of_other, 1));
+        assert!(enter(&limiter, &node, 1) && enter(&limiter, &node, 1));
+        assert!(other.join().unwrap());
+        assert!(!enter(&limiter, &node, 4));
+        assert!(enter(&limiter, &node, 3));
+        assert!(!enter(&limiter, &node, 1));
+        assert_eq!(available(&limiter, 1), 1, "that of the direct pass");
     });
 }

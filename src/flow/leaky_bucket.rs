@@ -15,7 +15,11 @@ use crate::time::{Clock, MonotonicClock, Timestamp, saturating_nanos};
 /// time has passed, the request goes ahead at once: unused time is not saved. Due times are exact to a nanosecond or
 /// two, and rounding errors do not accumulate.
 ///
-/// The bucket is one atomic. An admitted request writes it once, and a refused request does not write it.
+/// # Threads
+///
+/// The bucket is one atomic. An admitted request writes it once, and a refused request does not write it. Each admitted request is due
+/// after the one before, so the requests are in one order, and threads that are admitted at the same time compete for the cache
+/// line of that atomic.
 ///
 /// ```
 /// use leaparray::flow::{Decision, LeakyBucket, Limiter, Rate};

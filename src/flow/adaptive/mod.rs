@@ -52,8 +52,9 @@ use token::Token;
 /// reject one that has timed out. A cancelled call gives its permit back, and the published algorithms do not learn from it.
 /// [`Headroom`] learns from one that was cancelled late: the call would have taken longer than that.
 ///
-/// The check and the taking of permits are one atomic step, as in a [`ConcurrencyLimiter`]. After an admission, the permits in use
-/// do not exceed a limit that applied during it. Calls that are in flight when the limit
+/// The check and the taking of permits are one atomic step. After an admission, the permits in use do not exceed a limit that applied
+/// during it. An algorithm learns the number of calls in flight at each admission, so that number is one atomic, and threads compete
+/// for its cache line: the permits are not divided among threads, as those of a [`ConcurrencyLimiter`](super::ConcurrencyLimiter) are. Calls that are in flight when the limit
 /// falls go on. A waiter of a [`WaitQueue`](super::WaitQueue) is woken when a permit of the queue is given back, and not when the limit
 /// rises: call [`WaitQueue::recheck`](super::WaitQueue::recheck) now and then.
 ///

@@ -34,6 +34,13 @@ pub(super) use fill::{Fill, SATURATED};
 /// # Ok::<_, leaparray::flow::RateError>(())
 /// ```
 ///
+/// # Threads
+///
+/// The bucket is one atomic, the time at which it is full, and threads that are admitted at the same time compete for its cache line. The
+/// order of the requests forbids to divide the tokens among several: a bucket that is full loses the tokens that would be added, and
+/// how many these are depends on the time of each request before. A bucket that serves less than its rate is full at most
+/// requests. Where many threads ask one limiter, a [`SlidingWindowLimiter`](super::SlidingWindowLimiter) scales with them.
+///
 /// # Edges
 ///
 /// - A capacity of 0 refuses every request for at least one permit, with the reason
