@@ -140,7 +140,7 @@ impl RefusalCounters {
         let make =
             || (0..STRIPES).map(|_| CachePadded::new([0; KINDS].map(AtomicU64::new))).collect();
         let stripes = self.0.get_or_init(make);
-        let count = &stripes[stripe() % STRIPES][reason.index()];
+        let count = &stripes[stripe().after(0) % STRIPES][reason.index()];
         // Relaxed: a count that orders nothing. A few threads share it, so a compare-exchange rarely fails.
         let add = |count: u64| Some(count.saturating_add(permits));
         let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);

@@ -157,6 +157,26 @@ fn stopped_preparation_blocks_no_request() {
     assert_eq!((ask(&limiter, 61, 1), ask(&limiter, 62, LIMIT)), (0, LIMIT));
 }
 
+/// Permits are taken from the word while a thread is stopped in the preparation of an epoch. The stripes are used as they are
+/// prepared if their permits are left, and are prepared again otherwise.
+#[test]
+fn prepared_stripes_are_used_if_their_permits_are_left() {
+    for (taken, in_stripes) in [(128, 872), (129, 760)] {
+        let limiter = striped();
+        limiter.end_epoch();
+        let prepares = stopped_at(Point::SharedOut, &limiter, |limiter| {
+            limiter.begin_epoch();
+            0
+        });
+        assert_eq!(ask(&limiter, 60, taken), taken);
+        prepares.finish();
+        let of_stripe = |_: &u64| ask(&limiter, 60, 1) == 1 && limiter.is_striped();
+        assert_eq!((0..LIMIT).take_while(of_stripe).count(), in_stripes, "{taken} taken");
+        // The first permit after these has ended the epoch, if there is one.
+        assert_eq!(drain(&limiter, 60), (LIMIT - taken - in_stripes as u64).saturating_sub(1));
+    }
+}
+
 /// A thread is stopped before it reads a stripe of an epoch, and a second one while it prepares the next epoch. The first
 /// thread takes its permit from the word. It would be lost in a stripe: the second thread prepares its stripes again.
 #[test]

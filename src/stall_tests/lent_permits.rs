@@ -159,6 +159,27 @@ fn stopped_end_of_an_epoch_applies_to_that_epoch_only() {
     }
 }
 
+/// Permits are taken from the word while a thread is stopped in the preparation of an epoch. The stripes are used as they are
+/// prepared if their permits are left, and are prepared again otherwise.
+#[test]
+fn prepared_stripes_are_used_if_their_permits_are_left() {
+    for (taken, in_stripes) in [(136, 864), (137, 752)] {
+        let limiter = striped();
+        assert_eq!(limiter.in_use(), 0, "the reading ends the epoch");
+        let mut prepares = led(&limiter, |limiter| {
+            limiter.begin_epoch();
+            0
+        });
+        prepares.lead_to(Point::SharedOut);
+        assert_eq!(keep(&limiter, taken), taken);
+        prepares.finish();
+        let of_stripe = |_: &u64| keep(&limiter, 1) == 1 && limiter.is_striped();
+        assert_eq!((0..LIMIT).take_while(of_stripe).count(), in_stripes, "{taken} taken");
+        // The first permit after these has ended the epoch, if there is one.
+        assert_eq!(drain(&limiter), (LIMIT - taken - in_stripes as u64).saturating_sub(1));
+    }
+}
+
 /// A thread is stopped before it reads a stripe of an epoch, and a second one while it prepares the next epoch. The first
 /// thread takes its permit from the word, or gives it back there. It would be lost in a stripe: the second thread prepares its
 /// stripes again.

@@ -9,7 +9,7 @@ use super::{process_static, thread_local};
 pub(crate) const STRIPES: usize = 4;
 
 thread_local! {
-    static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
+    static STRIPE: Cell<Stripe> = const { Cell::new(Stripe { number: usize::MAX, passed: 0 }) };
 }
 
 process_static! {
@@ -17,12 +17,30 @@ process_static! {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
 }
 
-/// Returns the number of this thread's stripe, to be taken modulo the number of stripes. Threads take numbers in turn.
+/// The stripe of a thread: a number that the thread has alone, and how many stripes the thread has passed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stripe {
+    number: usize,
+    passed: usize,
+}
+
+impl Stripe {
+    /// Returns the stripe after the next `passed` ones, to be taken modulo the number of stripes, a power of two.
+    ///
+    /// The exclusive or lets threads that pass as many stripes come to different ones. With a sum, the next stripe of a thread would be
+    /// that of the next thread, and two threads that use up their stripes together would share each one that follows.
+    #[inline]
+    pub(crate) const fn after(self, passed: usize) -> usize {
+        self.number ^ self.passed.wrapping_add(passed)
+    }
+}
+
+/// Returns the stripe of this thread. Threads take numbers in turn.
 #[inline]
-pub(crate) fn stripe() -> usize {
+pub(crate) fn stripe() -> Stripe {
     STRIPE.with(|stripe| {
-        if stripe.get() == usize::MAX {
-            stripe.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        if stripe.get().number == usize::MAX {
+            stripe.set(Stripe { number: NEXT.fetch_add(1, Ordering::Relaxed), passed: 0 });
         }
         stripe.get()
     })
@@ -32,6 +50,9 @@ pub(crate) fn stripe() -> usize {
 #[inline]
 pub(crate) fn pass_stripes(passed: usize) {
     if passed > 0 {
-        STRIPE.with(|stripe| stripe.set(stripe.get().wrapping_add(passed)));
+        STRIPE.with(|stripe| {
+            let now = stripe.get();
+            stripe.set(Stripe { passed: now.passed.wrapping_add(passed), ..now });
+        });
     }
 }

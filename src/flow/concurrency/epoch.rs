@@ -77,11 +77,18 @@ impl ConcurrencyLimiter {
         let preparation = stripes.prepare()?;
         let epoch_word = preparation.next_word(STRIPED | BALANCE, BALANCE + 1)?;
         // Loaded after the right was acquired: if this word is direct, no epoch is running.
-        let mut word = self.load();
-        while word & STRIPED == 0
-            && let Some(shares) = divide(word)
-        {
-            preparation.share_out(limit, word, shares);
+        let (mut word, mut shared) = (self.load(), None::<Shares>);
+        while word & STRIPED == 0 {
+            let shares = match shared {
+                // The stripes need not be prepared again after each permit that was taken from the word.
+                Some(shares) if shares.sum() <= limit.saturating_sub(word) => shares,
+                _ => {
+                    let Some(shares) = divide(word) else { break };
+                    preparation.share_out(limit, shares);
+                    *shared.insert(shares)
+                }
+            };
+            preparation.grant(word, shares);
             stall::at(Point::SharedOut);
             // Release: pairs with the Acquire in `load`. A thread that finds the word striped finds the stripes prepared.
             match self.word.compare_exchange(word, epoch_word, Ordering::Release, Ordering::Acquire)

@@ -16,8 +16,9 @@
 //!
 //! - *A thread that begins* an epoch first acquires the right to prepare it, which one thread has at a time. It finds the
 //!   window's word direct, stores the terms of the epoch and the permits of each stripe, and replaces the word by a
-//!   striped one. Only this thread can begin an epoch, so none is running while it prepares. If it stalls, the other
-//!   threads take permits from the word.
+//!   striped one. Seven eighths of the permits that are left go to the stripes. If the word has changed meanwhile, the
+//!   thread tries again with the same stripes, as long as their permits are left. Only this thread can begin an epoch, so
+//!   none is running while it prepares. If it stalls, the other threads take permits from the word.
 //! - *A thread that takes* permits reads the terms and a stripe, and *validates* the window's word: if the word is
 //!   unchanged, what the thread has read is of the running epoch. Then it takes the permits by a compare-exchange on the
 //!   stripe, which is the linearization point. No word of a stripe recurs. So if the exchange succeeds, the stripe was not
@@ -93,13 +94,20 @@ impl PermitWindow {
             return None;
         }
         // Loaded after the right was acquired: if this word is direct, no epoch is running.
-        let mut word = self.load();
+        let (mut word, mut shared) = (self.load(), None::<Shares>);
         while self.layout.is_same_bucket(word, self.layout.word(number, 0)) {
             let taken = self.layout.read(word).count;
-            let Some(shares) = Shares::of(limit.saturating_sub(taken), permits, STRIPES) else {
-                break;
+            let remaining = limit.saturating_sub(taken);
+            let shares = match shared {
+                // The stripes need not be prepared again after each permit that was taken from the word.
+                Some(shares) if shares.sum() <= remaining => shares,
+                _ => {
+                    let Some(shares) = Shares::of(remaining, permits, STRIPES) else { break };
+                    preparation.share_out(limit, shares);
+                    *shared.insert(shares)
+                }
             };
-            preparation.share_out(limit, taken, shares);
+            preparation.grant(taken, shares);
             stall::at(Point::SharedOut);
             // Release: pairs with the Acquire in `load`. A thread that finds the word striped finds the stripes prepared.
             match self.newest.compare_exchange(

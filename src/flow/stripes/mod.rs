@@ -68,7 +68,7 @@ impl Stripes {
         }
         let (own, width) = (stripe(), self.width.load(Ordering::Acquire));
         for passed in 0..width {
-            let stripe = &self.words[own.wrapping_add(passed) & (width - 1)];
+            let stripe = &self.words[own.after(passed) & (width - 1)];
             let word = stripe.load(Ordering::Acquire);
             if word & FROZEN != 0 {
                 return None;
@@ -88,7 +88,7 @@ impl Stripes {
     pub(super) fn find_room(&self, permits: u64) -> Option<Offer<'_>> {
         let (own, width) = (stripe(), self.width.load(Ordering::Acquire));
         for passed in 0..width {
-            let stripe = &self.words[own.wrapping_add(passed) & (width - 1)];
+            let stripe = &self.words[own.after(passed) & (width - 1)];
             let word = stripe.load(Ordering::Acquire);
             if word & FROZEN != 0 {
                 return None;
@@ -185,17 +185,21 @@ impl Preparation<'_> {
         Some(next)
     }
 
-    /// Gives the stripes their permits: `taken` permits of `limit` are taken already.
-    pub(super) fn share_out(&self, limit: u64, taken: u64, shares: Shares) {
+    /// Gives the stripes their permits. `limit` is the limit of the epoch.
+    pub(super) fn share_out(&self, limit: u64, shares: Shares) {
         let Self { stripes, epoch } = self;
         stripes.limit.store(limit, Ordering::Release);
-        stripes.granted.store(taken + shares.sum(), Ordering::Release);
         stripes.width.store(shares.width, Ordering::Release);
         for stripe in &stripes.words[..shares.width] {
             // A swap rather than a store: a thread that has stalled may freeze the stripe at the same time, and loom orders
             // such changes only if all of them are read-modify-writes.
             stripe.swap(epoch << EPOCH_SHIFT | shares.of_stripe, Ordering::Release);
         }
+    }
+
+    /// Counts the permits of the stripes as granted: `taken` permits are taken already.
+    pub(super) fn grant(&self, taken: u64, shares: Shares) {
+        self.stripes.granted.store(taken + shares.sum(), Ordering::Release);
     }
 }
 

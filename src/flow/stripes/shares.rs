@@ -2,11 +2,11 @@
 
 use super::MAX_LEFT;
 
-/// The requests that each stripe has permits for, divided by the number of stripes. An epoch costs some steps for each stripe, so
-/// more stripes are worth it only if each one lasts for longer: `w` stripes have permits for `w · 16` requests each.
+/// The requests for which there are permits, divided by the square of the number of stripes. An epoch costs some steps for each
+/// stripe, so more stripes are worth it only if each one lasts for longer: `w` of them for `w · 16` requests each, less an eighth.
 const REQUESTS: u64 = if cfg!(loom) { 1 } else { 16 };
 
-/// The requests that each stripe has permits for, if the permits are given back.
+/// The requests for which there are permits, divided by the number of stripes, if the permits are given back.
 const LENT_REQUESTS: u64 = if cfg!(loom) { 1 } else { 8 };
 
 /// The division of permits among stripes.
@@ -33,7 +33,7 @@ impl Shares {
     }
 
     /// Divides `remaining` permits among at most `max_width` stripes, a power of two, for requests for `permits` permits each.
-    /// Returns `None` if two stripes would have permits for fewer than twice [`REQUESTS`] requests each.
+    /// Returns `None` if the permits are for fewer than four times [`REQUESTS`] requests.
     pub(in crate::flow) fn of(remaining: u64, permits: u64, max_width: usize) -> Option<Self> {
         let least = permits.checked_mul(REQUESTS).filter(|&least| least <= MAX_LEFT / 2)?;
         Self::of_width((remaining / least).isqrt().min(max_width as u64), remaining, MAX_LEFT)
@@ -42,16 +42,21 @@ impl Shares {
     /// As [`of`](Self::of), for permits that requests give back to the stripes, so that an epoch lasts for as long as permits
     /// are left. A stripe has room for as many permits as it gets.
     ///
-    /// Returns `None` if two stripes would have permits for fewer than [`LENT_REQUESTS`] requests each.
+    /// Returns `None` if the permits are for fewer than twice [`LENT_REQUESTS`] requests.
     pub(in crate::flow) fn of_lent(remaining: u64, permits: u64, max_width: usize) -> Option<Self> {
         let least = permits.checked_mul(LENT_REQUESTS).filter(|&least| least <= MAX_LEFT / 2)?;
         Self::of_width((remaining / least).min(max_width as u64), remaining, MAX_LEFT / 2)
     }
 
-    /// Divides `remaining` permits among `widest` stripes, or the next lower power of two, at most `most` for each.
+    /// Divides seven eighths of the `remaining` permits among `widest` stripes, or the next lower power of two, at most `most` for
+    /// each.
+    ///
+    /// The last eighth is for the threads that take permits from the word while one thread prepares the stripes. If it were shared
+    /// out as well, each of these permits would make the division invalid, and the preparation would rarely come to its end.
     fn of_width(widest: u64, remaining: u64, most: u64) -> Option<Self> {
         let log = widest.checked_ilog2().filter(|&log| log > 0)?;
-        Some(Self { width: 1 << log, of_stripe: (remaining >> log).min(most) })
+        let shared = remaining - remaining / 8;
+        Some(Self { width: 1 << log, of_stripe: (shared >> log).min(most) })
     }
 
     /// Returns the permits of all stripes.
@@ -72,13 +77,13 @@ mod tests {
     fn each_stripe_has_permits_for_many_requests() {
         assert_eq!(
             [63, 64, 65, 127].map(|left| of(left, 1, 2)),
-            [None, Some((2, 32)), Some((2, 32)), Some((2, 63))]
+            [None, Some((2, 28)), Some((2, 28)), Some((2, 56))]
         );
         assert_eq!(
             [255, 256, 1_023, 1_024, 4_096].map(|left| of(left, 1, 8)),
-            [Some((2, 127)), Some((4, 64)), Some((4, 255)), Some((8, 128)), Some((8, 512))]
+            [Some((2, 112)), Some((4, 56)), Some((4, 224)), Some((8, 112)), Some((8, 448))]
         );
-        let two = Some((2, 64));
+        let two = Some((2, 56));
         assert_eq!([1, 2, 3].map(|permits| of(128, permits, 2)), [two, two, None]);
     }
 
@@ -89,10 +94,10 @@ mod tests {
         };
         assert_eq!(
             [15, 16, 31, 32, 127, 128].map(|left| of(left, 1, 16)),
-            [None, Some((2, 8)), Some((2, 15)), Some((4, 8)), Some((8, 15)), Some((16, 8))]
+            [None, Some((2, 7)), Some((2, 14)), Some((4, 7)), Some((8, 14)), Some((16, 7))]
         );
         assert_eq!(of(u64::MAX, 1, 16), Some((16, MAX_LEFT / 2)), "room for as many again");
-        assert_eq!([2, 3].map(|permits| of(32, permits, 16)), [Some((2, 16)), None]);
+        assert_eq!([2, 3].map(|permits| of(32, permits, 16)), [Some((2, 14)), None]);
     }
 
     #[test]
