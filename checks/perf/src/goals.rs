@@ -106,7 +106,7 @@ pub(crate) struct Goal {
 impl Goal {
     /// Returns whether both are values of the same goal.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.case == other.case && self.crowd == other.crowd
+        self.case == other.case && self.crowd == other.crowd && self.unit == other.unit
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::quiet::Quiet;
 use crate::results::{Cost, Results};
 use crate::scenarios::crowd::Crowd;
-use crate::timed::{on_threads, warm_up};
+use crate::timed::{on_processors, on_threads, warm_up};
 
 /// The number of rounds, and the length of a sample.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,19 @@ impl Suite {
         self.add_run(name, Crowd::of(threads), threads, move |iters, first| {
             let elapsed = on_threads(threads, iters, first, &op)?;
             Some(if waits_for_core { elapsed.core } else { elapsed.wall })
+        });
+    }
+
+    /// Adds a case that runs `op` on `threads` threads at once, each bound to a processor. `op` gets the number of the thread, and that
+    /// of the operation.
+    pub(crate) fn add_bound<R>(
+        &mut self,
+        name: &str,
+        threads: usize,
+        op: impl Fn(usize, u64) -> R + Sync + 'static,
+    ) {
+        self.add_run(name, Crowd::of(threads), threads, move |iters, first| {
+            on_processors(threads, iters, first, &op)
         });
     }
 

@@ -41,13 +41,20 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin windows
 //! ```
 //!
-//! A sixth one counts the adds that this crate and its peers lose at rollovers:
+//! A sixth one measures how the decisions of limiters scale with threads, and a seventh one the limits by key, with the same options:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin limiters
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin keyed
+//! ```
+//!
+//! An eighth one counts the adds that this crate and its peers lose at rollovers:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
 //!
-//! A seventh one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
+//! A ninth one prints the guide's table of geometries: the error of a rate, and the bytes of a node:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin geometry
@@ -66,7 +73,9 @@ mod feedback;
 mod goals;
 mod harness;
 mod histograms;
+mod keyed;
 mod leases;
+mod limiters;
 mod losses;
 mod machine;
 mod middleware;
@@ -83,7 +92,9 @@ mod windows;
 
 pub use feedback::run as run_feedback;
 pub use histograms::run as run_histograms;
+pub use keyed::run as run_keyed;
 pub use leases::run as run_leases;
+pub use limiters::run as run_limiters;
 pub use losses::run as run_losses;
 pub use middleware::run as run_middleware;
 pub use windows::run as run_windows;
@@ -117,11 +128,12 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     options.publish(&measured.run, Page::Main, &document, &goals)
 }
 
-/// Counts heap bytes and prints them: of histograms, or of requests with middleware, if that is the argument. The global
-/// allocator must be `dhat`'s.
+/// Counts heap bytes and prints them: of histograms, of limits by key, or of requests with middleware, if that is the argument. The
+/// global allocator must be `dhat`'s.
 pub fn print_bytes() {
     match env::args().nth(1).as_deref() {
         Some("histograms") => histograms::print_bytes(),
+        Some("keyed") => keyed::print_bytes(),
         Some("middleware") => middleware::print_allocations(),
         _ => bytes::print(),
     }

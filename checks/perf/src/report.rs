@@ -46,6 +46,8 @@ pub(crate) enum Page {
     Feedback,
     Leases,
     Windows,
+    Limiters,
+    Keyed,
 }
 
 impl Page {
@@ -58,14 +60,23 @@ impl Page {
             Self::Feedback => "-feedback",
             Self::Leases => "-leases",
             Self::Windows => "-windows",
+            Self::Limiters => "-limiters",
+            Self::Keyed => "-keyed",
         }
     }
 
     /// Returns the page whose files have that name.
     fn of(name: &str) -> Self {
-        let pages =
-            [Self::Histograms, Self::Middleware, Self::Feedback, Self::Leases, Self::Windows];
-        pages.into_iter().find(|page| name.ends_with(page.suffix())).unwrap_or(Self::Main)
+        let with_suffix = [
+            Self::Histograms,
+            Self::Middleware,
+            Self::Feedback,
+            Self::Leases,
+            Self::Windows,
+            Self::Limiters,
+            Self::Keyed,
+        ];
+        with_suffix.into_iter().find(|page| name.ends_with(page.suffix())).unwrap_or(Self::Main)
     }
 }
 

@@ -4,10 +4,11 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds for one operation: the mean over the threads.
@@ -68,6 +69,32 @@ pub(crate) fn on_threads_each<R, Op: FnMut(u64) -> R>(
         sum.as_secs_f64() * 1e9 / (iters * threads as u64) as f64
     });
     Some(Elapsed { wall, core })
+}
+
+/// Does the same on threads that are bound to a processor each, so that they run at the same time. `op` also gets the number of its
+/// thread. Returns nanoseconds for one operation.
+pub(crate) fn on_processors<R>(
+    threads: usize,
+    iters: u64,
+    first: u64,
+    op: &(impl Fn(usize, u64) -> R + Sync),
+) -> Option<f64> {
+    let started = AtomicUsize::new(0);
+    let make = || {
+        let thread = started.fetch_add(1, Ordering::Relaxed);
+        bind(thread);
+        move |number| op(thread, number)
+    };
+    on_threads_each(threads, iters, first, &make).map(|elapsed| elapsed.wall)
+}
+
+/// Binds the calling thread to one of the processors on which it may run.
+pub(crate) fn bind(thread: usize) {
+    let allowed = sched_getaffinity(None).expect("a thread can ask for its processors");
+    let mut processors = (0..CpuSet::MAX_CPU).filter(|&processor| allowed.is_set(processor));
+    let mut own = CpuSet::new();
+    own.set(processors.nth(thread).expect("at most as many threads as processors"));
+    sched_setaffinity(None, &own).expect("a thread can be bound to one of its processors");
 }
 
 #[inline]

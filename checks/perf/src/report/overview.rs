@@ -95,10 +95,13 @@ fn text(mut sets: Vec<Set>) -> String {
         Page::Feedback,
         Page::Leases,
         Page::Windows,
+        Page::Limiters,
+        Page::Keyed,
     ];
-    let [main, histograms, middleware, feedback, leases, windows] = pages.map(|page| {
-        with_known_processors(sets.extract_if(.., |set| Page::of(&set.id) == page).collect())
-    });
+    let [main, histograms, middleware, feedback, leases, windows, limiters, keyed] =
+        pages.map(|page| {
+            with_known_processors(sets.extract_if(.., |set| Page::of(&set.id) == page).collect())
+        });
     format!(
         include_str!("overview.md"),
         processors = processors(&main),
@@ -113,6 +116,10 @@ fn text(mut sets: Vec<Set>) -> String {
         goals_of_leases = goals_of(&leases),
         windows = processors(&windows),
         goals_of_windows = goals_of(&windows),
+        limiters = processors(&limiters),
+        goals_of_limiters = goals_of(&limiters),
+        keyed = processors(&keyed),
+        goals_of_keyed = goals_of(&keyed),
     )
 }
 

@@ -1,0 +1,71 @@
+//! Counts the heap bytes of a key, in the separate program with the counting allocator.
+
+use std::hash::RandomState;
+
+use super::limiter::{self, Limiter, Permits};
+use super::{GOVERNOR, KEYS, Key, OURS, case};
+use crate::bytes::output_of_program;
+use crate::goals::Goal;
+use crate::report::tables;
+use crate::scenarios::crowd::Crowd;
+
+const WHAT: &str = "bytes of a key";
+/// The most bytes of a key, as a share of those of governor.
+const MOST: f64 = 0.8;
+
+/// The name of each limiter with a type of keys, and the bytes of a key.
+pub(super) type Counted = Vec<(String, f64)>;
+
+/// Counts the bytes and prints them; `keyed` parses the lines. The global allocator must be `dhat`'s.
+pub(crate) fn print() {
+    print_of::<u64>();
+    print_of::<String>();
+}
+
+fn print_of<K: Key>() {
+    let keys = K::all();
+    let _profiler = dhat::Profiler::builder().testing().build();
+    let count = |name, make: fn() -> Limiter<K>| {
+        let before = dhat::HeapStats::get().curr_bytes;
+        let limiter = make();
+        assert!(keys.iter().all(|key| limiter.admits(key)));
+        println!("{}\t{}", case::<K>(name, WHAT), dhat::HeapStats::get().curr_bytes - before);
+    };
+    count(GOVERNOR, || limiter::governor(RandomState::new(), Permits::Plenty));
+    count(OURS, || limiter::ours(RandomState::new(), Permits::Plenty));
+}
+
+/// Runs the separate program. Returns no bytes if it fails.
+pub(super) fn measure() -> Counted {
+    eprintln!("counting bytes");
+    let output = output_of_program(&["keyed"]);
+    let lines = output.lines().filter_map(|line| line.split_once('\t'));
+    let bytes = lines.filter_map(|(name, bytes)| {
+        let each = bytes.parse::<f64>().ok()? / f64::from(KEYS);
+        Some((name.to_owned(), (each * 10.0).round() / 10.0))
+    });
+    bytes.collect()
+}
+
+/// Returns the goals of the bytes: those of this crate beside those of governor.
+pub(super) fn goals(counted: &Counted) -> Vec<Goal> {
+    [goal::<u64>(counted), goal::<String>(counted)].into_iter().flatten().collect()
+}
+
+fn goal<K: Key>(counted: &Counted) -> Option<Goal> {
+    let [governor, ours] = [GOVERNOR, OURS].map(|it| case::<K>(it, WHAT));
+    let bytes = |name: &str| counted.iter().find(|(of, _)| of == name).map(|&(_, bytes)| bytes);
+    let measured = (bytes(&ours)? / bytes(&governor)? * 100.0).round() / 100.0;
+    let unit = format!("× {governor}");
+    Some(Goal { case: ours, crowd: Crowd::of(1), measured, unit, at_most: MOST })
+}
+
+/// Returns a table of the bytes, with the goals.
+pub(super) fn table(counted: &Counted) -> String {
+    let goals = goals(counted);
+    let rows = counted.iter().map(|(name, bytes)| {
+        let goal = goals.iter().find(|goal| goal.case == *name);
+        format!("{name} | {bytes:.1} | {}", goal.map_or("1".to_owned(), tables::outcome))
+    });
+    tables::table("limiter | bytes | × `governor`", rows)
+}
