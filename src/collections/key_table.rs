@@ -36,6 +36,15 @@ pub(crate) struct KeyTable<K, V> {
 #[derive(Debug)]
 struct Wraps(Vec<(usize, u64)>);
 
+/// A slot with an entry: what the table has for a key.
+#[derive(Debug)]
+pub(crate) struct Slot<'a, V> {
+    pub(crate) value: &'a mut V,
+    word: &'a mut u32,
+    wraps: &'a mut Option<Box<Wraps>>,
+    slot: usize,
+}
+
 const TAG_SHIFT: u32 = 16;
 const MARK: u32 = 1 << 15;
 const COUNT: u32 = MARK - 1;
@@ -98,46 +107,25 @@ impl<K, V> KeyTable<K, V> {
     ///
     /// # Panics
     ///
-    /// Panics if the slot has no entry, as the two methods below.
-    #[inline]
+    /// Panics if the slot has no entry.
     pub(crate) fn value(&self, slot: usize) -> &V {
         &self.entries[slot].as_ref().expect("the slot of a key").1
     }
 
+    /// Returns a slot, to be changed.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the slot has no entry.
     #[inline]
-    pub(crate) fn value_mut(&mut self, slot: usize) -> &mut V {
-        &mut self.entries[slot].as_mut().expect("the slot of a key").1
+    pub(crate) fn slot_mut(&mut self, slot: usize) -> Slot<'_, V> {
+        let Self { entries, words, wraps, .. } = self;
+        let (_, value) = entries[slot].as_mut().expect("the slot of a key");
+        Slot { value, word: &mut words[slot], wraps, slot }
     }
 
-    #[inline]
     pub(crate) fn is_marked(&self, slot: usize) -> bool {
         self.words[slot] & MARK != 0
-    }
-
-    #[inline]
-    pub(crate) fn mark(&mut self, slot: usize) {
-        self.words[slot] |= MARK;
-    }
-
-    /// Adds one to the count of a key.
-    #[inline]
-    pub(crate) fn count(&mut self, slot: usize) {
-        let word = &mut self.words[slot];
-        if *word & COUNT < COUNT {
-            *word += 1;
-        } else {
-            *word &= !COUNT;
-            self.wrap(slot);
-        }
-    }
-
-    #[cold]
-    fn wrap(&mut self, slot: usize) {
-        let wraps = &mut self.wraps.get_or_insert_with(|| Box::new(Wraps(Vec::new()))).0;
-        match wraps.iter_mut().find(|(of, _)| *of == slot) {
-            Some((_, times)) => *times += 1,
-            None => wraps.push((slot, 1)),
-        }
     }
 
     /// Returns the count of a key.
@@ -273,6 +261,38 @@ impl<K, V> KeyTable<K, V> {
     }
 }
 
+impl<V> Slot<'_, V> {
+    #[inline]
+    pub(crate) const fn is_marked(&self) -> bool {
+        *self.word & MARK != 0
+    }
+
+    #[inline]
+    pub(crate) const fn mark(&mut self) {
+        *self.word |= MARK;
+    }
+
+    /// Adds one to the count of the key.
+    #[inline]
+    pub(crate) fn count(&mut self) {
+        if *self.word & COUNT < COUNT {
+            *self.word += 1;
+        } else {
+            *self.word &= !COUNT;
+            self.wrap();
+        }
+    }
+
+    #[cold]
+    fn wrap(&mut self) {
+        let wraps = &mut self.wraps.get_or_insert_with(|| Box::new(Wraps(Vec::new()))).0;
+        match wraps.iter_mut().find(|(of, _)| *of == self.slot) {
+            Some((_, times)) => *times += 1,
+            None => wraps.push((self.slot, 1)),
+        }
+    }
+}
+
 impl<K, V> Default for KeyTable<K, V> {
     fn default() -> Self {
         Self { entries: Box::default(), words: Box::default(), len: 0, cursor: 0, wraps: None }
@@ -328,11 +348,12 @@ mod tests {
             }
             Operation::Count(key, times) if model.contains_key(&key) => {
                 let slot = found(table, key).unwrap();
-                (0..times).for_each(|_| table.count(slot));
+                (0..times).for_each(|_| table.slot_mut(slot).count());
                 model.get_mut(&key).unwrap().0 += u64::from(times);
             }
             Operation::Mark(key) if model.contains_key(&key) => {
-                table.mark(found(table, key).unwrap());
+                let slot = found(table, key).unwrap();
+                table.slot_mut(slot).mark();
                 model.get_mut(&key).unwrap().1 = true;
             }
             _ => {}

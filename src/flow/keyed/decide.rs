@@ -56,13 +56,14 @@ where
         slot: usize,
         request: &Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit> {
+        let mut slot = table.slot_mut(slot);
         // The key has come back.
-        if !table.is_marked(slot) && self.is_as_new(table.value(slot), request.now) {
-            table.mark(slot);
+        if !slot.is_marked() && self.is_as_new(slot.value, request.now) {
+            slot.mark();
         }
-        let decision = self.apply(table.value_mut(slot), request);
+        let decision = self.apply(slot.value, request);
         if decision.is_refused() {
-            table.count(slot);
+            slot.count();
         }
         decision
     }
@@ -126,7 +127,7 @@ where
         }
         let slot = table.insert(hash.tag(), request.key.to_owned(), state);
         if decision.is_refused() {
-            table.count(slot);
+            table.slot_mut(slot).count();
         }
         place.keep();
         decision

@@ -43,7 +43,8 @@ impl Fill {
     }
 
     /// Returns the time of the bucket after a request for `permits` tokens, at least one, at `now`.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the result goes through memory")]
     pub(in crate::flow) fn take(
         &self,
         full_at: u64,
