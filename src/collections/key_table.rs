@@ -42,7 +42,7 @@ pub(crate) struct Slot<'a, V> {
     pub(crate) value: &'a mut V,
     word: &'a mut u32,
     wraps: &'a mut Option<Box<Wraps>>,
-    slot: usize,
+    number: usize,
 }
 
 const TAG_SHIFT: u32 = 16;
@@ -121,7 +121,7 @@ impl<K, V> KeyTable<K, V> {
     pub(crate) fn slot_mut(&mut self, slot: usize) -> Slot<'_, V> {
         let Self { entries, words, wraps, .. } = self;
         let (_, value) = entries[slot].as_mut().expect("the slot of a key");
-        Slot { value, word: &mut words[slot], wraps, slot }
+        Slot { value, word: &mut words[slot], wraps, number: slot }
     }
 
     pub(crate) fn is_marked(&self, slot: usize) -> bool {
@@ -286,9 +286,9 @@ impl<V> Slot<'_, V> {
     #[cold]
     fn wrap(&mut self) {
         let wraps = &mut self.wraps.get_or_insert_with(|| Box::new(Wraps(Vec::new()))).0;
-        match wraps.iter_mut().find(|(of, _)| *of == self.slot) {
+        match wraps.iter_mut().find(|(of, _)| *of == self.number) {
             Some((_, times)) => *times += 1,
-            None => wraps.push((self.slot, 1)),
+            None => wraps.push((self.number, 1)),
         }
     }
 }

@@ -77,15 +77,15 @@ impl ConcurrencyLimiter {
         let preparation = stripes.prepare()?;
         let epoch_word = preparation.next_word(STRIPED | BALANCE, BALANCE + 1)?;
         // Loaded after the right was acquired: if this word is direct, no epoch is running.
-        let (mut word, mut shared) = (self.load(), None::<Shares>);
+        let (mut word, mut prepared) = (self.load(), None::<Shares>);
         while word & STRIPED == 0 {
-            let shares = match shared {
+            let shares = match prepared {
                 // The stripes need not be prepared again after each permit that was taken from the word.
-                Some(shares) if shares.sum() <= limit.saturating_sub(word) => shares,
+                Some(same) if same.sum() <= limit.saturating_sub(word) => same,
                 _ => {
-                    let Some(shares) = divide(word) else { break };
-                    preparation.share_out(limit, shares);
-                    *shared.insert(shares)
+                    let Some(new) = divide(word) else { break };
+                    preparation.share_out(limit, new);
+                    *prepared.insert(new)
                 }
             };
             preparation.grant(word, shares);

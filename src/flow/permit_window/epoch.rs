@@ -94,17 +94,17 @@ impl PermitWindow {
             return None;
         }
         // Loaded after the right was acquired: if this word is direct, no epoch is running.
-        let (mut word, mut shared) = (self.load(), None::<Shares>);
+        let (mut word, mut prepared) = (self.load(), None::<Shares>);
         while self.layout.is_same_bucket(word, self.layout.word(number, 0)) {
             let taken = self.layout.read(word).count;
             let remaining = limit.saturating_sub(taken);
-            let shares = match shared {
+            let shares = match prepared {
                 // The stripes need not be prepared again after each permit that was taken from the word.
-                Some(shares) if shares.sum() <= remaining => shares,
+                Some(same) if same.sum() <= remaining => same,
                 _ => {
-                    let Some(shares) = Shares::of(remaining, permits, STRIPES) else { break };
-                    preparation.share_out(limit, shares);
-                    *shared.insert(shares)
+                    let Some(new) = Shares::of(remaining, permits, STRIPES) else { break };
+                    preparation.share_out(limit, new);
+                    *prepared.insert(new)
                 }
             };
             preparation.grant(taken, shares);

@@ -65,7 +65,8 @@ impl Key for String {
 pub fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::from_args("keyed")?;
     let counted = bytes::measure();
-    let run = measure(options.plan);
+    // Longer samples: each begins with caches that have the keys of another limiter.
+    let run = measure(Plan { sample: options.plan.sample * 4, ..options.plan });
     let rows = [decisions::rows::<u64>(), decisions::rows::<String>()];
     let goals = [bytes::goals(&counted), goals::of(&run.results, rows.concat())].concat();
     options.publish(&run, Page::Keyed, &document(&run, &counted), &goals)
