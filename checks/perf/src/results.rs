@@ -22,6 +22,16 @@ impl Cost {
         Self { median, quartiles: (low, high), lost }
     }
 
+    /// Returns the median cost: the median and the quartiles are those of the parts, each by itself.
+    fn median_of(parts: &[Self]) -> Self {
+        let median = |of: fn(&Self) -> f64| Self::of(parts.iter().map(of).collect(), 0).median;
+        Self {
+            median: median(|cost| cost.median),
+            quartiles: (median(|cost| cost.quartiles.0), median(|cost| cost.quartiles.1)),
+            lost: parts.iter().map(|cost| cost.lost).sum(),
+        }
+    }
+
     /// Returns the larger distance of a quartile from the median, as a share of the median.
     pub(crate) fn spread(&self) -> f64 {
         let (low, high) = self.quartiles;
@@ -40,6 +50,15 @@ pub(crate) fn quantile(share: f64, sorted: &[f64]) -> f64 {
 pub(crate) struct Results(pub(crate) BTreeMap<(String, Crowd), Cost>);
 
 impl Results {
+    /// Returns the median cost of each case over several runs.
+    pub(crate) fn median_of(runs: impl IntoIterator<Item = Self>) -> Self {
+        let mut parts: BTreeMap<_, Vec<Cost>> = BTreeMap::new();
+        for (case, cost) in runs.into_iter().flat_map(|run| run.0) {
+            parts.entry(case).or_default().push(cost);
+        }
+        Self(parts.into_iter().map(|(case, parts)| (case, Cost::median_of(&parts))).collect())
+    }
+
     pub(crate) fn get(&self, case: &str, crowd: Crowd) -> Option<Cost> {
         self.0.get(&(case.to_owned(), crowd)).copied()
     }
@@ -60,5 +79,17 @@ mod tests {
         assert_eq!((cost.median, cost.quartiles, cost.lost), (3.0, (2.0, 4.0), 1));
         assert!((cost.spread() - 1.0 / 3.0).abs() < 1e-9);
         assert!(Cost::of(Vec::new(), 3).median.is_nan(), "no samples");
+    }
+
+    #[test]
+    fn median_over_runs_is_that_of_each_case() {
+        let run = |cost, lost| {
+            let other = (("other".to_owned(), Crowd::of(1)), Cost::of(vec![1.0], 0));
+            Results([(("case".to_owned(), Crowd::of(2)), Cost::of(vec![cost], lost)), other].into())
+        };
+        let runs = Results::median_of([run(3.0, 1), run(9.0, 0), run(4.0, 1)]);
+        let cost = runs.get("case", Crowd::of(2)).expect("a case");
+        assert_eq!((cost.median, cost.quartiles, cost.lost), (4.0, (4.0, 4.0), 2));
+        assert_eq!(runs.median("other", Crowd::of(1)), Some(1.0));
     }
 }
