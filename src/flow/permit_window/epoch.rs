@@ -1,7 +1,7 @@
 //! Epochs, in which threads take the permits of a window from stripes instead of from one word.
 //!
 //! While one word decides, threads that are admitted compete for its cache line. So a thread that has lost a
-//! compare-exchange to another one divides the permits that are left among *stripes*: words on lines of their own. An
+//! compare-exchange to another one divides most of the permits that are left among *stripes*: words on lines of their own. An
 //! *epoch* is the time in which the permits of a window are taken from stripes. The window's word is then *striped*: it
 //! has the bucket and a number in place of the count. Otherwise, it is *direct* or closed. Striped words only grow, so
 //! none recurs.
