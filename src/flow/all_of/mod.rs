@@ -200,6 +200,11 @@ macro_rules! tuple {
             fn quota_at(&self, now: Timestamp) -> Option<Quota> {
                 tightest([$(self.0.$index.quota_at(now)),*])
             }
+
+            /// Returns whether each limiter is as new.
+            fn is_as_new_at(&self, now: Timestamp) -> bool {
+                [$(self.0.$index.is_as_new_at(now)),*].iter().all(|&is_as_new| is_as_new)
+            }
         }
     };
 }
@@ -280,5 +285,10 @@ impl<L: Limiter> Limiter for AllOf<Vec<L>> {
     /// Returns the quota of the limiter in which the fewest permits remain.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         tightest(self.0.iter().map(|limiter| limiter.quota_at(now)))
+    }
+
+    /// Returns whether each limiter is as new.
+    fn is_as_new_at(&self, now: Timestamp) -> bool {
+        self.0.iter().all(|limiter| limiter.is_as_new_at(now))
     }
 }
