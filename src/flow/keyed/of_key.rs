@@ -19,7 +19,8 @@ pub struct OfKey<L, Q> {
 
 impl<L, Q> OfKey<L, Q> {
     /// Creates the limiter of a key from a reference of any kind to a keyed limiter, such as an `Arc`. `key` is a reference to a
-    /// key, or a key in a box.
+    /// key, or a key in a box, an [`Arc`](std::sync::Arc) or a [`Cow`](std::borrow::Cow). An owned key in a `Cow` needs no
+    /// allocation of its own: `Cow::<u64>::Owned(7)`.
     ///
     /// ```
     /// use leaparray::flow::{KeyedLimiter, Limiter, OfKey, Rate, TokenBucketPerKey};
