@@ -66,6 +66,8 @@ use request::{How, Outlook, Request, tightest};
 /// - a leaky bucket's, if a later request was placed since. Their time passes unused;
 /// - a token bucket's, as far as tokens were added since they were taken, and if the time of the request was further
 ///   ahead of the clock than the lead;
+/// - those of a key of a [`KeyedLimiter`](super::KeyedLimiter) whose permit is `()`. Put an [`OfKey`](super::OfKey) last: it is
+///   then asked after the other limiters, unless there is no room for the key;
 /// - those of a combination in a combination, if it had to make the request wait: see [`refund_at`](Limiter::refund_at) of
 ///   `AllOf`. Combine the limiters themselves.
 ///

@@ -11,6 +11,9 @@ use crate::flow::{Decision, Limiter, Passed, Quota};
 use crate::time::{Clock, Timestamp};
 
 /// One key of a [`KeyedLimiter`], as a [`Limiter`]: see [`KeyedLimiter::of_key`].
+///
+/// Permits of type `()`, such as the tokens of a [`TokenBucketPerKey`](super::TokenBucketPerKey), cannot be given back:
+/// [`refund_at`](Limiter::refund_at) returns `false`. Other permits are given back when they are dropped.
 #[derive(Clone, Copy)]
 pub struct OfKey<L, Q> {
     limiter: L,

@@ -108,7 +108,7 @@ fn client_has_a_limit_beside_the_one_of_the_service() {
     let (keyed, shared) = (Arc::clone(&clients), Arc::clone(&all));
     let layer = layer(&registry).limit_by(move |request: &Request<()>, _: &Resource<_>| {
         let client = OfKey::new(Arc::clone(&keyed), address(request));
-        Some(AllOf::new((client, Arc::clone(&shared))))
+        Some(AllOf::new((Arc::clone(&shared), client)))
     });
     let mut service = layer.layer(answering(empty()));
     let mut ask = |client| poll_now(service.call(get_from(client))).unwrap().status().as_u16();
