@@ -240,7 +240,8 @@ impl<K, V> KeyTable<K, V> {
             entries: (0..slots).map(|_| None).collect(),
             words: vec![0; slots].into_boxed_slice(),
             len: self.len,
-            cursor: self.cursor,
+            // The same part of the table, so that entries stay on their side of the cursor.
+            cursor: u32::try_from(self.cursor as usize * slots / self.slots().max(1)).unwrap_or(0),
             wraps: None,
         };
         let old = std::mem::replace(self, resized);

@@ -183,6 +183,47 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
 
     /// Uses the limiter that `choose` chooses for each request. `None` is no limiter.
     ///
+    /// For a limit for each client or tenant, `choose` returns an [`OfKey`](leaparray::flow::OfKey) of a
+    /// [`KeyedLimiter`](leaparray::flow::KeyedLimiter):
+    ///
+    /// ```
+    /// use http::{Request, Response};
+    /// use leaparray::flow::{KeyedLimiter, OfKey, Rate, TokenBucketPerKey};
+    /// use leaparray::{Registry, Resource};
+    /// use leaparray_tower::ResourceLayer;
+    /// use std::borrow::Cow;
+    /// use std::convert::Infallible;
+    /// use std::sync::Arc;
+    /// use tower::{ServiceBuilder, ServiceExt, service_fn};
+    ///
+    /// /// The tenant of a request, which an outer layer has authenticated.
+    /// #[derive(Clone)]
+    /// struct Tenant(u64);
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let registry = Arc::new(Registry::new());
+    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
+    /// let clock = registry.clock().clone();
+    /// let tenants = Arc::new(KeyedLimiter::<u64, _, _>::with_clock(limit, 10_000, clock)?);
+    /// let name = |_: &Request<()>, name: &mut String| name.push_str("search");
+    /// let layer = ResourceLayer::new(registry, name)?.limit_by(move |request: &Request<()>, _: &Resource| {
+    ///     let tenant = request.extensions().get().map_or(0, |&Tenant(number)| number);
+    ///     Some(OfKey::new(Arc::clone(&tenants), Cow::<u64>::Owned(tenant)))
+    /// });
+    /// let answer = async |_| Ok::<_, Infallible>(Response::new(String::new()));
+    /// let service = ServiceBuilder::new().layer(layer).service(service_fn(answer));
+    ///
+    /// let of_tenant = |number| Request::builder().extension(Tenant(number)).body(());
+    /// assert_eq!(service.clone().oneshot(of_tenant(1)?).await?.status(), 200);
+    /// assert_eq!(service.clone().oneshot(of_tenant(1)?).await?.status(), 429);
+    /// assert_eq!(service.oneshot(of_tenant(2)?).await?.status(), 200);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// For one limiter for some of the requests:
+    ///
     /// ```
     /// use http::Request;
     /// use leaparray::flow::{Rate, TokenBucket};

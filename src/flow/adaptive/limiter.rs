@@ -26,6 +26,11 @@ impl<'a, A: LimitAlgorithm, C: Clock> Limiter for &'a AdaptiveLimiter<A, C> {
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         Some(AdaptiveLimiter::quota_at(self, now))
     }
+
+    /// Returns `false`: a new limiter has not learned what this one has.
+    fn is_as_new_at(&self, _now: Timestamp) -> bool {
+        false
+    }
 }
 
 impl<A: LimitAlgorithm, C: Clock> Limiter for Arc<AdaptiveLimiter<A, C>> {
@@ -47,5 +52,10 @@ impl<A: LimitAlgorithm, C: Clock> Limiter for Arc<AdaptiveLimiter<A, C>> {
 
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         Some(AdaptiveLimiter::quota_at(self, now))
+    }
+
+    /// Returns `false`: a new limiter has not learned what this one has.
+    fn is_as_new_at(&self, _now: Timestamp) -> bool {
+        false
     }
 }

@@ -66,6 +66,8 @@ use request::{How, Outlook, Request, tightest};
 /// - a leaky bucket's, if a later request was placed since. Their time passes unused;
 /// - a token bucket's, as far as tokens were added since they were taken, and if the time of the request was further
 ///   ahead of the clock than the lead;
+/// - those of a key of a [`KeyedLimiter`](super::KeyedLimiter) whose permit is `()`. Put an [`OfKey`](super::OfKey) last: it is
+///   then asked after the other limiters, unless there is no room for the key;
 /// - those of a combination in a combination, if it had to make the request wait: see [`refund_at`](Limiter::refund_at) of
 ///   `AllOf`. Combine the limiters themselves.
 ///
@@ -200,6 +202,11 @@ macro_rules! tuple {
             fn quota_at(&self, now: Timestamp) -> Option<Quota> {
                 tightest([$(self.0.$index.quota_at(now)),*])
             }
+
+            /// Returns whether each limiter is as new.
+            fn is_as_new_at(&self, now: Timestamp) -> bool {
+                [$(self.0.$index.is_as_new_at(now)),*].iter().all(|&is_as_new| is_as_new)
+            }
         }
     };
 }
@@ -280,5 +287,10 @@ impl<L: Limiter> Limiter for AllOf<Vec<L>> {
     /// Returns the quota of the limiter in which the fewest permits remain.
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         tightest(self.0.iter().map(|limiter| limiter.quota_at(now)))
+    }
+
+    /// Returns whether each limiter is as new.
+    fn is_as_new_at(&self, now: Timestamp) -> bool {
+        self.0.iter().all(|limiter| limiter.is_as_new_at(now))
     }
 }

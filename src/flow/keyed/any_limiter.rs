@@ -11,12 +11,14 @@ use crate::time::Timestamp;
 
 /// A limiter of any kind for each key of a [`KeyedLimiter`](super::KeyedLimiter), behind an [`Arc`].
 ///
-/// A key takes the limiter's own memory, and 24 bytes. For a limit that is the same for all keys,
+/// A state takes 32 bytes in the table, and the `Arc` with the limiter. For a limit that is the same for all keys,
 /// [`TokenBucketPerKey`](super::TokenBucketPerKey) and its siblings take 8 bytes a key.
 ///
-/// A limiter is as new if all of its permits remain by its [`quota`](Limiter::quota_at), and if nothing else has its `Arc`,
-/// such as a permit in flight. A limiter without a quota is never as new, so its key stays until
-/// [`with_as_new`](Self::with_as_new) tells when it is. The keep time begins when the limiter is first found as new.
+/// A limiter is as new if [it says so](Limiter::is_as_new_at), and if nothing else has its `Arc`, such as a permit in flight.
+/// Most limiters are as new if all of their permits remain. A limiter without a quota, such as a breaker, and one that learns,
+/// such as an [`AdaptiveLimiter`](crate::flow::AdaptiveLimiter), never are, and nor is an
+/// [`AllOf`](crate::flow::AllOf) with one of them. Their keys stay, and count towards the cap, until
+/// [`with_as_new`](Self::with_as_new) tells when they are as new. The keep time begins when the limiter is first found as new.
 ///
 /// Give the limiters the clock of the keyed limiter: their times are then read once. Each limiter bounds times by its own
 /// lead as well.
@@ -59,7 +61,7 @@ impl<L> LimiterPerKey<L> {
     }
 
     /// Sets how to tell whether a limiter is as new at a time: whether from then on it decides as a limiter that `make` has
-    /// just returned. By default, it is if its quota has all permits.
+    /// just returned. By default, the limiter [says so](Limiter::is_as_new_at).
     ///
     /// ```
     /// use leaparray::flow::{Decision, KeyedLimiter, LeakyBucket, Limiter, LimiterPerKey, Rate};
@@ -119,9 +121,7 @@ where
         let now = now.max(state.since);
         let is_as_new = match &self.as_new {
             Some(as_new) => as_new(&state.limiter, now),
-            None => state.limiter.quota_at(now).is_some_and(|quota| {
-                quota.remaining == quota.limit && quota.reset.is_some_and(|reset| reset <= now)
-            }),
+            None => state.limiter.is_as_new_at(now),
         };
         if !is_as_new {
             return None;

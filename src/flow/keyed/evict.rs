@@ -89,7 +89,7 @@ where
 
     /// Examines about `steps` keys, and evicts those that are idle at `now`. Returns how many keys were evicted.
     ///
-    /// Each call begins where the last one ended. One shard at a time is locked, so that no decision waits for longer than one
+    /// The shards take turns, and each goes on where its last examination ended. One shard at a time is locked, so that no decision waits for longer than one
     /// shard takes, about five hundred keys.
     ///
     /// Not needed in general: each inserted key evicts others. But a limiter whose keys all become idle, and that gets no new ones,

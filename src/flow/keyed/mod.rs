@@ -134,8 +134,8 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// # Memory
 ///
 /// For 1,000,000 keys of type `u64` with a token bucket, 26 bytes a key; with `String`, 46 bytes and the text. The tables
-/// grow by an eighth at a time, and shrink. A shard without keys has 64 bytes, so that a cap takes 1/8 of a byte for each
-/// key before any key is stored.
+/// grow by an eighth at a time, and shrink. A shard takes 64 bytes before it has a key, so a cap of 32,768 keys or more takes
+/// 1/8 of a byte for each key, and a smaller one 8 bytes for each key or 4 KiB, whichever is less.
 pub struct KeyedLimiter<K, R: PerKey, C = MonotonicClock, S = RandomState> {
     limit: R,
     clock: C,

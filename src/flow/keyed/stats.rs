@@ -90,7 +90,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
                     continue;
                 }
                 top.push(RefusedKey { key: key.clone(), refusals });
-                if top.len() >= 2 * n.max(32) {
+                if top.len() >= n.max(32).saturating_mul(2) {
                     least = cut(&mut top, n).max(least);
                 }
             }

@@ -52,6 +52,10 @@ where
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.0.quota_at(now)
     }
+
+    fn is_as_new_at(&self, now: Timestamp) -> bool {
+        self.0.is_as_new_at(now)
+    }
 }
 
 macro_rules! forward {
@@ -102,6 +106,11 @@ macro_rules! forward {
             #[inline]
             fn quota_at(&self, now: Timestamp) -> Option<Quota> {
                 (**self).quota_at(now)
+            }
+
+            #[inline]
+            fn is_as_new_at(&self, now: Timestamp) -> bool {
+                (**self).is_as_new_at(now)
             }
         }
     )*};

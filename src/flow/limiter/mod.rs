@@ -265,6 +265,30 @@ pub trait Limiter {
         None
     }
 
+    /// Returns whether the limiter is *as new* at `now`: whether from then on it decides as when it was made. `false` if it is
+    /// not, or cannot tell. A [`LimiterPerKey`](super::LimiterPerKey) drops the limiter of an idle key only if it is as new.
+    ///
+    /// By default, it is if all of its permits remain by its [quota](Self::quota_at). A limiter with a state that its quota
+    /// does not tell overrides this: an [`AllOf`](super::AllOf) is as new if each of its limiters is, and an
+    /// [`AdaptiveLimiter`](super::AdaptiveLimiter), which learns its limit, never is.
+    ///
+    /// ```
+    /// use leaparray::Timestamp;
+    /// use leaparray::flow::{FixedWindowLimiter, Limiter};
+    /// use std::time::Duration;
+    ///
+    /// let limiter = FixedWindowLimiter::new(Duration::from_secs(60), 100)?;
+    /// let t = Timestamp::from_secs;
+    /// assert!(limiter.try_acquire_at(t(60), 1).is_admitted());
+    /// assert_eq!([119, 120].map(|now| limiter.is_as_new_at(t(now))), [false, true]);
+    /// # Ok::<_, leaparray::flow::LimitError>(())
+    /// ```
+    fn is_as_new_at(&self, now: Timestamp) -> bool {
+        self.quota_at(now).is_some_and(|quota| {
+            quota.remaining == quota.limit && quota.reset.is_some_and(|reset| reset <= now)
+        })
+    }
+
     /// Returns this limiter in a box, with its permit in a box as well. A permit of size 0, such as `()`, takes no
     /// allocation.
     ///

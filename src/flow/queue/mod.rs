@@ -316,6 +316,10 @@ impl<L: Limiter> Limiter for WaitQueue<L> {
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.limiter.quota_at(now)
     }
+
+    fn is_as_new_at(&self, now: Timestamp) -> bool {
+        self.limiter.is_as_new_at(now)
+    }
 }
 
 impl<L: fmt::Debug> fmt::Debug for WaitQueue<L> {

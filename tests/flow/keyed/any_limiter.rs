@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::WindowConfig;
 use leaparray::flow::{
-    BoxLimiter, ConcurrencyLimiter, LeakyBucket, Limiter, LimiterPerKey, PerKey,
-    SlidingWindowLimiter, TokenBucket,
+    AdaptiveLimiter, Aimd, AllOf, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
+    LeakyBucket, LimitRange, Limiter, LimiterPerKey, PerKey, SlidingWindowLimiter, TokenBucket,
 };
+use leaparray::{Outcome, Permit, WindowConfig};
 
 use super::keyed;
 use crate::{at, ms, rate};
@@ -83,4 +83,59 @@ fn state_has_the_limiter_of_its_key() {
     let shared = Arc::clone(state.limiter());
     assert_eq!(limit.as_new_at(&state, at(60_000)), None);
     drop(shared);
+}
+
+/// Takes 60 of 100 tokens of a key.
+fn expect_eviction_after_both<L>(make: impl Fn() -> L + Send + Sync + 'static)
+where
+    Arc<L>: Limiter,
+{
+    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    for _ in 0..60 {
+        assert!(limiter.try_acquire_at(&1, at(60_000), 1).is_admitted());
+    }
+    assert_eq!([65_999, 66_000].map(|now| limiter.evict_at(at(now), 10)), [0, 1]);
+}
+
+/// A bucket of 100 tokens with a rest of 40, while none of the few permits of the other limiter is in use.
+#[test]
+fn combination_is_as_new_once_each_of_its_limiters_is() {
+    let make = || {
+        let bucket = TokenBucket::new(rate(1, 100), 100).with_max_lead(Duration::MAX);
+        AllOf::new((bucket, Arc::new(ConcurrencyLimiter::new(10))))
+    };
+    let many = move || {
+        let (bucket, permits) = make().into_inner();
+        AllOf::new(vec![bucket.boxed(), permits.boxed()])
+    };
+    expect_eviction_after_both(make);
+    expect_eviction_after_both(many);
+}
+
+#[test]
+fn limiter_that_has_learned_its_limit_is_not_forgotten() {
+    let aimd = || AdaptiveLimiter::new(Aimd::new(LimitRange::new(1, 100, 100).unwrap()));
+    let limiter = keyed(LimiterPerKey::new(aimd), 10, Duration::ZERO);
+    let mut permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
+    permit.end_at(at(60_001), Outcome::Exception);
+    drop(permit);
+    let limit = |now| limiter.quota_at(&1, at(now)).map(|quota| (quota.limit, quota.remaining));
+    assert_eq!(limit(60_001), Some((90, 90)));
+    assert_eq!((limiter.evict_at(at(90_000), 10), limit(90_000)), (0, Some((90, 90))));
+}
+
+#[test]
+fn open_breaker_beside_a_full_bucket_is_not_forgotten() {
+    let make = || {
+        let config = CircuitConfig::default().consecutive_exceptions(1);
+        let bucket = TokenBucket::new(rate(1, 100), 5).with_max_lead(Duration::MAX);
+        AllOf::new((Arc::new(CircuitBreaker::new(config)), bucket))
+    };
+    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    let mut permit = limiter.try_acquire_at(&1, at(60_000), 1).at_once().unwrap();
+    permit.end_at(at(60_001), Outcome::Exception);
+    drop(permit);
+    assert!(limiter.try_acquire_at(&1, at(60_200), 1).is_refused(), "the breaker is open");
+    assert_eq!(limiter.evict_at(at(60_200), 10), 0);
+    assert!(limiter.try_acquire_at(&1, at(60_200), 1).is_refused());
 }

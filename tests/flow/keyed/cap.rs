@@ -99,6 +99,24 @@ fn keys_with_room_stay_for_the_keep_time() {
     assert!((1_100..1_600).contains(&limiter.len()), "{}", limiter.len());
 }
 
+/// The tables shrink while their slots are examined.
+#[test]
+fn eviction_of_all_keys_leaves_none() {
+    for keys in [1, 10, 100, 1_000, 3_000] {
+        for examined in [0, 1, 50, 90, 333] {
+            let limiter = keyed(bucket(), 1 << 20, Duration::ZERO);
+            for key in 0..keys {
+                // Keys of one shard, with tags all over the table.
+                let key = key * 0x9E37 % (1 << 32);
+                assert!(limiter.try_acquire_at(&key, at(60_000), 1).is_admitted());
+            }
+            assert_eq!(limiter.evict_at(at(60_000), examined), 0);
+            let evicted = limiter.evict_at(at(60_100), usize::MAX) as u64;
+            assert_eq!((evicted, limiter.len()), (keys, 0), "after {examined} slots");
+        }
+    }
+}
+
 /// A limit that counts how often a state is examined.
 struct Counting<'a> {
     limit: TokenBucketPerKey,

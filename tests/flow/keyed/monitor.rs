@@ -27,7 +27,7 @@ fn top_keys_are_those_with_the_most_refusals() {
     for rank in 0..1_000 {
         refuse(&limiter, key_of(rank), rank / 2);
     }
-    for n in [0, 1, 10, 300, 998, 1_000, 2_000] {
+    for n in [0, 1, 10, 300, 998, 1_000, 2_000, usize::MAX] {
         let top = limiter.top_refused(n);
         let counts: Vec<u64> = top.iter().map(|refused| refused.refusals).collect();
         // The two keys of rank 0 and 1 have no refusals.

@@ -49,15 +49,25 @@ fn run<R: PerKey>(
 ) {
     let mut newest = 60_000;
     for step in steps {
-        match *step {
-            Step::Ask { key, stale, permits } => {
-                let now = at(newest - stale);
-                decided(limiter.try_acquire_at(&key, now, permits), key, now, permits);
-            }
-            Step::Pass(millis) => newest += millis,
-            Step::Evict(count) => {
-                limiter.evict_at(at(newest), count);
-            }
+        run_step(limiter, step, &mut newest, &mut decided);
+    }
+}
+
+/// Runs a step. `newest` is the newest time so far, in milliseconds.
+fn run_step<R: PerKey>(
+    limiter: &Keyed<R>,
+    step: &Step,
+    newest: &mut u64,
+    mut decided: impl FnMut(Decision<R::Permit>, u64, Timestamp, u64),
+) {
+    match *step {
+        Step::Ask { key, stale, permits } => {
+            let now = at(*newest - stale);
+            decided(limiter.try_acquire_at(&key, now, permits), key, now, permits);
+        }
+        Step::Pass(millis) => *newest += millis,
+        Step::Evict(count) => {
+            limiter.evict_at(at(*newest), count);
         }
     }
 }
@@ -130,9 +140,8 @@ proptest! {
         });
     }
 
-    /// Each request is decided at its time, or at the newest time that another request has given.
     #[test]
-    fn fixed_window_never_exceeds_its_limit(
+    fn fixed_window_decides_as_one_that_is_never_evicted(
         steps in steps(0),
         keep in 0..300_u64,
     ) {
@@ -144,6 +153,47 @@ proptest! {
         run(&limiter, &steps, |decision, key, now, permits| {
             of(key, &mut |window| assert_eq!(decision, window.try_acquire_at(now, permits)));
         });
+    }
+
+    /// Also with stale times. Each request counts in the interval of its time or in a later one, up to that of the newest time. So
+    /// the requests that can count in no other intervals than some have no more permits than these.
+    #[test]
+    fn fixed_window_with_stale_times_admits_no_more_than_its_intervals(
+        steps in steps(900),
+        keep in 0..300_u64,
+    ) {
+        let limiter = keyed(FixedWindowPerKey::new(ms(500), 4).unwrap(), 100, ms(keep));
+        // Of each of two keys: the first and the last interval in which a request can count, and its permits.
+        let mut admitted = [const { Vec::new() }; 2];
+        let mut newest = 60_000;
+        for step in steps {
+            // Few keys and short pauses, so that limits are reached.
+            let step = match step {
+                Step::Ask { key, stale, permits } => Step::Ask { key: key % 2, stale, permits },
+                Step::Pass(millis) => Step::Pass(millis / 2),
+                step @ Step::Evict(_) => step,
+            };
+            run_step(&limiter, &step, &mut newest, |decision, key, now, permits| {
+                if decision.is_admitted() {
+                    let first = now.as_nanos() / 500_000_000;
+                    admitted[usize::try_from(key).unwrap()].push((first, permits, 0));
+                }
+            });
+            for admitted in &mut admitted {
+                for request in admitted.iter_mut().filter(|(.., last)| *last == 0) {
+                    request.2 = newest / 500;
+                }
+            }
+        }
+        for admitted in admitted {
+            for &(from, ..) in &admitted {
+                for &(.., to) in &admitted {
+                    let within = admitted.iter().filter(|&&(first, _, last)| first >= from && last <= to);
+                    let permits: u64 = within.map(|&(_, permits, _)| permits).sum();
+                    assert!(permits <= 4 * (to + 1).saturating_sub(from), "{permits} from {from} to {to}");
+                }
+            }
+        }
     }
 
     #[test]

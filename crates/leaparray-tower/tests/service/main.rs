@@ -3,6 +3,7 @@
 mod bodies;
 mod decisions;
 mod endings;
+mod keys;
 mod names;
 mod readiness;
 
