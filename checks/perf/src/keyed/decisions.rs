@@ -49,11 +49,11 @@ pub(super) fn measure<K: Key>(
         assert!(know_all, "the first request of each key is admitted");
         for traffic in traffic {
             for threads in THREADS.into_iter().filter(|&threads| threads <= cores) {
-                for (name, limiter) in [GOVERNOR, OURS].into_iter().zip(&pair) {
+                for (side, (name, limiter)) in [GOVERNOR, OURS].into_iter().zip(&pair).enumerate() {
                     let name = case::<K>(name, format!("{}, {what}", traffic.name));
                     let (keys, limiter, traffic) = (keys.clone(), limiter.clone(), traffic.clone());
                     suite.add_bound(&name, threads, move |thread, number| {
-                        let key = &keys[traffic.key(thread, number)];
+                        let key = &keys[traffic.key(2 * thread + side, number)];
                         let admits = limiter.admits(black_box(key));
                         assert!(admits == (permits == Permits::Plenty), "another decision");
                     });
