@@ -2,7 +2,7 @@
 
 use std::hash::RandomState;
 
-use super::limiter::{self, Limiter, Permits};
+use super::limiter::{self, Decide, Permits};
 use super::{GOVERNOR, KEYS, Key, OURS, case};
 use crate::bytes::output_of_program;
 use crate::goals::Goal;
@@ -25,14 +25,15 @@ pub(crate) fn print() {
 fn print_of<K: Key>() {
     let keys = K::all();
     let _profiler = dhat::Profiler::builder().testing().build();
-    let count = |name, make: fn() -> Limiter<K>| {
-        let before = dhat::HeapStats::get().curr_bytes;
-        let limiter = make();
-        assert!(keys.iter().all(|key| limiter.admits(key)));
-        println!("{}\t{}", case::<K>(name, WHAT), dhat::HeapStats::get().curr_bytes - before);
-    };
-    count(GOVERNOR, || limiter::governor(RandomState::new(), Permits::Plenty));
-    count(OURS, || limiter::ours(RandomState::new(), Permits::Plenty));
+    count(GOVERNOR, &keys, || limiter::governor(RandomState::new(), Permits::Plenty));
+    count(OURS, &keys, || limiter::ours(RandomState::new(), Permits::Plenty));
+}
+
+fn count<K: Key, L: Decide<K>>(name: &str, keys: &[K], make: impl Fn() -> L) {
+    let before = dhat::HeapStats::get().curr_bytes;
+    let limiter = make();
+    assert!(keys.iter().all(|key| limiter.admits(key)));
+    println!("{}\t{}", case::<K>(name, WHAT), dhat::HeapStats::get().curr_bytes - before);
 }
 
 /// Runs the separate program. Returns no bytes if it fails.

@@ -4,7 +4,7 @@ use std::hash::RandomState;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use super::limiter::{self, Limiter, Permits};
+use super::limiter::{self, Decide, Permits};
 use super::traffic::{self, Traffic};
 use super::{GOVERNOR, Key, OURS, case};
 use crate::goals::Row;
@@ -39,30 +39,63 @@ pub(super) fn measure<K: Key>(
     traffic: &[Traffic],
     cores: usize,
 ) -> Results {
-    let mut suite = Suite::new(cores);
-    let keys: Arc<[K]> = K::all().into();
+    let threads = THREADS.into_iter().filter(|&threads| threads <= cores).collect();
+    let mut cases = Cases { suite: Suite::new(cores), keys: K::all().into(), traffic, threads };
     let (sip, fast) = (RandomState::new, foldhash::fast::RandomState::default);
     let [plenty, used_up] = [Permits::Plenty, Permits::UsedUp];
-    let mut add = |what, permits, pair: [Limiter<K>; 2]| {
-        let pair = pair.map(Arc::new);
-        let know_all = pair.iter().all(|limiter| keys.iter().all(|key| limiter.admits(key)));
+    cases.add(ADMITTED, plenty, limiter::governor(sip(), plenty), limiter::ours(sip(), plenty));
+    let governor = limiter::governor(fast(), plenty);
+    cases.add(ADMITTED_FAST, plenty, governor, limiter::ours(fast(), plenty));
+    cases.add(REFUSED, used_up, limiter::governor(sip(), used_up), limiter::ours(sip(), used_up));
+    cases.suite.measure(plan, quiet, |_| {})
+}
+
+/// The cases with keys of a type.
+struct Cases<'a, K> {
+    suite: Suite,
+    keys: Arc<[K]>,
+    traffic: &'a [Traffic],
+    /// The numbers of threads.
+    threads: Vec<usize>,
+}
+
+impl<K: Key> Cases<'_, K> {
+    /// Adds the cases of a pair of limiters, one after the other.
+    fn add(
+        &mut self,
+        what: &str,
+        permits: Permits,
+        governor: impl Decide<K>,
+        ours: impl Decide<K>,
+    ) {
+        let (governor, ours) = (Arc::new(governor), Arc::new(ours));
+        let know_all = self.keys.iter().all(|key| governor.admits(key) && ours.admits(key));
         assert!(know_all, "the first request of each key is admitted");
-        for traffic in traffic {
-            for threads in THREADS.into_iter().filter(|&threads| threads <= cores) {
-                for (side, (name, limiter)) in [GOVERNOR, OURS].into_iter().zip(&pair).enumerate() {
-                    let name = case::<K>(name, format!("{}, {what}", traffic.name));
-                    let (keys, limiter, traffic) = (keys.clone(), limiter.clone(), traffic.clone());
-                    suite.add_bound(&name, threads, move |thread, number| {
-                        let key = &keys[traffic.key(2 * thread + side, number)];
-                        let admits = limiter.admits(black_box(key));
-                        assert!(admits == (permits == Permits::Plenty), "another decision");
-                    });
-                }
+        for traffic in self.traffic {
+            let what = format!("{}, {what}", traffic.name);
+            for threads in self.threads.clone() {
+                let name = case::<K>(GOVERNOR, &what);
+                self.add_case(&name, threads, permits, &governor, traffic, 0);
+                let name = case::<K>(OURS, &what);
+                self.add_case(&name, threads, permits, &ours, traffic, 1);
             }
         }
-    };
-    add(ADMITTED, plenty, [limiter::governor(sip(), plenty), limiter::ours(sip(), plenty)]);
-    add(ADMITTED_FAST, plenty, [limiter::governor(fast(), plenty), limiter::ours(fast(), plenty)]);
-    add(REFUSED, used_up, [limiter::governor(sip(), used_up), limiter::ours(sip(), used_up)]);
-    suite.measure(plan, quiet, |_| {})
+    }
+
+    fn add_case(
+        &mut self,
+        name: &str,
+        threads: usize,
+        permits: Permits,
+        limiter: &Arc<impl Decide<K>>,
+        traffic: &Traffic,
+        lane: usize,
+    ) {
+        let (keys, limiter, traffic) = (self.keys.clone(), limiter.clone(), traffic.clone());
+        self.suite.add_bound(name, threads, move |thread, number| {
+            let key = &keys[traffic.key(2 * thread + lane, number)];
+            let admits = limiter.admits(black_box(key));
+            assert!(admits == (permits == Permits::Plenty), "another decision");
+        });
+    }
 }

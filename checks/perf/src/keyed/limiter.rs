@@ -38,45 +38,45 @@ impl Permits {
 }
 
 /// Decides on a request of a key.
-pub(super) trait Decide<K>: Send + Sync {
+pub(super) trait Decide<K>: Send + Sync + 'static {
     /// Returns whether one request of the key is admitted.
     fn admits(&self, key: &K) -> bool;
 }
 
-impl<K: Key, S: BuildHasher + Send + Sync> Decide<K>
+impl<K: Key, S: BuildHasher + Send + Sync + 'static> Decide<K>
     for KeyedLimiter<K, TokenBucketPerKey, MonotonicClock, S>
 {
+    #[inline]
     fn admits(&self, key: &K) -> bool {
         self.try_acquire(key).is_admitted()
     }
 }
 
-impl<K: Key, S: BuildHasher + Clone + Send + Sync> Decide<K>
+impl<K: Key, S: BuildHasher + Clone + Send + Sync + 'static> Decide<K>
     for RateLimiter<K, DashMapStateStore<K, S>, QuantaClock>
 {
+    #[inline]
     fn admits(&self, key: &K) -> bool {
         self.check_key(key).is_ok()
     }
 }
 
-pub(super) type Limiter<K> = Box<dyn Decide<K>>;
-
 pub(super) fn ours<K: Key, S: BuildHasher + Send + Sync + 'static>(
     hasher: S,
     permits: Permits,
-) -> Limiter<K> {
+) -> impl Decide<K> + use<K, S> {
     let rate = Rate::new(1, permits.interval()).expect("not zero");
     let limit = TokenBucketPerKey::new(rate, permits.burst().get().into());
     let (keys, clock) = (KEYS as usize, MonotonicClock::new());
     let limiter = KeyedLimiter::with_clock_and_hasher(limit, keys, clock, hasher);
-    Box::new(limiter.expect("room for all keys"))
+    limiter.expect("room for all keys")
 }
 
 pub(super) fn governor<K: Key, S: BuildHasher + Clone + Default + Send + Sync + 'static>(
     hasher: S,
     permits: Permits,
-) -> Limiter<K> {
+) -> impl Decide<K> + use<K, S> {
     let quota = Quota::with_period(permits.interval()).expect("not zero");
     let (quota, clock) = (quota.allow_burst(permits.burst()), QuantaClock::default());
-    Box::new(RateLimiter::dashmap_with_clock_and_hasher(quota, clock, hasher))
+    RateLimiter::dashmap_with_clock_and_hasher(quota, clock, hasher)
 }
