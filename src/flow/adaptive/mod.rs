@@ -54,8 +54,8 @@ use token::Token;
 ///
 /// The check and the taking of permits are one atomic step. After an admission, the permits in use do not exceed a limit that applied
 /// during it. An algorithm learns the number of calls in flight at each admission, so that number is one atomic, and threads compete
-/// for its cache line: the permits are not divided among threads, as those of a [`ConcurrencyLimiter`](super::ConcurrencyLimiter) are. Calls that are in flight when the limit
-/// falls go on. A waiter of a [`WaitQueue`](super::WaitQueue) is woken when a permit of the queue is given back, and not when the limit
+/// for its cache line. A [`ConcurrencyLimiter`](super::ConcurrencyLimiter) divides its permits among threads, and this limiter does not.
+/// Calls that are in flight when the limit falls go on. A waiter of a [`WaitQueue`](super::WaitQueue) is woken when a permit of the queue is given back, and not when the limit
 /// rises: call [`WaitQueue::recheck`](super::WaitQueue::recheck) now and then.
 ///
 /// Plans are made at the times of the calls. A time that is more than a second ahead of the clock of the limiter counts as one

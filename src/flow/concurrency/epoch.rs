@@ -8,25 +8,29 @@
 //! striped  { 1: 1, epoch: 39, balance: 24 }
 //! ```
 //!
-//! Two things differ from the window:
+//! Four things differ from the window:
 //!
-//! - *Permits are given back* as they are taken: to a stripe, of which the thread has read the word before it validated that of the
-//!   limiter, or to the limiter's own word. A permit that was taken before the epoch, or from another stripe, is given back to any
-//!   stripe: the stripes have the permits that are left, whichever these are. So the word of a stripe recurs within an epoch, with
-//!   the same meaning, and never in a later epoch.
+//! - *Permits are given back* in the same steps as they are taken: the thread reads a stripe, validates the limiter's word, and adds
+//!   the permits to the stripe by a compare-exchange. If the limiter's word is direct, the thread subtracts them there. Any stripe
+//!   takes any permits, also those of before the epoch and those of another stripe. So the word of a stripe recurs within an
+//!   epoch, with the same meaning, and never in a later epoch.
 //!
-//!   A single permit of the limiter's own word is subtracted from that word as it is found, without a load and a comparison. If the
-//!   word is striped, the permit counts in the *balance*, and the end of the epoch subtracts it from the sum. A thread that finds half
-//!   of the balance used ends the epoch. The other half has a permit for each thread that the system can run.
+//!   A single permit that was taken from the limiter's own word is subtracted from that word by one `fetch_sub`, without a load
+//!   before, whether the word is direct or striped. In a striped word, this lowers the *balance*, and the end of the epoch subtracts
+//!   the permit from the sum. A thread that finds half of the balance used ends the epoch before it returns. Until then, each
+//!   thread subtracts at most one permit, and the other half of the balance has more permits than the system has threads.
 //! - *A reader* ends the epoch. While permits are taken and given back, the sum of the stripes may be a number that was never
 //!   in use.
+//! - *An epoch begins* only after another thread has taken permits from the limiter's word, or given some back. Both complete an
+//!   operation of that thread, so the operations are lock-free here too.
+//! - *The striped words run out*: a limiter has 2³⁹ epochs. After that, its own word decides.
 //!
 //! # The promises
 //!
 //! - The stripes get the permits that the limit leaves by the very word that the striped word replaces. So the limit holds.
 //! - A request is refused by a direct word only. At that time all stripes are frozen, and their permits are counted.
-//! - The sum at the end of an epoch is never below zero: it is the number of permits that were taken and not given back, and each
-//!   of these is counted where it is taken or given back, before the freeze of that stripe or after the end.
+//! - The sum at the end of an epoch is the number of permits in use at the compare-exchange that ends it: by then, all stripes are
+//!   frozen, and that compare-exchange finds the balance unchanged. So the sum is never below zero.
 //!
 //! # Orderings
 //!
@@ -112,6 +116,13 @@ impl ConcurrencyLimiter {
     #[cfg(all(test, not(loom)))]
     pub(crate) fn is_striped(&self) -> bool {
         self.load() & STRIPED != 0
+    }
+
+    /// Makes all epochs but the last `left` ones count as over. Panics if no epoch has begun before.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn skip_epochs_but(&self, left: u64) {
+        let preparation = self.stripes().prepare().expect("no other thread");
+        preparation.skip_words_below(u64::MAX - left * (BALANCE + 1));
     }
 
     /// Takes permits from a stripe. Returns the word that was found instead, if none were taken.

@@ -34,9 +34,10 @@ use crate::time::{Clock, Timestamp};
 /// The permits in use are one atomic, which a refused request does not write. While threads compete for it, and permits for at least
 /// 16 requests are left, the permits are divided among *stripes*, words on cache lines of their own, to which they are also
 /// given back. So decisions scale with threads, and stay exact: no more permits than the limit are held, and no request is refused
-/// if, during the whole call, as many permits are left as it asks for. The stripes are allocated when that first happens: 128
-/// bytes for each of 16, and 128 bytes more. The permits go back into the one word when no stripe has as many as a request asks
-/// for, and when they are counted, as by [`in_use`](Self::in_use).
+/// if, during the whole call, as many permits are left as it asks for and the limit stays the same. The stripes are allocated when
+/// that first happens: 128 bytes for each of 16, and 128 bytes more. The permits go back into the one word when no stripe has as
+/// many as a request asks for, and when they are counted, as by [`in_use`](Self::in_use). They are divided at most 2³⁹ times over
+/// the life of the limiter. After that, threads compete for the one word.
 ///
 /// A request that gets the permit of an earlier request sees everything that was done under it.
 ///

@@ -115,6 +115,24 @@ fn few_permits_are_not_divided() {
     begin(&limiter);
 }
 
+#[test]
+fn limiter_has_no_epoch_once_its_words_are_used_up() {
+    let limiter = ConcurrencyLimiter::new(100);
+    let held = limiter.try_acquire();
+    begin(&limiter);
+    assert_eq!(limiter.in_use(), 1);
+    limiter.skip_epochs_but(1);
+    begin(&limiter);
+    drop(held);
+    let all = limiter.try_acquire_many(100);
+    assert!(all.is_admitted() && limiter.try_acquire().is_refused());
+    drop(all);
+    limiter.begin_epoch();
+    assert!(!limiter.is_striped());
+    assert_eq!(limiter.in_use(), 0);
+    assert!(limiter.try_acquire().is_admitted());
+}
+
 /// Single permits of before an epoch are given back in it. Half of the balance is for the threads that do so at once.
 #[test]
 fn thread_that_finds_half_of_the_balance_used_ends_the_epoch() {

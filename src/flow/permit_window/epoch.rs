@@ -16,7 +16,7 @@
 //!
 //! - *A thread that begins* an epoch first acquires the right to prepare it, which one thread has at a time. It finds the
 //!   window's word direct, stores the terms of the epoch and the permits of each stripe, and replaces the word by a
-//!   striped one. Seven eighths of the permits that are left go to the stripes. If the word has changed meanwhile, the
+//!   striped one. Seven eighths of the permits that are left go to the stripes. If the word has changed by then, the
 //!   thread tries again with the same stripes, as long as their permits are left. Only this thread can begin an epoch, so
 //!   none is running while it prepares. If it stalls, the other threads take permits from the word.
 //! - *A thread that takes* permits reads the terms and a stripe, and *validates* the window's word: if the word is

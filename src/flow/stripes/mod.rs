@@ -11,8 +11,8 @@ use crate::sync::{AtomicU64, AtomicUsize, Ordering, pass_stripes, stripe};
 
 /// The number of stripes, a power of two. If more threads ask at once, they share stripes.
 ///
-/// It does not depend on the number of processors: a thread that is bound to one of them finds no other ones, and to ask for
-/// the number takes longer than many an epoch.
+/// It does not depend on the number of processors. The system tells a thread only on how many of them that thread may run, and
+/// the call takes longer than many epochs.
 pub(super) const STRIPES: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// The bit of a frozen stripe. The bits below it are the permits that the stripe has left.
@@ -124,7 +124,7 @@ impl Stripes {
         granted.wrapping_sub(left)
     }
 
-    /// Begins to prepare an epoch; `None` if another thread does.
+    /// Begins to prepare an epoch. Returns `None` if another thread prepares one.
     pub(super) fn prepare(&self) -> Option<Preparation<'_>> {
         let found = self.prepared.load(Ordering::Relaxed);
         if found & 1 == 1 {
@@ -175,6 +175,12 @@ pub(super) struct Preparation<'a> {
 }
 
 impl Preparation<'_> {
+    /// Makes all striped words below `word` count as used.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn skip_words_below(&self, word: u64) {
+        self.stripes.last_word.store(word, Ordering::Relaxed);
+    }
+
     /// Returns a striped word that the limiter has not had yet: `step` above the last one, and at least `first`. Returns `None`
     /// if there is no more.
     pub(super) fn next_word(&self, first: u64, step: u64) -> Option<u64> {

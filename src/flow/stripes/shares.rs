@@ -2,11 +2,11 @@
 
 use super::MAX_LEFT;
 
-/// The requests for which there are permits, divided by the square of the number of stripes. An epoch costs some steps for each
-/// stripe, so more stripes are worth it only if each one lasts for longer: `w` of them for `w · 16` requests each, less an eighth.
+/// `w` stripes are worth an epoch if permits for `w² · REQUESTS` requests are left. An epoch costs some steps for each stripe, so with
+/// more stripes, each of them has to last for more requests.
 const REQUESTS: u64 = if cfg!(loom) { 1 } else { 16 };
 
-/// The requests for which there are permits, divided by the number of stripes, if the permits are given back.
+/// `w` stripes of permits that are given back are worth an epoch if permits for `w · LENT_REQUESTS` requests are left.
 const LENT_REQUESTS: u64 = if cfg!(loom) { 1 } else { 8 };
 
 /// The division of permits among stripes.
@@ -40,7 +40,7 @@ impl Shares {
     }
 
     /// As [`of`](Self::of), for permits that requests give back to the stripes, so that an epoch lasts for as long as permits
-    /// are left. A stripe has room for as many permits as it gets.
+    /// are left. A stripe has room for at least as many permits again as it gets.
     ///
     /// Returns `None` if the permits are for fewer than twice [`LENT_REQUESTS`] requests.
     pub(in crate::flow) fn of_lent(remaining: u64, permits: u64, max_width: usize) -> Option<Self> {

@@ -37,9 +37,9 @@ pub(super) use fill::{Fill, SATURATED};
 /// # Threads
 ///
 /// The bucket is one atomic, the time at which it is full, and threads that are admitted at the same time compete for its cache line. The
-/// order of the requests forbids to divide the tokens among several: a bucket that is full loses the tokens that would be added, and
-/// how many these are depends on the time of each request before. A bucket that serves less than its rate is full at most
-/// requests. Where many threads ask one limiter, a [`SlidingWindowLimiter`](super::SlidingWindowLimiter) scales with them.
+/// tokens cannot be divided among several atomics without a loss of exactness: a bucket that is full loses the tokens that would be
+/// added, and how many these are depends on the time of each earlier request. A bucket that serves less than its rate is full at
+/// the time of most requests. Where many threads ask one limiter, a [`SlidingWindowLimiter`](super::SlidingWindowLimiter) scales with them.
 ///
 /// # Edges
 ///
