@@ -235,6 +235,18 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     ///
     /// With [`Duration::ZERO`], a key leaves as soon as it is examined, and with [`Duration::MAX`], keys leave only if all
     /// places are taken, and keys that have come back never do.
+    ///
+    /// ```
+    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use std::time::Duration;
+    ///
+    /// let limit = TokenBucketPerKey::new(Rate::per_second(10)?, 20);
+    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
+    /// assert_eq!(limiter.keep(), Duration::from_secs(60));
+    /// let limiter = limiter.with_keep(Duration::from_secs(600));
+    /// assert_eq!(limiter.keep(), Duration::from_secs(600));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_keep(self, keep: Duration) -> Self {
         Self { keep, ..self }
@@ -262,6 +274,22 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
 
     /// Sets the *lead*: how far ahead of the limiter's clock a given time may be, as
     /// [`TokenBucket::with_max_lead`](super::TokenBucket::with_max_lead). By default, this is a second.
+    ///
+    /// ```
+    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    /// use leaparray::{ManualClock, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_secs(60));
+    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
+    /// let limiter = KeyedLimiter::with_clock(limit, 1_000, clock)?.with_max_lead(Duration::from_secs(60));
+    /// assert_eq!(limiter.max_lead(), Duration::from_secs(60));
+    /// assert!(limiter.try_acquire_at(&7, Timestamp::from_secs(60), 1).is_admitted());
+    /// assert!(limiter.try_acquire_at(&7, Timestamp::from_secs(120), 1).is_admitted());
+    /// // Two minutes after the clock's time: as one minute after it.
+    /// assert!(limiter.try_acquire_at(&7, Timestamp::from_secs(180), 1).is_refused());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_max_lead(self, lead: Duration) -> Self {
         Self { horizon: Horizon::with_lead(lead), ..self }
@@ -292,6 +320,17 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     }
 
     /// Returns the number of keys that are stored. A key that another thread is inserting may count already.
+    ///
+    /// ```
+    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    ///
+    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 5);
+    /// let limiter = KeyedLimiter::<u64, _>::new(limit, 1_000)?;
+    /// assert!(limiter.is_empty());
+    /// assert!([7, 8, 7].iter().all(|key| limiter.try_acquire(key).is_admitted()));
+    /// assert_eq!((limiter.len(), limiter.max_keys()), (2, 1_000));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.room.keys()
@@ -348,7 +387,7 @@ where
     }
 
     /// Returns the decision that a request of a key for `permits` permits would get at `now`, and takes none; `None` if the limit cannot
-    /// tell, or if the key has no place and all are taken.
+    /// tell, or if the key has no place and there is no room for it.
     ///
     /// ```
     /// use leaparray::Timestamp;
@@ -370,7 +409,7 @@ where
     }
 
     /// Returns the state of a key's limit at `now`, as [`Limiter::quota_at`](super::Limiter::quota_at); `None` if the limit has
-    /// no such numbers, or if the key has no place and all are taken.
+    /// no such numbers, or if the key has no place and there is no room for it.
     ///
     /// ```
     /// use leaparray::Timestamp;
@@ -392,6 +431,18 @@ where
     }
 
     /// Returns the number of requests of a key that were refused while it was stored; `None` if it is not stored.
+    ///
+    /// ```
+    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    ///
+    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
+    /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
+    /// assert_eq!(limiter.refusals("ann"), None);
+    /// assert!(limiter.try_acquire("ann").is_admitted());
+    /// assert!(limiter.try_acquire("ann").is_refused());
+    /// assert_eq!(limiter.refusals("ann"), Some(1));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn refusals<Q>(&self, key: &Q) -> Option<u64>
     where
         K: Borrow<Q>,
@@ -438,7 +489,7 @@ where
         if let Some(slot) = table.find(hash.tag(), key) {
             return read(table.value(slot), now);
         }
-        if self.room.is_full() {
+        if self.room.is_full() || table.is_full() {
             return None;
         }
         read(&self.limit.new_state(self.evicted_until()), now)

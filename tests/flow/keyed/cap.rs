@@ -167,13 +167,16 @@ fn each_decision_examines_a_bounded_number_of_keys() {
 #[test]
 fn shard_that_is_full_refuses_and_shares_nothing() {
     let limiter = keyed(bucket(), 1 << 20, Duration::MAX);
-    let all = 32_767;
-    for key in 0..all {
+    // With each second tag: the keys are spread over the whole table.
+    let keys = || (0..32_767).map(|key| 2 * key);
+    for key in keys() {
         assert!(limiter.try_acquire_at(&key, at(60_000), 5).is_admitted());
     }
-    let refusal = limiter.try_acquire_at(&all, at(60_000), 1).refusal().unwrap();
+    let further = 1;
+    let refusal = limiter.try_acquire_at(&further, at(60_000), 1).refusal().unwrap();
     assert_eq!(refusal.reason, NO_ROOM_FOR_KEY);
-    assert!((0..all).all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_refused()));
+    assert_eq!(limiter.peek_at(&further, at(60_000), 1), None, "its shard has no room");
+    assert!(keys().all(|key| limiter.try_acquire_at(&key, at(60_000), 1).is_refused()));
     let other_shard = 1 << 63;
     assert!(limiter.try_acquire_at(&other_shard, at(60_000), 5).is_admitted());
 }

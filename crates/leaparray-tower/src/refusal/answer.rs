@@ -4,14 +4,15 @@ use std::fmt::{Arguments, Write};
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use leaparray::flow::Reason;
+use leaparray::flow::{NO_ROOM_FOR_KEY, Reason};
 
 use super::{Refuse, Refused};
 use crate::grpc::Code;
 
 /// Answers refused requests, with an empty body.
 ///
-/// The status is 503 if the [backend fails](Reason::Failing) or a [queue is full](Reason::QueueFull), and 429 otherwise. If
+/// The status is 503 if the [backend fails](Reason::Failing), a [queue is full](Reason::QueueFull), or a keyed limiter has [no
+/// room](NO_ROOM_FOR_KEY) for a further client, and 429 otherwise. If
 /// the time until the next attempt is known, it is in `Retry-After`, in whole seconds. If the limiter has a
 /// [quota](leaparray::flow::Limiter::quota_at), the response has the headers `RateLimit` and `RateLimit-Policy` of the IETF's
 /// [draft][ietf]: the limit `q`, the remaining permits `r`, and the seconds `t` until all of them remain again.
@@ -72,8 +73,9 @@ impl<B, E> Refuse<B, E> for Answer {
 /// The greatest integer of a structured field (RFC 9651, section 3.3.1).
 const GREATEST: u64 = 999_999_999_999_999;
 
-const fn is_unavailable(refused: &Refused) -> bool {
-    matches!(refused.refusal.reason, Reason::Failing | Reason::QueueFull)
+/// Returns whether the server cannot serve the request now, which may be the client's first.
+fn is_unavailable(refused: &Refused) -> bool {
+    [Reason::Failing, Reason::QueueFull, NO_ROOM_FOR_KEY].contains(&refused.refusal.reason)
 }
 
 fn http<B>(refused: &Refused) -> Response<Option<B>> {
