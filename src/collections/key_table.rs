@@ -21,15 +21,26 @@ use std::borrow::Borrow;
 /// The table grows by an eighth, so no change takes more than one pass over it. At most 5/6 of the slots are in use, and after
 /// the first few keys at least 13/18, unless keys were removed.
 ///
-/// What exceeds the 15 bits of a count is kept in a list, in which few keys are.
+/// What exceeds the 15 bits of a count is kept in a list, in which few keys are. How often a key was counted in a row is kept in
+/// the table itself, next to its lock, and added to the count later. So threads that count one key write one cache line in turn, and
+/// not also that of its word.
 #[derive(Debug)]
 pub(crate) struct KeyTable<K, V> {
     entries: Box<[Option<(K, V)>]>,
     words: Box<[u32]>,
-    len: u32,
+    len: u16,
     /// The slot that [`next_slot`](Self::next_slot) returns next.
-    cursor: u32,
+    cursor: u16,
+    row: Row,
     wraps: Option<Box<Wraps>>,
+}
+
+/// How often a key was counted in a row, without the first time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    /// The slot that was counted last. Without a meaning if `times` is 0.
+    slot: u16,
+    times: u16,
 }
 
 /// The slots whose counts have wrapped around, and how often.
@@ -41,8 +52,6 @@ struct Wraps(Vec<(usize, u64)>);
 pub(crate) struct Slot<'a, V> {
     pub(crate) value: &'a mut V,
     word: &'a mut u32,
-    wraps: &'a mut Option<Box<Wraps>>,
-    number: usize,
 }
 
 const TAG_SHIFT: u32 = 16;
@@ -63,6 +72,18 @@ const fn home(tag: u16, slots: usize) -> usize {
     (tag as usize * slots) >> TAG_SHIFT
 }
 
+impl Row {
+    /// The most times, which are no more than a count can have.
+    const MOST: u16 = COUNT as u16;
+}
+
+/// Returns the number of a slot in half the bits: a table has fewer than 2¹⁶ slots.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "a table has fewer slots")]
+const fn narrow(slot: usize) -> u16 {
+    slot as u16
+}
+
 /// Returns the slot after a slot.
 #[inline]
 const fn after(slot: usize, slots: usize) -> usize {
@@ -74,11 +95,11 @@ impl<K, V> KeyTable<K, V> {
     pub(crate) const MAX_LEN: usize = (1 << 15) - 1;
 
     #[inline]
-    pub(crate) const fn len(&self) -> usize {
-        self.len as usize
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.len)
     }
 
-    pub(crate) const fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.len() == Self::MAX_LEN
     }
 
@@ -119,9 +140,8 @@ impl<K, V> KeyTable<K, V> {
     /// Panics if the slot has no entry.
     #[inline]
     pub(crate) fn slot_mut(&mut self, slot: usize) -> Slot<'_, V> {
-        let Self { entries, words, wraps, .. } = self;
-        let (_, value) = entries[slot].as_mut().expect("the slot of a key");
-        Slot { value, word: &mut words[slot], wraps, number: slot }
+        let (_, value) = self.entries[slot].as_mut().expect("the slot of a key");
+        Slot { value, word: &mut self.words[slot] }
     }
 
     pub(crate) fn is_marked(&self, slot: usize) -> bool {
@@ -132,7 +152,54 @@ impl<K, V> KeyTable<K, V> {
     pub(crate) fn count_of(&self, slot: usize) -> u64 {
         let wraps = self.wraps.as_deref().map_or(&[][..], |wraps| &wraps.0);
         let high = wraps.iter().find(|(of, _)| *of == slot).map_or(0, |&(_, times)| times);
-        high << COUNT.count_ones() | u64::from(self.words[slot] & COUNT)
+        let in_a_row = if usize::from(self.row.slot) == slot { self.row.times } else { 0 };
+        (high << COUNT.count_ones() | u64::from(self.words[slot] & COUNT)) + u64::from(in_a_row)
+    }
+
+    /// Adds one to the count of the key of a slot.
+    #[inline]
+    pub(crate) fn count(&mut self, slot: usize) {
+        let Row { slot: last, times } = self.row;
+        if usize::from(last) == slot && times < Row::MOST {
+            self.row.times = times + 1;
+        } else {
+            self.count_other(slot);
+        }
+    }
+
+    /// Adds one to the count of a key that was not counted last, or was as often as a row can have.
+    #[inline(never)]
+    fn count_other(&mut self, slot: usize) {
+        self.end_row();
+        self.add(slot, 1);
+        self.row.slot = narrow(slot);
+    }
+
+    /// Adds the times in a row to the count.
+    fn end_row(&mut self) {
+        let Row { slot, times } = std::mem::take(&mut self.row);
+        if times > 0 {
+            self.add(usize::from(slot), times);
+        }
+    }
+
+    /// Adds to the count of a key, at most once around.
+    fn add(&mut self, slot: usize, times: u16) {
+        let word = &mut self.words[slot];
+        let sum = (*word & COUNT) + u32::from(times);
+        *word = *word & !COUNT | sum & COUNT;
+        if sum > COUNT {
+            self.wrap(slot);
+        }
+    }
+
+    #[cold]
+    fn wrap(&mut self, slot: usize) {
+        let wraps = &mut self.wraps.get_or_insert_with(|| Box::new(Wraps(Vec::new()))).0;
+        match wraps.iter_mut().find(|(of, _)| *of == slot) {
+            Some((_, times)) => *times += 1,
+            None => wraps.push((slot, 1)),
+        }
     }
 
     /// Returns each key with its count.
@@ -149,11 +216,12 @@ impl<K, V> KeyTable<K, V> {
     /// Returns a slot, and the next one at the next call, in turn; `None` if there is none. A slot whose key is removed
     /// is returned once more, because another key may have moved into it.
     pub(crate) fn next_slot(&mut self) -> Option<usize> {
-        let slot = if (self.cursor as usize) < self.slots() { self.cursor as usize } else { 0 };
+        let cursor = usize::from(self.cursor);
+        let slot = if cursor < self.slots() { cursor } else { 0 };
         if self.slots() == 0 {
             return None;
         }
-        self.cursor = u32::try_from(slot + 1).unwrap_or(0);
+        self.cursor = narrow(slot + 1);
         Some(slot)
     }
 
@@ -194,11 +262,12 @@ impl<K, V> KeyTable<K, V> {
     /// Panics if the slot has no entry.
     pub(crate) fn remove(&mut self, slot: usize) -> (K, V) {
         let removed = self.entries[slot].take().expect("the slot of a key");
+        self.end_row();
         if let Some(wraps) = &mut self.wraps {
             wraps.0.retain(|&(of, _)| of != slot);
         }
         self.len -= 1;
-        self.cursor = self.cursor.min(u32::try_from(slot).unwrap_or(0));
+        self.cursor = self.cursor.min(narrow(slot));
         self.close_gap(slot);
         if Self::fits(self.slots()) > 2 * (self.len() + LEAST_STEP) {
             self.resize(self.len() + (self.len() / 8).max(LEAST_STEP));
@@ -236,12 +305,14 @@ impl<K, V> KeyTable<K, V> {
     #[cold]
     fn resize(&mut self, len: usize) {
         let slots = (len.min(Self::MAX_LEN) * 6).div_ceil(5);
+        self.end_row();
         let resized = Self {
             entries: (0..slots).map(|_| None).collect(),
             words: vec![0; slots].into_boxed_slice(),
             len: self.len,
             // The same part of the table, so that entries stay on their side of the cursor.
-            cursor: u32::try_from(self.cursor as usize * slots / self.slots().max(1)).unwrap_or(0),
+            cursor: narrow(usize::from(self.cursor) * slots / self.slots().max(1)),
+            row: Row::default(),
             wraps: None,
         };
         let old = std::mem::replace(self, resized);
@@ -272,31 +343,18 @@ impl<V> Slot<'_, V> {
     pub(crate) const fn mark(&mut self) {
         *self.word |= MARK;
     }
-
-    /// Adds one to the count of the key.
-    #[inline]
-    pub(crate) fn count(&mut self) {
-        if *self.word & COUNT < COUNT {
-            *self.word += 1;
-        } else {
-            *self.word &= !COUNT;
-            self.wrap();
-        }
-    }
-
-    #[cold]
-    fn wrap(&mut self) {
-        let wraps = &mut self.wraps.get_or_insert_with(|| Box::new(Wraps(Vec::new()))).0;
-        match wraps.iter_mut().find(|(of, _)| *of == self.number) {
-            Some((_, times)) => *times += 1,
-            None => wraps.push((self.number, 1)),
-        }
-    }
 }
 
 impl<K, V> Default for KeyTable<K, V> {
     fn default() -> Self {
-        Self { entries: Box::default(), words: Box::default(), len: 0, cursor: 0, wraps: None }
+        Self {
+            entries: Box::default(),
+            words: Box::default(),
+            len: 0,
+            cursor: 0,
+            row: Row::default(),
+            wraps: None,
+        }
     }
 }
 
@@ -349,7 +407,7 @@ mod tests {
             }
             Operation::Count(key, times) if model.contains_key(&key) => {
                 let slot = found(table, key).unwrap();
-                (0..times).for_each(|_| table.slot_mut(slot).count());
+                (0..times).for_each(|_| table.count(slot));
                 model.get_mut(&key).unwrap().0 += u64::from(times);
             }
             Operation::Mark(key) if model.contains_key(&key) => {

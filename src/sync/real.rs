@@ -89,9 +89,10 @@ pub(crate) fn least_shards(max_keys: usize) -> usize {
     max_keys.div_ceil(8).min(64)
 }
 
-/// Locks a mutex that is never locked for long. A thread that finds it locked spins for up to a few hundred nanoseconds, with
+/// Locks a mutex that is never locked for long. A thread that finds it locked spins for up to some microseconds, with
 /// longer and longer pauses, and then sleeps. The standard library's own spinning reads the lock in each pause, which takes
-/// the cache line away from the thread that has locked it.
+/// the cache line away from the thread that has locked it. The first pause is already longer than an operation under the lock, so
+/// that the other thread does several while it has the cache line.
 #[inline]
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
     match mutex.try_lock() {
@@ -103,7 +104,7 @@ pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
 
 #[cold]
 fn lock_contended<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
-    for pauses in [4, 8, 16, 32, 64] {
+    for pauses in [16, 32, 64] {
         (0..pauses).for_each(|_| spin_loop());
         match mutex.try_lock() {
             Ok(guard) => return Ok(guard),

@@ -32,6 +32,7 @@ where
     #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
     pub(super) fn decide<Q, const AT_ONCE: bool>(
         &self,
+        hash: KeyHash,
         request: &Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit>
     where
@@ -40,7 +41,6 @@ where
     {
         let now = Timestamp::from_nanos(self.horizon.bound(request.now.as_nanos(), &self.clock));
         let request = Request { now, ..*request };
-        let hash = KeyHash::new(self.hasher.hash_one(request.key));
         let mut table = self.shard(hash).lock();
         match table.find(hash.tag(), request.key) {
             Some(slot) => self.decide_known(&mut table, slot, &request),
@@ -56,14 +56,14 @@ where
         slot: usize,
         request: &Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit> {
-        let mut slot = table.slot_mut(slot);
+        let mut found = table.slot_mut(slot);
         // The key has come back.
-        if !slot.is_marked() && self.is_as_new(slot.value, request.now) {
-            slot.mark();
+        if !found.is_marked() && self.is_as_new(found.value, request.now) {
+            found.mark();
         }
-        let decision = self.apply(slot.value, request);
+        let decision = self.apply(found.value, request);
         if decision.is_refused() {
-            slot.count();
+            table.count(slot);
         }
         decision
     }
@@ -127,7 +127,7 @@ where
         }
         let slot = table.insert(hash.tag(), request.key.to_owned(), state);
         if decision.is_refused() {
-            table.slot_mut(slot).count();
+            table.count(slot);
         }
         place.keep();
         decision

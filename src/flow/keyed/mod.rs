@@ -361,7 +361,7 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        self.try_acquire_at(key, self.clock.now(), 1)
+        self.try_acquire_many(key, 1)
     }
 
     /// Asks for `permits` permits of a key: all of them or none. Reads the clock once.
@@ -371,7 +371,10 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        self.try_acquire_at(key, self.clock.now(), permits)
+        // The hash is first: a processor computes it while it waits for the clock, but reads no clock beside a hash.
+        let hash = self.hash(key);
+        let now = self.clock.now();
+        self.decide(hash, &Request::<_, false> { key, now, permits })
     }
 
     /// Asks for `permits` permits of a key at `now`: all of them or none.
@@ -383,7 +386,7 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        self.decide(&Request::<_, false> { key, now, permits })
+        self.decide(self.hash(key), &Request::<_, false> { key, now, permits })
     }
 
     /// Returns the decision that a request of a key for `permits` permits would get at `now`, and takes none; `None` if the limit cannot
@@ -448,7 +451,7 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash,
     {
-        let hash = KeyHash::new(self.hasher.hash_one(key));
+        let hash = self.hash(key);
         let table = self.shard(hash).lock();
         table.find(hash.tag(), key).map(|slot| table.count_of(slot))
     }
@@ -472,6 +475,11 @@ where
         OfKey::new(self, key)
     }
 
+    #[inline]
+    fn hash<Q: ?Sized + Hash>(&self, key: &Q) -> KeyHash {
+        KeyHash::new(self.hasher.hash_one(key))
+    }
+
     /// Returns what `read` finds in the state of a key, or in the state that it would get.
     fn read<Q, T>(
         &self,
@@ -484,7 +492,7 @@ where
         Q: ?Sized + Eq + Hash,
     {
         let now = Timestamp::from_nanos(self.horizon.bounded(now.as_nanos(), &self.clock));
-        let hash = KeyHash::new(self.hasher.hash_one(key));
+        let hash = self.hash(key);
         let table = self.shard(hash).lock();
         if let Some(slot) = table.find(hash.tag(), key) {
             return read(table.value(slot), now);

@@ -68,7 +68,8 @@ where
         now: Timestamp,
         permits: u64,
     ) -> Decision<R::Permit> {
-        self.limiter.decide(&Request::<_, true> { key: &*self.key, now, permits })
+        let key = &*self.key;
+        self.limiter.decide(self.limiter.hash(key), &Request::<_, true> { key, now, permits })
     }
 
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
