@@ -13,7 +13,6 @@ use crate::time::{Clock, Timestamp};
 type Table<'a, K, R> = MutexGuard<'a, KeyTable<K, <R as PerKey>::State>>;
 
 /// A request of a key. With `AT_ONCE`, it cannot wait.
-#[derive(Clone, Copy)]
 pub(super) struct Request<'a, Q: ?Sized, const AT_ONCE: bool> {
     pub(super) key: &'a Q,
     pub(super) now: Timestamp,
@@ -33,18 +32,18 @@ where
     pub(super) fn decide<Q, const AT_ONCE: bool>(
         &self,
         hash: KeyHash,
-        request: &Request<'_, Q, AT_ONCE>,
+        request: Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit>
     where
         K: Borrow<Q> + Eq + Hash,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
         let now = Timestamp::from_nanos(self.horizon.bound(request.now.as_nanos(), &self.clock));
-        let request = Request { now, ..*request };
+        let request = Request { now, ..request };
         let mut table = self.shard(hash).lock();
         match table.find(hash.tag(), request.key) {
             Some(slot) => self.decide_known(&mut table, slot, &request),
-            None => self.decide_unknown(table, hash, &request),
+            None => self.decide_unknown(table, hash, request),
         }
     }
 
@@ -88,13 +87,14 @@ where
         self.limit.as_new_at(state, now).is_some_and(|time| time <= now)
     }
 
-    /// Decides on a request of a key that its shard does not have.
+    /// Decides on a request of a key that its shard does not have. Takes the request by value: then it stays in registers where
+    /// the key is known.
     #[inline(never)]
     fn decide_unknown<'a, Q, const AT_ONCE: bool>(
         &'a self,
         mut table: Table<'a, K, R>,
         hash: KeyHash,
-        request: &Request<'_, Q, AT_ONCE>,
+        request: Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit>
     where
         K: Borrow<Q> + Eq + Hash,
@@ -107,17 +107,17 @@ where
             table = self.shard(hash).lock();
             // Another thread may have inserted the key while the shard was not locked.
             if let Some(slot) = table.find(hash.tag(), request.key) {
-                return self.decide_known(&mut table, slot, request);
+                return self.decide_known(&mut table, slot, &request);
             }
             if table.is_full() || !self.room.take() {
                 drop(table);
-                return self.decide_without_room(request);
+                return self.decide_without_room(&request);
             }
         }
         let place = Taken { room: &self.room, is_used: false };
         let since = self.evicted_until();
         let mut state = self.limit.new_state(since);
-        let decision = self.apply(&mut state, request);
+        let decision = self.apply(&mut state, &request);
         // A state that has not changed need not be kept: a refusal, or a request for 0 permits.
         if self.is_as_new(&state, request.now.max(since)) {
             if decision.is_refused() {

@@ -374,7 +374,7 @@ where
         // The hash is first: a processor computes it while it waits for the clock, but reads no clock beside a hash.
         let hash = self.hash(key);
         let now = self.clock.now();
-        self.decide(hash, &Request::<_, false> { key, now, permits })
+        self.decide(hash, Request::<_, false> { key, now, permits })
     }
 
     /// Asks for `permits` permits of a key at `now`: all of them or none.
@@ -386,7 +386,7 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
-        self.decide(self.hash(key), &Request::<_, false> { key, now, permits })
+        self.decide(self.hash(key), Request::<_, false> { key, now, permits })
     }
 
     /// Returns the decision that a request of a key for `permits` permits would get at `now`, and takes none; `None` if the limit cannot

@@ -69,7 +69,7 @@ where
         permits: u64,
     ) -> Decision<R::Permit> {
         let key = &*self.key;
-        self.limiter.decide(self.limiter.hash(key), &Request::<_, true> { key, now, permits })
+        self.limiter.decide(self.limiter.hash(key), Request::<_, true> { key, now, permits })
     }
 
     fn peek_at(&self, now: Timestamp, permits: u64) -> Option<Decision> {
