@@ -73,8 +73,8 @@ const fn home(tag: u16, slots: usize) -> usize {
 }
 
 impl Row {
-    /// The most times, which are no more than a count can have.
-    const MOST: u16 = COUNT as u16;
+    /// The most times: as many as the bits of a count can have.
+    const MOST: u16 = (1 << COUNT.count_ones()) - 1;
 }
 
 /// Returns the number of a slot in half the bits: a table has fewer than 2¹⁶ slots.

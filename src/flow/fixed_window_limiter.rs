@@ -148,4 +148,10 @@ impl<C: Clock> Limiter for FixedWindowLimiter<C> {
     fn quota_at(&self, now: Timestamp) -> Option<Quota> {
         self.0.quota_at(now)
     }
+
+    /// Returns whether no permit was taken in the interval of `now`, and no request was decided in a later one. `now` is
+    /// bounded as for a request.
+    fn is_as_new_at(&self, now: Timestamp) -> bool {
+        self.0.is_as_new_at(now)
+    }
 }

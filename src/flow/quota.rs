@@ -40,6 +40,11 @@ impl Quota {
         Self { limit, remaining, reset }
     }
 
+    /// Returns whether the whole limit remains at `now`.
+    pub(super) fn is_whole_at(&self, now: Timestamp) -> bool {
+        self.remaining == self.limit && self.reset.is_some_and(|reset| reset <= now)
+    }
+
     /// Returns the time from `now` until the whole limit remains, rounded up to whole seconds; `None` if it is not known.
     #[must_use]
     pub fn reset_after(&self, now: Timestamp) -> Option<Duration> {

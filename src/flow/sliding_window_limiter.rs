@@ -336,6 +336,12 @@ impl<C: Clock> Limiter for SlidingWindowLimiter<C> {
         let (limit, (permits, reset)) = (self.limit(), self.window.permits_and_end(now));
         Some(Quota::new(limit, limit.saturating_sub(permits), reset))
     }
+
+    /// Returns whether the window at `now` has no permits, and no request was decided in a later bucket. `now` is bounded as for
+    /// a request.
+    fn is_as_new_at(&self, now: Timestamp) -> bool {
+        self.window.is_as_new(self.window.bounded(now, &self.clock))
+    }
 }
 
 impl<C> Ration for SlidingWindowLimiter<C> {

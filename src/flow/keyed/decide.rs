@@ -19,6 +19,15 @@ pub(super) struct Request<'a, Q: ?Sized, const AT_ONCE: bool> {
     pub(super) permits: u64,
 }
 
+// Copied, so that it stays in registers where the key is known.
+impl<Q: ?Sized, const AT_ONCE: bool> Copy for Request<'_, Q, AT_ONCE> {}
+
+impl<Q: ?Sized, const AT_ONCE: bool> Clone for Request<'_, Q, AT_ONCE> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
 impl<K, R, C, S> KeyedLimiter<K, R, C, S>
 where
     R: PerKey,
@@ -42,7 +51,7 @@ where
         let request = Request { now, ..request };
         let mut table = self.shard(hash).lock();
         match table.find(hash.tag(), request.key) {
-            Some(slot) => self.decide_known(&mut table, slot, &request),
+            Some(slot) => self.decide_known(&mut table, slot, request),
             None => self.decide_unknown(table, hash, request),
         }
     }
@@ -53,7 +62,7 @@ where
         &self,
         table: &mut KeyTable<K, R::State>,
         slot: usize,
-        request: &Request<'_, Q, AT_ONCE>,
+        request: Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit> {
         let mut found = table.slot_mut(slot);
         // The key has come back.
@@ -73,7 +82,7 @@ where
     fn apply<Q: ?Sized, const AT_ONCE: bool>(
         &self,
         state: &mut R::State,
-        request: &Request<'_, Q, AT_ONCE>,
+        request: Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit> {
         if AT_ONCE {
             self.limit.try_acquire_at_once(state, request.now, request.permits)
@@ -87,8 +96,7 @@ where
         self.limit.as_new_at(state, now).is_some_and(|time| time <= now)
     }
 
-    /// Decides on a request of a key that its shard does not have. Takes the request by value: then it stays in registers where
-    /// the key is known.
+    /// Decides on a request of a key that its shard does not have.
     #[inline(never)]
     fn decide_unknown<'a, Q, const AT_ONCE: bool>(
         &'a self,
@@ -107,17 +115,17 @@ where
             table = self.shard(hash).lock();
             // Another thread may have inserted the key while the shard was not locked.
             if let Some(slot) = table.find(hash.tag(), request.key) {
-                return self.decide_known(&mut table, slot, &request);
+                return self.decide_known(&mut table, slot, request);
             }
             if table.is_full() || !self.room.take() {
                 drop(table);
-                return self.decide_without_room(&request);
+                return self.decide_without_room(request);
             }
         }
         let place = Taken { room: &self.room, is_used: false };
         let since = self.evicted_until();
         let mut state = self.limit.new_state(since);
-        let decision = self.apply(&mut state, &request);
+        let decision = self.apply(&mut state, request);
         // A state that has not changed need not be kept: a refusal, or a request for 0 permits.
         if self.is_as_new(&state, request.now.max(since)) {
             if decision.is_refused() {
@@ -137,7 +145,7 @@ where
     #[cold]
     fn decide_without_room<Q: ?Sized, const AT_ONCE: bool>(
         &self,
-        request: &Request<'_, Q, AT_ONCE>,
+        request: Request<'_, Q, AT_ONCE>,
     ) -> Decision<R::Permit> {
         let decision = match &self.overflow {
             Some(shared) => self.apply(&mut super::locked(shared), request),

@@ -1,5 +1,6 @@
 //! The eviction of idle keys, in bounded steps.
 
+use super::shard::Shard;
 use super::{KeyedLimiter, PerKey};
 use crate::collections::KeyTable;
 use crate::sync::Ordering;
@@ -68,12 +69,19 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         Timestamp::from_nanos(self.evicted_until.load(Ordering::Relaxed))
     }
 
-    /// Examines some keys of one shard, of each shard in turn.
+    /// Examines some keys of one shard, of each shard in turn. Skips a shard that is locked: a stopped thread delays only the
+    /// keys of the shard that it has locked.
     pub(super) fn sweep_next(&self, now: Timestamp) {
+        if let Some(mut table) = self.next_shard().try_lock() {
+            self.sweep(&mut table, now, Self::SWEEP_NEXT);
+        }
+    }
+
+    /// Returns a shard, and the next one at the next call, in turn.
+    fn next_shard(&self) -> &Shard<K, R::State> {
         // Relaxed: any shard will do.
         let turn = self.counts.turn.fetch_add(1, Ordering::Relaxed);
-        let shard = &self.shards[usize::try_from(turn).unwrap_or(0) % self.shards.len()];
-        self.sweep(&mut shard.lock(), now, Self::SWEEP_NEXT);
+        &self.shards[turn % self.shards.len()]
     }
 }
 
@@ -120,9 +128,7 @@ where
             if left == 0 {
                 break;
             }
-            let turn = self.counts.turn.fetch_add(1, Ordering::Relaxed);
-            let shard = &self.shards[usize::try_from(turn).unwrap_or(0) % self.shards.len()];
-            let mut table = shard.lock();
+            let mut table = self.next_shard().lock();
             let before = table.len();
             left -= self.sweep(&mut table, now, left);
             evicted += before - table.len();

@@ -1,6 +1,6 @@
 //! One of the tables of a keyed limiter, behind its lock.
 
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 
 use crate::collections::KeyTable;
 use crate::sync::{Mutex, MutexGuard, lock_soon};
@@ -22,6 +22,15 @@ impl<K, V> Shard<K, V> {
     #[inline]
     pub(super) fn lock(&self) -> MutexGuard<'_, KeyTable<K, V>> {
         lock_soon(&self.0).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the table, unless it is locked.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, KeyTable<K, V>>> {
+        match self.0.try_lock() {
+            Ok(table) => Some(table),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

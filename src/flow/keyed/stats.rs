@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{KeyedLimiter, PerKey};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// The counts of a keyed limiter that belong to no stored key.
 ///
@@ -17,14 +17,14 @@ pub(super) struct Counts {
     pub(super) unknown_refused: AtomicU64,
     pub(super) no_room: AtomicU64,
     /// The number of shards that were examined in turn.
-    pub(super) turn: AtomicU64,
+    pub(super) turn: AtomicUsize,
 }
 
 impl Counts {
     pub(super) fn new() -> Self {
-        let [evicted, evicted_refused, unknown_refused, no_room, turn] =
-            [(); 5].map(|()| AtomicU64::new(0));
-        Self { evicted, evicted_refused, unknown_refused, no_room, turn }
+        let [evicted, evicted_refused, unknown_refused, no_room] =
+            [(); 4].map(|()| AtomicU64::new(0));
+        Self { evicted, evicted_refused, unknown_refused, no_room, turn: AtomicUsize::new(0) }
     }
 }
 
@@ -85,14 +85,13 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         // The least count that is among the first n.
         let mut least = 1;
         for shard in &self.shards {
-            for (key, refusals) in shard.lock().counts() {
-                if refusals < least {
-                    continue;
-                }
-                top.push(RefusedKey { key: key.clone(), refusals });
-                if top.len() >= n.max(32).saturating_mul(2) {
-                    least = cut(&mut top, n).max(least);
-                }
+            let counts = |(key, refusals): (&K, u64)| {
+                (refusals >= least).then(|| RefusedKey { key: key.clone(), refusals })
+            };
+            // The lock of the shard is released before the keys are sorted.
+            top.extend(shard.lock().counts().filter_map(counts));
+            if top.len() >= n.max(32).saturating_mul(2) {
+                least = cut(&mut top, n).max(least);
             }
         }
         cut(&mut top, n);

@@ -268,8 +268,9 @@ pub trait Limiter {
     /// Returns whether the limiter is *as new* at `now`: whether from then on it decides as when it was made. `false` if it is
     /// not, or cannot tell. A [`LimiterPerKey`](super::LimiterPerKey) drops the limiter of an idle key only if it is as new.
     ///
-    /// By default, it is if all of its permits remain by its [quota](Self::quota_at). A limiter with a state that its quota
-    /// does not tell overrides this: an [`AllOf`](super::AllOf) is as new if each of its limiters is, and an
+    /// By default, it is if the whole limit remains by its [quota](Self::quota_at), and the [reset](Quota::reset) is known and not
+    /// after `now`. A limiter overrides this if its quota does not tell its whole state, or if it decides at another time than
+    /// `now`, such as a horizon: an [`AllOf`](super::AllOf) is as new if each of its limiters is, and an
     /// [`AdaptiveLimiter`](super::AdaptiveLimiter), which learns its limit, never is.
     ///
     /// ```
@@ -284,9 +285,7 @@ pub trait Limiter {
     /// # Ok::<_, leaparray::flow::LimitError>(())
     /// ```
     fn is_as_new_at(&self, now: Timestamp) -> bool {
-        self.quota_at(now).is_some_and(|quota| {
-            quota.remaining == quota.limit && quota.reset.is_some_and(|reset| reset <= now)
-        })
+        self.quota_at(now).is_some_and(|quota| quota.is_whole_at(now))
     }
 
     /// Returns this limiter in a box, with its permit in a box as well. A permit of size 0, such as `()`, takes no

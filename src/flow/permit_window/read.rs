@@ -55,6 +55,16 @@ impl PermitWindow {
         })
     }
 
+    /// Returns whether the window at `now` has no permits and ends with the newest bucket, or after it. A request at an
+    /// earlier time counts in the newest bucket, and in a new window it would count in its own.
+    pub(in crate::flow) fn is_as_new(&self, now: Timestamp) -> bool {
+        let number = self.config.bucket_number(now);
+        self.view(|newest| {
+            newest.number <= number
+                && self.buckets_of(number, newest).all(|(_, permits)| permits == 0)
+        })
+    }
+
     /// Returns the buckets of the window at `now` and their permits, from the oldest to the newest.
     pub(in crate::flow) fn permits_by_bucket(&self, now: Timestamp) -> Vec<BucketPermits> {
         let number = self.config.bucket_number(now);

@@ -387,4 +387,10 @@ impl<C: Clock> Limiter for TokenBucket<C> {
             Some(Quota::new(fill.capacity, remaining, reset))
         })
     }
+
+    /// Returns whether the bucket is full at `now`, which is bounded as for a request.
+    fn is_as_new_at(&self, now: Timestamp) -> bool {
+        let now = Timestamp::from_nanos(self.horizon.bounded(now.as_nanos(), &self.clock));
+        self.quota_at(now).is_some_and(|quota| quota.is_whole_at(now))
+    }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use leaparray::flow::{
     AdaptiveLimiter, Aimd, AllOf, BoxLimiter, CircuitBreaker, CircuitConfig, ConcurrencyLimiter,
-    LeakyBucket, LimitRange, Limiter, LimiterPerKey, PerKey, SlidingWindowLimiter, TokenBucket,
+    FixedWindowLimiter, KeyedLimiter, LeakyBucket, LimitRange, Limiter, LimiterPerKey, PerKey,
+    SlidingWindowLimiter, TokenBucket,
 };
-use leaparray::{Outcome, Permit, WindowConfig};
+use leaparray::{ManualClock, Outcome, Permit, WindowConfig};
 
 use super::keyed;
 use crate::{at, ms, rate};
@@ -44,6 +45,52 @@ fn stale_request_of_an_evicted_limiter_is_decided_at_the_time_of_the_eviction() 
     assert_eq!(limiter.evict_at(at(60_500), 10), 1);
     assert!(limiter.try_acquire_at(&1, at(60_000), 5).is_admitted(), "at 60.5 s");
     assert!(limiter.try_acquire_at(&1, at(60_500), 1).is_refused());
+}
+
+/// Asks for all 5 permits of a key twice at one time, with an examination in between at a time that only the keyed limiter's lead covers.
+fn expect_no_eviction_beyond_the_lead<L>(make: impl Fn(ManualClock) -> L + Send + Sync + 'static)
+where
+    Arc<L>: Limiter,
+{
+    let clock = ManualClock::new(at(60_000));
+    let of_clock = clock.clone();
+    let limit = LimiterPerKey::new(move || make(of_clock.clone()));
+    let limiter = KeyedLimiter::<u64, _, _>::with_clock(limit, 10, clock)
+        .unwrap()
+        .with_keep(Duration::ZERO)
+        .with_max_lead(ms(60_000));
+    let ask = || limiter.try_acquire_at(&1, at(60_000), 5).is_admitted();
+    assert!(ask());
+    assert_eq!(limiter.evict_at(at(120_000), 10), 0, "requests at 120 s are decided at 61 s");
+    assert!(!ask());
+}
+
+#[test]
+fn limiter_with_a_shorter_lead_is_as_new_by_its_own_times() {
+    expect_no_eviction_beyond_the_lead(|clock| TokenBucket::with_clock(rate(1, 1_000), 5, clock));
+    expect_no_eviction_beyond_the_lead(|clock| {
+        let window = WindowConfig::new(2, ms(10_000)).unwrap();
+        SlidingWindowLimiter::with_clock(window, 5, clock).unwrap()
+    });
+    expect_no_eviction_beyond_the_lead(|clock| {
+        FixedWindowLimiter::with_clock(ms(10_000), 5, clock).unwrap()
+    });
+}
+
+#[test]
+fn window_that_has_refused_in_a_later_bucket_is_not_evicted_before() {
+    let make = || {
+        let window = WindowConfig::new(2, ms(2_000)).unwrap();
+        SlidingWindowLimiter::new(window, 5).unwrap().with_max_lead(Duration::MAX)
+    };
+    let limiter = keyed(LimiterPerKey::new(make), 10, Duration::ZERO);
+    let ask = |now, permits| limiter.try_acquire_at(&1, at(now), permits).is_admitted();
+    assert!(ask(99_000, 5));
+    assert!(!ask(101_000, 6), "but the window of bucket 101 has begun");
+    assert_eq!([99_500, 100_999].map(|now| limiter.evict_at(at(now), 10)), [0, 0]);
+    assert!(ask(99_600, 5), "in bucket 101");
+    assert!(!ask(101_000, 1));
+    assert!(limiter.evict_at(at(103_000), 10) == 1);
 }
 
 #[test]
