@@ -21,9 +21,9 @@ use std::borrow::Borrow;
 /// The table grows by an eighth, so no change takes more than one pass over it. At most 5/6 of the slots are in use, and after
 /// the first few keys at least 13/18, unless keys were removed.
 ///
-/// What exceeds the 15 bits of a count is kept in a list, in which few keys are. How often a key was counted in a row is kept in
-/// the table itself, next to its lock, and added to the count later. So threads that count one key write one cache line in turn, and
-/// not also that of its word.
+/// A list has the part of each count that exceeds 15 bits, which few counts do. If the same key is counted several times in a row,
+/// the number of times is in the table itself, beside its lock, until it is added to the count. So threads that count the same
+/// key contend for one cache line, and not for two.
 #[derive(Debug)]
 pub(crate) struct KeyTable<K, V> {
     entries: Box<[Option<(K, V)>]>,

@@ -5,8 +5,8 @@
 //! time at which asking again can succeed.
 //!
 //! The check and the taking of permits are one atomic step: if threads race for the last permit, one of them gets it,
-//! and no permit is taken and then given back, except by an [`AllOf`]. A controller never blocks its caller. To wait for a decision that says how
-//! long, use [`Decision::sleep`], or [`Decision::sleep_with`] with the timers of any runtime. To wait for a permit, in turn
+//! and no permit is taken and then given back, except by an [`AllOf`]. No controller makes its caller wait. A [`KeyedLimiter`] decides under
+//! a lock, which is held for one decision, and all others decide without one. To wait for a decision that says how long, use [`Decision::sleep`], or [`Decision::sleep_with`] with the timers of any runtime. To wait for a permit, in turn
 //! with other requests and up to a timeout, put the limiter into a [`WaitQueue`].
 //!
 //! | to | use |

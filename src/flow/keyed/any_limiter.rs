@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 /// [`TokenBucketPerKey`](super::TokenBucketPerKey) and its siblings take 8 bytes a key.
 ///
 /// A limiter is as new if [it says so](Limiter::is_as_new_at), and if nothing else has its `Arc`, such as a permit in flight.
-/// Most limiters are as new if all of their permits remain. A limiter without a quota, such as a breaker, and one that learns,
+/// Most limiters are as new if all of their permits remain, and if their quota tells since when. A limiter without a quota, such as a breaker, and one that learns,
 /// such as an [`AdaptiveLimiter`](crate::flow::AdaptiveLimiter), never are, and nor is an
 /// [`AllOf`](crate::flow::AllOf) with one of them. Their keys stay, and count towards the cap, until
 /// [`with_as_new`](Self::with_as_new) tells when they are as new. The keep time begins when the limiter is first found as new.
@@ -53,8 +53,8 @@ pub struct LimiterState<L> {
 }
 
 impl<L> LimiterPerKey<L> {
-    /// Creates the limit: for each key, a limiter that `make` returns. `make` is called while the shard of the key is locked, and must not ask
-    /// the keyed limiter.
+    /// Creates the limit: for each key, a limiter that `make` returns. `make` is called while the shard of the key is locked, and
+    /// must not ask the keyed limiter.
     #[must_use]
     pub fn new(make: impl Fn() -> L + Send + Sync + 'static) -> Self {
         Self { make: Box::new(make), as_new: None }

@@ -23,7 +23,7 @@ impl fmt::Display for KeyedError {
         match self {
             Self::ZeroKeys => f.write_str("a keyed limiter needs room for at least one key, not 0"),
             Self::TooManyKeys { max_keys, max } => {
-                write!(f, "room for {max_keys} keys is above {max}, the most of a keyed limiter")
+                write!(f, "a keyed limiter has room for at most {max} keys, not {max_keys}")
             }
         }
     }

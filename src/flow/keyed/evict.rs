@@ -97,8 +97,8 @@ where
 
     /// Examines about `steps` keys, and evicts those that are idle at `now`. Returns how many keys were evicted.
     ///
-    /// The shards take turns, and each goes on where its last examination ended. One shard at a time is locked, so that no decision waits for longer than one
-    /// shard takes, about five hundred keys.
+    /// The shards take turns, and each goes on where its last examination ended. One shard at a time is locked, so that no
+    /// decision waits for longer than one shard takes, about five hundred keys.
     ///
     /// Not needed in general: each inserted key evicts others. But a limiter whose keys all become idle, and that gets no new ones,
     /// keeps their memory until then. A timer that calls this gives it back.

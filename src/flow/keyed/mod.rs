@@ -29,8 +29,9 @@
 //!   time a key more than the cap.
 //!
 //! A thread that is stopped while it holds the lock of a shard delays the requests of that shard's keys, one in as many as there
-//! are shards. It is the only lock on the path of a decision in this crate; a table of generic keys that are removed without a
-//! lock needs an allocation for each key, or unsafe code.
+//! are shards. A request for which there is no room examines another shard only if that is not locked. The state that keys without
+//! a place share has a lock of its own. These are the only locks on the path of a decision in this crate; a table of generic
+//! keys that are removed without a lock needs an allocation for each key, or unsafe code.
 
 mod any_limiter;
 mod decide;
@@ -75,7 +76,7 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 
 /// A limit for each key: for each client, tenant or address.
 ///
-/// `R` is the limit, as [`TokenBucketPerKey`] or, for any other limiter, [`LimiterPerKey`]: see [`PerKey`]. No two keys share a
+/// `R` is the limit, such as [`TokenBucketPerKey`] or, for any other limiter, [`LimiterPerKey`]: see [`PerKey`]. No two keys share a
 /// state: keys are compared, never only hashed.
 ///
 /// ```
@@ -103,17 +104,20 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 ///
 /// A key is evicted once its state has been [as new](PerKey#as-new) for the [keep time](Self::with_keep), by default a
 /// minute: a token bucket that has been full for a minute. So an evicted key that comes back gets no more than it would
-/// have had, also if requests of other threads have older times. Each inserted key examines four others and evicts those that are idle, so
-/// no decision does more than a bounded number of steps, and no thread in the background is needed. See also
-/// [`evict`](Self::evict).
+/// have had. Each inserted key examines four others and evicts those that are idle, so no decision does more than a bounded
+/// number of steps, and no thread in the background is needed. See also [`evict`](Self::evict).
+///
+/// Evicted keys are not remembered. So the first request of a key that is not stored, even of one that was never seen, counts with the
+/// latest time from which on an evicted key was as new: before that time, a bucket has fewer tokens than its capacity, and a
+/// window decides as at that time. This concerns only times that lie a keep time back, unless all places were taken.
 ///
 /// # The cap
 ///
 /// At most `max_keys` keys are stored, and an attacker who invents keys cannot raise that. If all places are taken, the
-/// request of a further key examines 20 slots, and a key that is as new gives its place up at once, before the keep time has passed. But a key that has *come
-/// back*, that asked again after it was as new, keeps its place for the keep time. So a client that comes back within that
-/// time is not displaced by keys that were invented once. To make a key of an attacker as safe, the attacker has to come back with it after
-/// its bucket has filled.
+/// request of a further key examines 20 slots, and a key that is as new gives its place up at once, before the keep time has
+/// passed. But a key that has *come back*, that asked again after it was as new, keeps its place for the keep time. So a client that
+/// has come back once, and again within each keep time, is not displaced by keys that were invented once. To make an invented key as safe,
+/// an attacker has to come back with it after its bucket has filled.
 ///
 /// If no place becomes free, the request is refused, for the reason [`NO_ROOM_FOR_KEY`]. No key with a place is refused for
 /// that reason. With [`with_overflow`](Self::with_overflow), all keys without a place share one more state instead.
@@ -121,15 +125,15 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// # Hashes
 ///
 /// The default hasher is [`RandomState`], `SipHash` with a random key. Clients that can choose keys cannot find keys that
-/// collide, which would make a shard long and slow. Any other [`BuildHasher`] can be given, for example a faster one if clients cannot choose
-/// keys. A shard has room for 32,767 keys. A hasher that puts more into one shard makes the limiter refuse further keys of that shard as if it were
-/// full; it never makes keys share a state.
+/// collide, which would make a shard long and slow. Any other [`BuildHasher`] can be given, for example a faster one if clients
+/// cannot choose keys. A shard has room for 32,767 keys. A hasher that puts more into one shard makes the limiter refuse further
+/// keys of that shard as if it were full; it never makes keys share a state.
 ///
 /// # Threads
 ///
 /// A decision locks the shard of its key for some tens of nanoseconds; there is a shard for each 512 keys of the cap, and at least
-/// 64, or one for each 8 keys of a smaller cap. A thread that is stopped by the scheduler while it has the lock delays the keys of its shard. Other limiters of this crate decide without
-/// a lock: if a few keys have most of the load, give each its own.
+/// 64, or one for each 8 keys of a smaller cap. A thread that is stopped by the scheduler while it has the lock delays the keys of
+/// its shard. Other limiters of this crate decide without a lock: if a few keys have most of the load, give each its own.
 ///
 /// # Memory
 ///

@@ -41,7 +41,8 @@ pub struct KeyedCounts {
     pub evicted_keys: u64,
     /// The refused requests of keys that were evicted: the sum of the counts that were dropped.
     pub evicted_refusals: u64,
-    /// The refused requests of keys that were not stored, although there was room: a request for more than the limit.
+    /// The refused requests of keys that were not stored, although there was room: for more than the limit, with a limit of 0, or
+    /// at a time at which a key that [was evicted](super::KeyedLimiter#idle-keys) would be refused.
     pub unstored_refusals: u64,
     /// The refused requests of keys for which there was no room.
     pub no_room_refusals: u64,
@@ -102,7 +103,7 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     /// returns one, and visits no further key.
     ///
     /// Clones the keys of one shard at a time, about five hundred, and calls `look` without a lock. A key that is evicted or
-    /// inserted during the call may be left out; no key is visited twice, unless it was evicted and inserted in between.
+    /// inserted during the call may be left out; no key is visited twice.
     ///
     /// # Errors
     ///

@@ -30,8 +30,8 @@ use crate::time::{Clock, Timestamp, WindowConfig, run};
 /// on it checks and takes permits, so threads that race never take more permits than are left.
 ///
 /// While threads compete for the word, it is *striped*: permits are taken from words on several cache lines, and the count
-/// of `newest` is the number of an epoch. [`epoch`] has that protocol. It is not in force in a closed bucket. The word is
-/// *direct* if it is neither striped nor closed.
+/// of `newest` is the number of an epoch. [`epoch`] has that protocol. A closed word is never striped. The word is *direct* if it is
+/// neither striped nor closed.
 ///
 /// # Moving to a later bucket
 ///
@@ -45,9 +45,9 @@ use crate::time::{Clock, Timestamp, WindowConfig, run};
 ///
 /// # Giving permits back
 ///
-/// While the newest bucket is open, permits that were taken in it can be given back. This is the only change that lowers the
-/// word, and the count alone. So a word may return (ABA), but only while its bucket is open, and then it has the same
-/// meaning:
+/// While the newest bucket is open, permits that were taken in it can be given back. This lowers the count, and so does the
+/// end of an epoch, in which a count takes the place of the number of the epoch. No other change lowers the word. So a direct word
+/// may return (ABA), but only while its bucket is open, and then it has the same meaning:
 ///
 /// - Taking, closing and giving back need only the bucket, the flag and the count, which are all in the word.
 /// - The notes of the earlier buckets do not change while a bucket is the newest, so a reading that finds the word it began
