@@ -95,7 +95,10 @@ impl ConcurrencyLimiter {
             preparation.grant(word, shares);
             stall::at(Point::SharedOut);
             // Release: pairs with the Acquire in `load`. A thread that finds the word striped finds the stripes prepared.
-            match self.word.compare_exchange(word, epoch_word, Ordering::Release, Ordering::Acquire)
+            // Relaxed: a word that is found instead is direct, since only this thread can begin an epoch. It gives a number and
+            // orders nothing: the end of the last epoch was acquired by `load`, and what was done under permits that
+            // were given back since is acquired from the striped word, which continues their release sequences.
+            match self.word.compare_exchange(word, epoch_word, Ordering::Release, Ordering::Relaxed)
             {
                 Ok(_) => return Some(epoch_word),
                 Err(found) => word = found,
