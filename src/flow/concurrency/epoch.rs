@@ -37,6 +37,9 @@
 //! As in the window of permits. In addition, giving back releases, taking acquires, and so does the freeze of a stripe, whose thread
 //! then releases the limiter's word. Each of these is a read-modify-write of the word through which the permit goes, and
 //! continues its release sequence. So a request that is admitted because a permit was given back happens after that.
+//!
+//! A compare-exchange on the limiter's word that fails acquires, as a load does: the thread may find the word striped, and then needs
+//! the stripes. The compare-exchange that begins an epoch is the exception, since it cannot find another epoch.
 
 use crossbeam_utils::CachePadded;
 
