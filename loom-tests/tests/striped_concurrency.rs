@@ -79,6 +79,52 @@ fn next_holder_of_a_permit_of_a_stripe_sees_what_the_former_one_did() {
     });
 }
 
+/// One thread gives a permit back to a stripe, another one ends the epoch, and a third one gets the permit from the limiter's word.
+#[test]
+fn next_holder_of_a_permit_of_an_ended_epoch_sees_what_the_former_one_did() {
+    explore(Some(2), || {
+        let (limiter, data) = (striped(2), Arc::new(AtomicU64::new(0)));
+        let permit = own(&limiter, 1);
+        let ends = on_thread(&limiter, ConcurrencyLimiter::in_use);
+        let of_next = data.clone();
+        let next = on_thread(&limiter, move |limiter| {
+            // No stripe has two permits.
+            take(limiter, 2).is_none_or(|_both| of_next.load(Ordering::Relaxed) == 1)
+        });
+        add(&data);
+        drop(permit);
+        ends.join().unwrap();
+        assert!(next.join().unwrap());
+        assert_eq!(limiter.in_use(), 0);
+    });
+}
+
+/// The first epoch begins between the load of the limiter's word and the compare-exchange of a thread that takes a permit. A
+/// thread that finds the word striped finds the stripes.
+#[test]
+fn request_beside_the_begin_of_an_epoch_finds_its_stripes() {
+    explore(Some(3), || {
+        let limiter = Arc::new(ConcurrencyLimiter::new(4));
+        let takes = on_thread(&limiter, |limiter| take(limiter, 1).is_some());
+        limiter.begin_epoch();
+        assert!(takes.join().unwrap());
+        assert_eq!(limiter.in_use(), 0);
+    });
+}
+
+/// As above, for a thread that gives permits back.
+#[test]
+fn permits_that_are_given_back_beside_the_begin_of_an_epoch_find_its_stripes() {
+    explore(Some(3), || {
+        let limiter = Arc::new(ConcurrencyLimiter::new(4));
+        let two = own(&limiter, 2);
+        let gives_back = thread::spawn(move || drop(two));
+        limiter.begin_epoch();
+        gives_back.join().unwrap();
+        assert_eq!(limiter.in_use(), 0);
+    });
+}
+
 /// Two threads hold one of three permits at a time, and the third is free.
 #[test]
 fn no_request_is_refused_while_a_permit_is_left() {

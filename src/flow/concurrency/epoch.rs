@@ -37,6 +37,9 @@
 //! As in the window of permits. In addition, giving back releases, taking acquires, and so does the freeze of a stripe, whose thread
 //! then releases the limiter's word. Each of these is a read-modify-write of the word through which the permit goes, and
 //! continues its release sequence. So a request that is admitted because a permit was given back happens after that.
+//!
+//! A compare-exchange on the limiter's word that fails acquires, as a load does: the thread may find the word striped, and then needs
+//! the stripes. The compare-exchange that begins an epoch is the exception, since it cannot find another epoch.
 
 use crossbeam_utils::CachePadded;
 
@@ -95,7 +98,10 @@ impl ConcurrencyLimiter {
             preparation.grant(word, shares);
             stall::at(Point::SharedOut);
             // Release: pairs with the Acquire in `load`. A thread that finds the word striped finds the stripes prepared.
-            match self.word.compare_exchange(word, epoch_word, Ordering::Release, Ordering::Acquire)
+            // Relaxed: a word that is found instead is direct, since only this thread can begin an epoch. It gives a number and
+            // orders nothing: the end of the last epoch was acquired by `load`, and what was done under permits that
+            // were given back since is acquired from the striped word, which continues their release sequences.
+            match self.word.compare_exchange(word, epoch_word, Ordering::Release, Ordering::Relaxed)
             {
                 Ok(_) => return Some(epoch_word),
                 Err(found) => word = found,
