@@ -19,7 +19,6 @@ pub(super) struct Request<'a, Q: ?Sized, const AT_ONCE: bool> {
     pub(super) permits: u64,
 }
 
-// Copied, so that it stays in registers where the key is known.
 impl<Q: ?Sized, const AT_ONCE: bool> Copy for Request<'_, Q, AT_ONCE> {}
 
 impl<Q: ?Sized, const AT_ONCE: bool> Clone for Request<'_, Q, AT_ONCE> {
@@ -48,11 +47,11 @@ where
         Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
     {
         let now = Timestamp::from_nanos(self.horizon.bound(request.now.as_nanos(), &self.clock));
-        let request = Request { now, ..request };
         let mut table = self.shard(hash).lock();
         match table.find(hash.tag(), request.key) {
-            Some(slot) => self.decide_known(&mut table, slot, request),
-            None => self.decide_unknown(table, hash, request),
+            Some(slot) => self.decide_known(&mut table, slot, Request { now, ..request }),
+            // Built here: a request that is passed to another function lies in memory.
+            None => self.decide_unknown(table, hash, Request { now, ..request }),
         }
     }
 
