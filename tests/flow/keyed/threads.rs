@@ -72,7 +72,7 @@ fn no_key_exceeds_its_concurrency_while_keys_are_evicted() {
 /// Takes permits on three threads, drops all of them there, and evicts keys on a fourth one.
 fn hold_and_drop(limiter: &Keyed<Concurrency>) {
     const KEYS: usize = 6;
-    const STEPS: u64 = 20_000;
+    const STEPS: u64 = 50_000;
     let in_use: [AtomicU64; KEYS] = [(); KEYS].map(|()| AtomicU64::new(0));
     let held: Mutex<Vec<(usize, Permit)>> = Mutex::default();
     let (start, now) = (Barrier::new(4), at(60_000));
@@ -114,7 +114,7 @@ fn hold_and_drop(limiter: &Keyed<Concurrency>) {
 /// Keys without a place share one state. At one time, all of them together get its tokens, and no more.
 #[test]
 fn keys_without_a_place_get_the_tokens_of_one_bucket() {
-    const TOKENS: u64 = 200_000;
+    const TOKENS: u64 = 500_000;
     let limit = TokenBucketPerKey::new(rate(1, 1), TOKENS);
     let limiter = keyed(limit, 1, Duration::MAX).with_overflow();
     let now = at(60_000);
