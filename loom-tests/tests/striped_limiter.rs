@@ -165,6 +165,19 @@ fn request_after_a_change_of_the_limit_finds_it() {
     });
 }
 
+/// The limit is lowered while another thread shares out the permits of the former limit.
+#[test]
+fn request_after_a_change_of_the_limit_finds_it_in_an_epoch_that_began_since() {
+    explore(Some(3), || {
+        let limiter = direct(9);
+        let other = on_thread(&limiter, Sliding::begin_epoch);
+        limiter.set_limit(2).unwrap();
+        assert_eq!(ask(&limiter, 1, 2), 0);
+        other.join().unwrap();
+        assert_eq!([2, 1].map(|permits| ask(&limiter, 1, permits)), [0, 1]);
+    });
+}
+
 #[test]
 fn permit_that_is_given_back_beside_stripes_is_free_once() {
     explore(Some(3), || {
@@ -202,6 +215,72 @@ fn reading_beside_two_epochs_is_of_one_of_them() {
         limiter.begin_epoch();
         let found = reader.join().unwrap();
         assert!([14, 5].contains(&found), "{found}");
+    });
+}
+
+/// Returns a limiter in an epoch with four stripes of three permits. Five more are left in the word.
+fn wide() -> Arc<Sliding> {
+    striped(18)
+}
+
+/// As above, with two stripes and then with four.
+#[test]
+fn reading_beside_an_epoch_with_more_stripes_is_of_one_of_them() {
+    explore(Some(3), || {
+        let limiter = direct(18);
+        assert_eq!(ask(&limiter, 1, 9), 9);
+        limiter.begin_epoch();
+        let reader = on_thread(&limiter, |limiter| available(limiter, 1));
+        // The permits of bucket 1 have left the window.
+        assert_eq!(ask(&limiter, 3, 1), 1);
+        limiter.begin_epoch();
+        let found = reader.join().unwrap();
+        assert!([8, 17, 18].contains(&found), "{found}");
+    });
+}
+
+/// As above, with four stripes and then with two.
+#[test]
+fn reading_beside_an_epoch_with_fewer_stripes_is_of_one_of_them() {
+    explore(Some(3), || {
+        let limiter = wide();
+        let reader = on_thread(&limiter, |limiter| available(limiter, 1));
+        assert_eq!(ask(&limiter, 1, 9), 9);
+        limiter.begin_epoch();
+        let found = reader.join().unwrap();
+        assert!([17, 8].contains(&found), "{found}");
+    });
+}
+
+/// A thread ends the epoch with four stripes, and may be late: another thread has ended it, and has begun one with two.
+#[test]
+fn late_end_of_an_epoch_with_more_stripes_does_not_end_the_next() {
+    explore(Some(3), || {
+        let limiter = wide();
+        // More than a stripe has.
+        let late = on_thread(&limiter, |limiter| ask(limiter, 1, 4));
+        assert_eq!(ask(&limiter, 1, 9), 9);
+        limiter.begin_epoch();
+        assert_eq!(ask(&limiter, 1, 2) + late.join().unwrap(), 6);
+        assert_eq!(available(&limiter, 1), 2);
+        assert_eq!(ask(&limiter, 1, 3) + ask(&limiter, 1, 2), 2);
+    });
+}
+
+/// A thread takes a permit of the third or the fourth stripe while another ends the epoch, and begins one with two stripes.
+#[test]
+fn stripe_outside_of_the_next_epoch_gives_out_no_permits() {
+    explore(Some(3), || {
+        let limiter = wide();
+        // The permits of two stripes: those of this thread and of the other.
+        assert_eq!(ask(&limiter, 1, 3) + ask(&limiter, 1, 3), 6);
+        let other = on_thread(&limiter, |limiter| ask(limiter, 1, 1));
+        // More than a stripe has.
+        assert_eq!(ask(&limiter, 1, 4), 4);
+        limiter.begin_epoch();
+        assert_eq!(ask(&limiter, 1, 1) + other.join().unwrap(), 2);
+        assert_eq!(available(&limiter, 1), 5);
+        assert_eq!(ask(&limiter, 1, 3) + ask(&limiter, 1, 2), 5);
     });
 }
 

@@ -13,6 +13,8 @@ type Sliding = SlidingWindowLimiter<ManualClock>;
 const LIMIT: u64 = 1_000;
 /// More than a stripe has.
 const MANY: u64 = 600;
+/// More than any limit that a test sets.
+const ENDLESS: u64 = 10_000;
 
 /// Returns a limiter of two buckets of a second, in an epoch of second 60. No permit is taken.
 fn striped() -> Arc<Sliding> {
@@ -35,7 +37,7 @@ fn ask(limiter: &Sliding, second: u64, permits: u64) -> u64 {
 
 /// Takes single permits at that second until one is refused. Returns their number.
 fn drain(limiter: &Sliding, second: u64) -> u64 {
-    (0..=LIMIT).take_while(|_| ask(limiter, second, 1) == 1).count() as u64
+    (0..ENDLESS).take_while(|_| ask(limiter, second, 1) == 1).count() as u64
 }
 
 /// Starts a thread that acts on the limiter, and stops it before the first point.
@@ -217,5 +219,86 @@ fn stopped_end_of_an_epoch_applies_to_that_epoch_only() {
         ends.finish();
         assert_eq!((admitted, limiter.available_at(Timestamp::from_secs(60))), (13, LIMIT - 13));
         assert_eq!(drain(&limiter, 60), LIMIT - 13);
+    }
+}
+
+/// Returns the permits that were taken since second 60.
+fn taken(limiter: &Sliding) -> u64 {
+    let buckets = limiter.permits_by_bucket_at(Timestamp::from_secs(60));
+    buckets.iter().map(|bucket| bucket.permits).sum()
+}
+
+/// Takes all permits that are left in the newest bucket, and asserts that the requests observe that limit.
+fn take_all(limiter: &Sliding, limit: u64, when: &str) {
+    let most = limit.max(taken(limiter));
+    let newest = limiter.permits_by_bucket_at(Timestamp::from_secs(60)).pop().unwrap();
+    let _ = drain(limiter, newest.start.as_secs());
+    assert_eq!(taken(limiter), most, "{when}, with a limit of {limit}");
+}
+
+/// The limit is changed while two threads are stopped, each at each of its points.
+#[test]
+fn changed_limit_applies_beside_stopped_threads() {
+    let mut points = Vec::new();
+    for first in ACTS {
+        for second in ACTS {
+            for changed in [300, 1_700] {
+                change_beside_two(first, second, changed, &mut points);
+            }
+        }
+    }
+    for point in [Point::SharedOut, Point::StripedSeen, Point::StripeRead, Point::StripesFrozen] {
+        assert!(points.contains(&point), "no thread stopped at {point:?}");
+    }
+}
+
+fn change_beside_two(first: Act, second: Act, changed: u64, points: &mut Vec<Point>) {
+    for passed in 0.. {
+        for passed_then in 0.. {
+            let limiter = striped();
+            let mut one = led(&limiter, first);
+            if !one.lead(passed) {
+                assert!(passed > 0, "no thread was stopped");
+                return;
+            }
+            let mut two = led(&limiter, second);
+            let are_stopped = two.lead(passed_then);
+            points.extend(one.trace.last().into_iter().chain(two.trace.last()));
+            limiter.set_limit(changed).unwrap();
+            let when = format!("stopped after {passed} and {passed_then} points");
+            take_all(&limiter, changed, &when);
+            for stopped in [two, one] {
+                stopped.finish();
+                // The thread may have taken permits under the limit that it has read before.
+                assert!(taken(&limiter) <= LIMIT.max(changed), "{when}");
+                take_all(&limiter, changed, &when);
+            }
+            // No permit is lost in a stripe.
+            limiter.set_limit(2_000).unwrap();
+            take_all(&limiter, 2_000, &when);
+            if !are_stopped {
+                break;
+            }
+        }
+    }
+}
+
+/// The limit is lowered while a thread is stopped in the preparation of an epoch. The thread divides the permits of the former
+/// limit, also if it has to prepare its stripes again. No request takes them.
+#[test]
+fn epoch_has_the_limit_that_was_divided() {
+    // With the last permit, fewer are left than the stripes have.
+    for taken in [128, 129] {
+        let limiter = striped();
+        limiter.end_epoch();
+        let prepares = stopped_at(Point::SharedOut, &limiter, |limiter| {
+            limiter.begin_epoch();
+            0
+        });
+        limiter.set_limit(200).unwrap();
+        assert_eq!(ask(&limiter, 60, taken), taken);
+        prepares.finish();
+        assert!(limiter.is_striped(), "after {taken} permits");
+        assert_eq!(drain(&limiter, 60), 200 - taken);
     }
 }

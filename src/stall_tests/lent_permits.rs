@@ -11,6 +11,8 @@ use crate::sync::stall::Point;
 const LIMIT: u64 = 1_000;
 /// More than a stripe has.
 const MANY: u64 = 600;
+/// More than any limit that a test sets.
+const ENDLESS: u64 = 10_000;
 
 /// Returns a limiter in an epoch. No permit is taken.
 fn striped() -> Arc<ConcurrencyLimiter> {
@@ -37,7 +39,7 @@ fn keep(limiter: &ConcurrencyLimiter, permits: u64) -> u64 {
 
 /// Takes single permits for ever until one is refused. Returns their number.
 fn drain(limiter: &ConcurrencyLimiter) -> u64 {
-    (0..=LIMIT).take_while(|_| keep(limiter, 1) == 1).count() as u64
+    (0..ENDLESS).take_while(|_| keep(limiter, 1) == 1).count() as u64
 }
 
 /// Starts a thread that acts on the limiter, and stops it before the first point.
@@ -76,7 +78,7 @@ const ACTS: [Act; 6] = [
     },
     |limiter| {
         let both = [take(limiter, 1), take(limiter, 40)];
-        assert!(limiter.in_use() <= LIMIT);
+        assert!(limiter.in_use() <= limiter.limit().max(LIMIT));
         drop(both);
         0
     },
@@ -209,5 +211,78 @@ fn stripe_in_preparation_is_not_used() {
         prepares.finish();
         assert!(limiter.is_striped());
         assert_eq!(kept + drain(&limiter), LIMIT);
+    }
+}
+
+/// Takes all permits that are left for ever, most of them in a few requests. Returns their number.
+fn take_all(limiter: &ConcurrencyLimiter) -> u64 {
+    let many = (0..ENDLESS).map(|_| keep(limiter, 40)).take_while(|&kept| kept > 0).sum::<u64>();
+    many + drain(limiter)
+}
+
+/// The limit is changed while two threads are stopped, each at each of its points.
+#[test]
+fn changed_limit_applies_beside_stopped_threads() {
+    for first in ACTS {
+        for second in ACTS {
+            for changed in [300, 1_700] {
+                change_beside_two(first, second, changed);
+            }
+        }
+    }
+}
+
+fn change_beside_two(first: Act, second: Act, changed: u64) {
+    for passed in 0.. {
+        for passed_then in 0.. {
+            let limiter = striped();
+            let mut one = led(&limiter, first);
+            if !one.lead(passed) {
+                assert!(passed > 0, "no thread was stopped");
+                return;
+            }
+            let mut two = led(&limiter, second);
+            let are_stopped = two.lead(passed_then);
+            let when = format!("stopped after {passed} and {passed_then} points");
+            limiter.set_limit(changed);
+            let before = limiter.in_use();
+            let mut kept = take_all(&limiter);
+            assert_eq!(limiter.in_use(), changed.max(before), "{when}");
+            for stopped in [two, one] {
+                kept += stopped.finish().0;
+            }
+            // The threads may have taken permits under the limit that they have read before. No reading ends the epoch that
+            // they may have begun.
+            assert!(kept <= LIMIT.max(changed), "{when}, {kept} are kept");
+            assert_eq!(take_all(&limiter), changed.saturating_sub(kept), "{when}");
+            // No permit is lost in a stripe.
+            limiter.set_limit(2_000);
+            take_all(&limiter);
+            assert_eq!(limiter.in_use(), 2_000, "{when}");
+            if !are_stopped {
+                break;
+            }
+        }
+    }
+}
+
+/// The limit is lowered while a thread is stopped in the preparation of an epoch. The thread divides the permits of the former
+/// limit, also if it has to prepare its stripes again. No request takes them.
+#[test]
+fn epoch_has_the_limit_that_was_divided() {
+    // With the last permit, fewer are left than the stripes have.
+    for taken in [136, 137] {
+        let limiter = striped();
+        assert_eq!(limiter.in_use(), 0, "the reading ends the epoch");
+        let mut prepares = led(&limiter, |limiter| {
+            limiter.begin_epoch();
+            0
+        });
+        prepares.lead_to(Point::SharedOut);
+        limiter.set_limit(200);
+        assert_eq!(keep(&limiter, taken), taken);
+        prepares.finish();
+        assert!(limiter.is_striped(), "after {taken} permits");
+        assert_eq!(drain(&limiter), 200 - taken);
     }
 }

@@ -147,3 +147,21 @@ fn thread_that_finds_half_of_the_balance_used_ends_the_epoch() {
     assert!(!limiter.is_striped());
     assert_eq!(limiter.in_use(), HALF - 1);
 }
+
+/// A compare-exchange that fails although the word is unchanged has lost to no other thread. If it began an epoch, threads could
+/// begin and end epochs for ever without an admission.
+#[test]
+fn epoch_begins_only_after_another_thread_has_changed_the_word() {
+    let limiter = ConcurrencyLimiter::new(100);
+    let _kept = limiter.try_acquire_many(10);
+    let word = limiter.load();
+    assert_eq!(limiter.contend(word, word, 1), word);
+    assert!(limiter.load() == word, "no epoch has begun");
+    // The other thread has taken a permit, or has given one back.
+    for expected in [word - 1, word + 1] {
+        let epoch_word = limiter.contend(expected, word, 1);
+        assert!(limiter.is_striped() && epoch_word == limiter.load());
+        assert_eq!(limiter.contend(word, epoch_word, 1), epoch_word, "it is in an epoch already");
+        assert_eq!(limiter.in_use(), 10, "the reading ends the epoch");
+    }
+}

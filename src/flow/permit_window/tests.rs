@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::flow::{Decision, Limiter, SlidingWindowLimiter};
+use super::{FullWindow, PermitWindow, Ration};
+use crate::flow::{Decision, Limiter, Refusal, SlidingWindowLimiter};
 use crate::node::{NodeConfig, ResourceNode};
 use crate::time::{ManualClock, Timestamp, WindowConfig};
 
@@ -149,4 +150,39 @@ fn pass_with_a_permit_of_a_stripe_is_no_direct_pass() {
     assert!((0..20).all(|_| enter(60_400)) && limiter.is_striped());
     node.enter_at(Timestamp::from_millis(60_500)).success_at(Timestamp::from_millis(60_500));
     assert_eq!((0..100).filter(|_| enter(60_600)).count(), 78);
+}
+
+/// A ration with the same limit for each window, of which no test asks for more.
+struct Constant(u64);
+
+impl Ration for Constant {
+    fn limit(&self, _window: &PermitWindow, _number: u64) -> Option<u64> {
+        Some(self.0)
+    }
+
+    fn refuse(&self, _window: &PermitWindow, _full: &FullWindow) -> Refusal {
+        unreachable!("permits are left")
+    }
+}
+
+/// A compare-exchange that fails although the word is unchanged has lost to no other thread, and nor has one that finds the
+/// permits of another thread given back, or another bucket. If each of them began an epoch, threads could begin and end
+/// epochs for ever without an admission.
+#[test]
+fn epoch_begins_only_after_another_request_was_admitted() {
+    let config = WindowConfig::new(3, Duration::from_secs(3)).unwrap();
+    let (window, ration) = (PermitWindow::new(config), Constant(1_000));
+    let clock = ManualClock::new(Timestamp::from_secs(61));
+    let take = |second, permits| {
+        let decision = window.take(Timestamp::from_secs(second), permits, &ration, &clock);
+        assert!(decision.is_admitted());
+        window.load()
+    };
+    let (of_bucket_before, word) = (take(60, 10), take(61, 10));
+    for expected in [word, word + 1, of_bucket_before] {
+        assert_eq!(window.contend(expected, word, 1, &ration), word);
+        assert_eq!(window.load(), word, "no epoch has begun");
+    }
+    let epoch_word = window.contend(word - 1, word, 1, &ration);
+    assert!(window.is_striped() && epoch_word == window.load());
 }

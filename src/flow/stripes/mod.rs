@@ -12,8 +12,8 @@ use crate::sync::{AtomicU64, AtomicUsize, Ordering, pass_stripes, stripe};
 /// The number of stripes, a power of two. If more threads ask at once, they share stripes.
 ///
 /// It does not depend on the number of processors. The system tells a thread only on how many of them that thread may run, and
-/// the call takes longer than many epochs.
-pub(super) const STRIPES: usize = if cfg!(loom) { 2 } else { 16 };
+/// the call takes longer than many epochs. In models, epochs have two stripes or four.
+pub(super) const STRIPES: usize = if cfg!(loom) { 4 } else { 16 };
 
 /// The bit of a frozen stripe. The bits below it are the permits that the stripe has left.
 const FROZEN: u64 = 1 << 16;

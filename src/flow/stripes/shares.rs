@@ -1,6 +1,6 @@
 //! How an epoch divides the permits that are left among stripes.
 
-use super::MAX_LEFT;
+use super::{MAX_LEFT, STRIPES};
 
 /// `w` stripes are worth an epoch if permits for `w² · REQUESTS` requests are left. An epoch costs some steps for each stripe, so with
 /// more stripes, each of them has to last for more requests.
@@ -8,6 +8,10 @@ const REQUESTS: u64 = if cfg!(loom) { 1 } else { 16 };
 
 /// `w` stripes of permits that are given back are worth an epoch if permits for `w · LENT_REQUESTS` requests are left.
 const LENT_REQUESTS: u64 = if cfg!(loom) { 1 } else { 8 };
+
+/// The highest number of stripes of permits that are given back. In models, all epochs of these have two stripes: the models of windows
+/// have epochs of different widths.
+const LENT_WIDTH: usize = if cfg!(loom) { 2 } else { STRIPES };
 
 /// The division of permits among stripes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +49,8 @@ impl Shares {
     /// Returns `None` if the permits are for fewer than twice [`LENT_REQUESTS`] requests.
     pub(in crate::flow) fn of_lent(remaining: u64, permits: u64, max_width: usize) -> Option<Self> {
         let least = permits.checked_mul(LENT_REQUESTS).filter(|&least| least <= MAX_LEFT / 2)?;
-        Self::of_width((remaining / least).min(max_width as u64), remaining, MAX_LEFT / 2)
+        let max_width = max_width.min(LENT_WIDTH) as u64;
+        Self::of_width((remaining / least).min(max_width), remaining, MAX_LEFT / 2)
     }
 
     /// Divides seven eighths of the `remaining` permits among `widest` stripes, or the next lower power of two, at most `most` for

@@ -1,15 +1,17 @@
 //! Real threads, at given times.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use leaparray::Timestamp;
-use leaparray::flow::{Decision, PerKey, TokenBucketPerKey, TokenBucketState};
+use leaparray::flow::{
+    ConcurrencyLimiter, Decision, LimiterPerKey, PerKey, TokenBucketPerKey, TokenBucketState,
+};
 
-use super::keyed;
+use super::{Keyed, keyed};
 use crate::{at, ms, rate};
 
 /// Threads ask for few keys at a shared time that moves on, while keys are evicted and places are scarce. No key gets more
@@ -116,6 +118,92 @@ fn thread_that_is_stopped_in_a_shard_delays_no_key_of_another_one() {
         assert_eq!(in_time.len(), 4);
         assert!(in_time.iter().all(Decision::is_refused));
     });
+}
+
+type Concurrency = LimiterPerKey<ConcurrencyLimiter>;
+type Permit = <Concurrency as PerKey>::Permit;
+
+/// The permits at once of a key with a [`ConcurrencyLimiter`] of its own.
+const AT_ONCE: u64 = 2;
+
+/// Threads take the permits of few keys, and each drops permits that another one has taken, while keys are evicted without a
+/// keep time and places are scarce. An evicted limiter would be replaced by one that has all permits.
+#[test]
+fn no_key_exceeds_its_concurrency_while_keys_are_evicted() {
+    let limit = || LimiterPerKey::new(|| ConcurrencyLimiter::new(AT_ONCE));
+    // In the second limit, only the `Arc` of a permit tells that it is in flight.
+    for limit in [limit(), limit().with_as_new(|_, _| true)] {
+        let limiter = keyed(limit, 4, Duration::ZERO);
+        hold_and_drop(&limiter);
+        assert!(limiter.evict_at(at(60_000), 100) <= 4 && limiter.is_empty(), "{limiter:?}");
+        assert!(limiter.counts().evicted_keys > 100, "{limiter:?}");
+    }
+}
+
+/// Takes permits on three threads, drops all of them there, and evicts keys on a fourth one.
+fn hold_and_drop(limiter: &Keyed<Concurrency>) {
+    const KEYS: usize = 6;
+    const STEPS: u64 = 50_000;
+    let in_use: [AtomicU64; KEYS] = [(); KEYS].map(|()| AtomicU64::new(0));
+    let held: Mutex<Vec<(usize, Permit)>> = Mutex::default();
+    let (start, now) = (Barrier::new(4), at(60_000));
+    let give_back = |(key, permit): (usize, Permit)| {
+        in_use[key].fetch_sub(1, Ordering::Relaxed);
+        drop(permit);
+    };
+    let take = |seed| {
+        let mut random = generator(seed);
+        start.wait();
+        for _ in 0..STEPS {
+            let number = random();
+            let key = usize::try_from(number / 2 % KEYS as u64).unwrap();
+            // In two shards.
+            let of_shard = (key as u64) << 63 | key as u64;
+            if let Ok(permit) = limiter.try_acquire_at(&of_shard, now, 1).at_once() {
+                let others = in_use[key].fetch_add(1, Ordering::Relaxed);
+                assert!(others < AT_ONCE, "{others} permits of key {key} beside this one");
+                held.lock().unwrap().push((key, permit));
+            }
+            assert!(limiter.len() <= 4);
+            if number.is_multiple_of(2) {
+                // Of any thread.
+                let taken = held.lock().unwrap().pop();
+                taken.into_iter().for_each(give_back);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let takers: Vec<_> = (1..4).map(|seed| scope.spawn(move || take(seed))).collect();
+        start.wait();
+        while takers.iter().any(|taker| !taker.is_finished()) {
+            let _ = limiter.evict_at(now, 10);
+        }
+    });
+    held.into_inner().unwrap().into_iter().for_each(give_back);
+}
+
+/// Keys without a place share one state. At one time, all of them together get its tokens, and no more.
+#[test]
+fn keys_without_a_place_get_the_tokens_of_one_bucket() {
+    const TOKENS: u64 = 500_000;
+    let limit = TokenBucketPerKey::new(rate(1, 1), TOKENS);
+    let limiter = keyed(limit, 1, Duration::MAX).with_overflow();
+    let now = at(60_000);
+    // The only place.
+    assert!(limiter.try_acquire_at(&0, now, 1).is_admitted());
+    let start = Barrier::new(4);
+    let take = |thread: u64| {
+        start.wait();
+        let requests = 1..=TOKENS;
+        let keys = requests.map(|request| thread << 62 | request);
+        keys.take_while(|key| limiter.try_acquire_at(key, now, 1).is_admitted()).count() as u64
+    };
+    let admitted: u64 = thread::scope(|scope| {
+        let takers = [0, 1, 2, 3].map(|thread| scope.spawn(move || take(thread)));
+        takers.map(|taker| taker.join().unwrap()).iter().sum()
+    });
+    assert_eq!((admitted, limiter.len()), (TOKENS, 1));
+    assert_eq!(limiter.counts().no_room_refusals, 4, "each thread has ended with a refusal");
 }
 
 /// Returns a generator of numbers, the same for each seed: xorshift64 (Marsaglia, 2003).
