@@ -15,6 +15,7 @@
 //! $ .ci/instructions
 //! ```
 
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::hint::black_box;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -23,8 +24,8 @@ use std::{env, mem, thread};
 use leaparray::MetricEvent::{Block, Pass, Success};
 use leaparray::flow::{
     AdaptiveBreaker, AdaptiveLimiter, BreakerConfig, CircuitBreaker, CircuitConfig, CircuitState,
-    FeedbackPermit, Headroom, LeakyBucket, Limiter, RandomSource, Rate, RatioLimit,
-    SlidingWindowLimiter, TokenBucket,
+    FeedbackPermit, Headroom, KeyedLimiter, LeakyBucket, Limiter, RandomSource, Rate, RatioLimit,
+    SlidingWindowLimiter, TokenBucket, TokenBucketPerKey,
 };
 use leaparray::{
     CachedClock, Clock, CountWindow, Entry, HistogramConfig, LeapArray, ManualClock, MetricBucket,
@@ -38,7 +39,7 @@ const BUCKET_LEN: Duration = Duration::from_millis(500);
 /// An operation's name in the baseline, and a function that repeats it.
 type Operation = (&'static str, fn(u64));
 
-const OPERATIONS: [Operation; 33] = [
+const OPERATIONS: [Operation; 35] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -63,6 +64,8 @@ const OPERATIONS: [Operation; 33] = [
     ("sliding_admitted_at", sliding_admitted_at),
     ("sliding_refused_at", sliding_refused_at),
     ("enter_through_limiter_at", enter_through_limiter_at),
+    ("keyed_admitted_at", keyed_admitted_at),
+    ("keyed_refused_at", keyed_refused_at),
     ("breaker_admitted_at", breaker_admitted_at),
     ("breaker_accepted_at", breaker_accepted_at),
     ("breaker_refused_at", breaker_refused_at),
@@ -252,6 +255,34 @@ fn enter_through_limiter_at(times: u64) {
         let entry = limiter.try_enter_at(&node, black_box(NOW)).expect("all are admitted");
         entry.success_at(black_box(NOW));
     });
+}
+
+/// Of the only key, so that no probe is longer than another one.
+fn keyed_admitted_at(times: u64) {
+    let limiter = keyed(times + 1);
+    let limiter = black_box(&limiter);
+    repeat(times, |_| limiter.try_acquire_at(black_box(&7), black_box(NOW), 1));
+    assert!(limiter.try_acquire_at(&7, NOW, 1).is_refused(), "all were admitted");
+}
+
+fn keyed_refused_at(times: u64) {
+    let limiter = keyed(1);
+    let limiter = black_box(&limiter);
+    repeat(times, |_| limiter.try_acquire_at(black_box(&7), black_box(NOW), 1));
+    assert_eq!(limiter.refusals(&7), Some(times));
+}
+
+/// Returns a limiter with one key, of whose tokens one was taken. The hash is the same in each process.
+fn keyed(
+    tokens: u64,
+) -> KeyedLimiter<u64, TokenBucketPerKey, ManualClock, BuildHasherDefault<DefaultHasher>> {
+    let rate = Rate::new(1, Duration::from_secs(1)).expect("one a second");
+    let limit = TokenBucketPerKey::new(rate, tokens);
+    let (clock, hasher) = (ManualClock::new(NOW), BuildHasherDefault::default());
+    let limiter = KeyedLimiter::with_clock_and_hasher(limit, 1_000, clock, hasher);
+    let limiter = limiter.expect("room for a thousand keys");
+    assert!(limiter.try_acquire_at(&7, NOW, 1).is_admitted());
+    limiter
 }
 
 fn breaker_admitted_at(times: u64) {
