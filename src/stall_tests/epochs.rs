@@ -180,21 +180,25 @@ fn prepared_stripes_are_used_if_their_permits_are_left() {
 }
 
 /// A thread is stopped before it reads a stripe of an epoch, and a second one while it prepares the next epoch. The first
-/// thread takes its permit from the word. It would be lost in a stripe: the second thread prepares its stripes again.
+/// thread takes its permit from the word. In a stripe, the permit would be lost: a third thread takes so many permits from the word
+/// that the second one prepares the stripes again, or begins no epoch.
 #[test]
 fn stripe_in_preparation_gives_out_no_permits() {
     for point in [Point::StripedSeen, Point::StripeRead] {
-        let limiter = striped();
-        let takes = stopped_at(point, &limiter, |limiter| ask(limiter, 60, 1));
-        limiter.end_epoch();
-        let prepares = stopped_at(Point::SharedOut, &limiter, |limiter| {
-            limiter.begin_epoch();
-            0
-        });
-        assert_eq!(takes.finish().0, 1);
-        assert_eq!(ask(&limiter, 60, 1), 1);
-        prepares.finish();
-        assert_eq!(drain(&limiter, 60), LIMIT - 2);
+        for (of_third, begins) in [(200, true), (990, false)] {
+            let limiter = striped();
+            let takes = stopped_at(point, &limiter, |limiter| ask(limiter, 60, 1));
+            limiter.end_epoch();
+            let prepares = stopped_at(Point::SharedOut, &limiter, |limiter| {
+                limiter.begin_epoch();
+                0
+            });
+            assert_eq!(takes.finish().0, 1);
+            assert_eq!(ask(&limiter, 60, of_third), of_third);
+            prepares.finish();
+            assert_eq!(limiter.is_striped(), begins);
+            assert_eq!(drain(&limiter, 60), LIMIT - of_third - 1);
+        }
     }
 }
 
