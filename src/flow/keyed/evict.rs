@@ -1,5 +1,8 @@
 //! The eviction of idle keys, in bounded steps.
 
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+
 use super::shard::Shard;
 use super::{KeyedLimiter, PerKey};
 use crate::collections::KeyTable;
@@ -55,12 +58,50 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
         //
         // Relaxed: the lock of the shard orders this before the look-up of any thread that does not find the key.
         self.evicted_until.fetch_max(time.as_nanos(), Ordering::Relaxed);
+        drop(self.take_out(table, slot));
+    }
+
+    /// Removes the key of a slot, and gives its place back. Returns it with its state.
+    fn take_out(&self, table: &mut KeyTable<K, R::State>, slot: usize) -> (K, R::State) {
         let refused = table.count_of(slot);
         let removed = table.remove(slot);
         self.room.give_back();
         self.counts.evicted.fetch_add(1, Ordering::Relaxed);
         self.counts.evicted_refused.fetch_add(refused, Ordering::Relaxed);
-        drop(removed);
+        removed
+    }
+
+    /// Evicts a key in any state, so that its next request is decided on as the first one of a key. Returns whether the key was
+    /// stored.
+    ///
+    /// For a client whose limit is lifted by hand. No other operation gives a key permits back that it has taken.
+    /// Permits in flight of a [`LimiterPerKey`](super::LimiterPerKey) stay valid, and the next limiter of the key does not count
+    /// them.
+    ///
+    /// ```
+    /// use leaparray::flow::{KeyedLimiter, Rate, TokenBucketPerKey};
+    ///
+    /// let limit = TokenBucketPerKey::new(Rate::per_minute(1)?, 1);
+    /// let limiter = KeyedLimiter::<String, _>::new(limit, 1_000)?;
+    /// assert!(limiter.try_acquire("ann").is_admitted());
+    /// assert!(limiter.try_acquire("ann").is_refused());
+    /// assert!(limiter.remove("ann"));
+    /// assert!(limiter.try_acquire("ann").is_admitted());
+    /// assert!(!limiter.remove("bob"));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        S: BuildHasher,
+        Q: ?Sized + Eq + Hash,
+    {
+        let hash = self.hash(key);
+        let mut table = self.shard(hash).lock();
+        let removed = table.find(hash.tag(), key).map(|slot| self.take_out(&mut table, slot));
+        // A drop of the key or of its state is code of the caller, and may take long.
+        drop(table);
+        removed.is_some()
     }
 
     /// Returns the latest time from which on the state of an evicted key was as new.

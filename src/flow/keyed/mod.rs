@@ -15,7 +15,8 @@
 //! 2. *Never forgiven.* A key is evicted only when its state is as new from a time t on, and t is not after the `now` of the
 //!    thread that evicts it. Before the lock of its shard is released, `evicted_until` is raised to t. A thread that does not
 //!    find the key has locked the shard later, and creates a state that is as new only from `evicted_until` on. So a
-//!    request with a stale `now` finds no more permits than in the state that was evicted.
+//!    request with a stale `now` finds no more permits than in the state that was evicted. Only a caller who removes a key
+//!    forgives it.
 //! 3. *Bounded memory.* A place in the room is taken before a key is inserted, and given back after it was removed.
 //! 4. *Conserved refusals.* The count of an evicted key is added to `evicted_refused` before the lock is released.
 //!
@@ -105,7 +106,8 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// A key is evicted once its state has been [as new](PerKey#as-new) for the [keep time](Self::with_keep), by default a
 /// minute: a token bucket that has been full for a minute. So an evicted key that comes back gets no more than it would
 /// have had. Each inserted key examines four others and evicts those that are idle, so no decision does more than a bounded
-/// number of steps, and no thread in the background is needed. See also [`evict`](Self::evict).
+/// number of steps, and no thread in the background is needed. See also [`evict`](Self::evict), and [`remove`](Self::remove) for a
+/// client whose limit is lifted.
 ///
 /// Evicted keys are not remembered. So the first request of a key that is not stored, even of one that was never seen, counts with the
 /// latest time from which on an evicted key was as new: before that time, a bucket has fewer tokens than its capacity, and a
@@ -349,6 +351,14 @@ impl<K, R: PerKey, C, S> KeyedLimiter<K, R, C, S> {
     fn shard(&self, hash: KeyHash) -> &Shard<K, R::State> {
         &self.shards[hash.shard(self.shards.len())]
     }
+
+    #[inline]
+    fn hash<Q: ?Sized + Hash>(&self, key: &Q) -> KeyHash
+    where
+        S: BuildHasher,
+    {
+        KeyHash::new(self.hasher.hash_one(key))
+    }
 }
 
 impl<K, R, C, S> KeyedLimiter<K, R, C, S>
@@ -477,11 +487,6 @@ where
     /// ```
     pub const fn of_key<'a, Q: ?Sized>(&'a self, key: &'a Q) -> OfKey<&'a Self, &'a Q> {
         OfKey::new(self, key)
-    }
-
-    #[inline]
-    fn hash<Q: ?Sized + Hash>(&self, key: &Q) -> KeyHash {
-        KeyHash::new(self.hasher.hash_one(key))
     }
 
     /// Returns what `read` finds in the state of a key, or in the state that it would get.

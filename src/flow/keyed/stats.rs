@@ -37,7 +37,7 @@ impl Counts {
 pub struct KeyedCounts {
     /// The number of keys that are stored.
     pub keys: usize,
-    /// The number of keys that were evicted. A key that was evicted twice counts twice.
+    /// The number of keys that were evicted, or removed by a caller. A key that was evicted twice counts twice.
     pub evicted_keys: u64,
     /// The refused requests of keys that were evicted: the sum of the counts that were dropped.
     pub evicted_refusals: u64,

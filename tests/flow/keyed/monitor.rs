@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use leaparray::flow::TokenBucketPerKey;
+use leaparray::flow::{ConcurrencyLimiter, LimiterPerKey, TokenBucketPerKey};
 
 use super::{Keyed, keyed};
 use crate::{at, ms, rate};
@@ -35,6 +35,30 @@ fn top_keys_are_those_with_the_most_refusals() {
         assert_eq!(counts, expected, "{n}");
         assert!(top.iter().all(|refused| limiter.refusals(&refused.key) == Some(refused.refusals)));
     }
+}
+
+#[test]
+fn removed_key_is_as_new_and_its_refusals_are_in_the_sum() {
+    let limiter = keyed(one_token(), 1, Duration::MAX);
+    refuse(&limiter, 7, 40_000);
+    assert!(!limiter.remove(&8));
+    assert!(limiter.remove(&7) && !limiter.remove(&7));
+    let counts = limiter.counts();
+    assert_eq!((counts.keys, counts.evicted_keys, counts.evicted_refusals), (0, 1, 40_000));
+    refuse(&limiter, 7, 1);
+    assert_eq!(limiter.refusals(&7), Some(1));
+}
+
+#[test]
+fn removed_key_keeps_its_permits_in_flight() {
+    let limiter = keyed(LimiterPerKey::new(|| ConcurrencyLimiter::new(1)), 1, Duration::MAX);
+    let permit = limiter.try_acquire_at(&7, at(60_000), 1).at_once().unwrap();
+    assert!(limiter.remove(&7));
+    let next = limiter.try_acquire_at(&7, at(60_000), 1).at_once().unwrap();
+    drop(permit);
+    assert!(limiter.try_acquire_at(&7, at(60_000), 1).is_refused(), "the next limiter's is in use");
+    drop(next);
+    assert!(limiter.try_acquire_at(&7, at(60_000), 1).is_admitted());
 }
 
 #[test]
