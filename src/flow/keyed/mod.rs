@@ -109,8 +109,8 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// number of steps, and no thread in the background is needed. See also [`evict`](Self::evict), and [`remove`](Self::remove) for a
 /// client whose limit is lifted.
 ///
-/// Evicted keys are not remembered. So the first request of a key that is not stored, even of one that was never seen, counts with the
-/// latest time from which on an evicted key was as new: before that time, a bucket has fewer tokens than its capacity, and a
+/// Evicted keys are not remembered. So a key that is not stored, even one that was never seen, is taken for the key that was evicted
+/// with the latest state. Before the time from which on that state was as new, a bucket has fewer tokens than its capacity, and a
 /// window decides as at that time. This concerns only times that lie a keep time back, unless all places were taken.
 ///
 /// # The cap
@@ -118,8 +118,8 @@ pub const NO_ROOM_FOR_KEY: Reason = Reason::Custom("no room for a further key");
 /// At most `max_keys` keys are stored, and an attacker who invents keys cannot raise that. If all places are taken, the
 /// request of a further key examines 20 slots, and a key that is as new gives its place up at once, before the keep time has
 /// passed. But a key that has *come back*, that asked again after it was as new, keeps its place for the keep time. So a client that
-/// has come back once, and again within each keep time, is not displaced by keys that were invented once. To make an invented key as safe,
-/// an attacker has to come back with it after its bucket has filled.
+/// has come back once, and again within each keep time, is not displaced by keys that were invented once. For
+/// an invented key to keep its place as well, the attacker has to come back with it after its bucket has filled.
 ///
 /// If no place becomes free, the request is refused, for the reason [`NO_ROOM_FOR_KEY`]. No key with a place is refused for
 /// that reason. With [`with_overflow`](Self::with_overflow), all keys without a place share one more state instead.
