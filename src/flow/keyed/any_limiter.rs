@@ -15,9 +15,9 @@ use crate::time::Timestamp;
 /// [`TokenBucketPerKey`](super::TokenBucketPerKey) and its siblings take 8 bytes a key.
 ///
 /// A limiter is as new if [it says so](Limiter::is_as_new_at), and if nothing else has its `Arc`, such as a permit in flight.
-/// Most limiters are as new if all of their permits remain, and if their quota tells since when. A limiter without a quota, such as a breaker, and one that learns,
-/// such as an [`AdaptiveLimiter`](crate::flow::AdaptiveLimiter), never are, and nor is an
-/// [`AllOf`](crate::flow::AllOf) with one of them. Their keys stay, and count towards the cap, until
+/// Most limiters are as new if all of their permits remain, and if their quota tells since when. A limiter without a quota, such as
+/// a breaker, never is. Nor is one that learns, such as an [`AdaptiveLimiter`](crate::flow::AdaptiveLimiter), or an
+/// [`AllOf`](crate::flow::AllOf) with one of these. Their keys stay, and count towards the cap, until
 /// [`with_as_new`](Self::with_as_new) tells when they are as new. The keep time begins when the limiter is first found as new.
 ///
 /// Give the limiters the clock of the keyed limiter: their times are then read once. Each limiter bounds times by its own
