@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::pairs::{Act, acted, led, stop_each_two};
 use super::threads::{Led, watched};
 use crate::flow::{Limiter, SlidingWindowLimiter};
 use crate::sync::stall::Point;
@@ -40,15 +41,6 @@ fn drain(limiter: &Sliding, second: u64) -> u64 {
     (0..ENDLESS).take_while(|_| ask(limiter, second, 1) == 1).count() as u64
 }
 
-/// Starts a thread that acts on the limiter, and stops it before the first point.
-fn led(limiter: &Arc<Sliding>, act: impl FnOnce(&Sliding) -> u64 + Send + 'static) -> Led<u64> {
-    let limiter = limiter.clone();
-    Led::start(move |leash| {
-        leash.put_on();
-        act(&limiter)
-    })
-}
-
 fn stopped_at(
     point: Point,
     limiter: &Arc<Sliding>,
@@ -59,11 +51,8 @@ fn stopped_at(
     stopped
 }
 
-/// An operation, and its number of admitted permits.
-type Act = fn(&Sliding) -> u64;
-
 /// Operations of which some take permits from stripes, some end an epoch, and some begin the next one.
-const ACTS: [Act; 6] = [
+const ACTS: [Act<Sliding>; 6] = [
     |limiter| ask(limiter, 60, 1),
     |limiter| ask(limiter, 60, MANY),
     |limiter| ask(limiter, 61, 1),
@@ -104,37 +93,22 @@ fn stopped_threads_lose_no_permit_and_hide_none() {
     }
 }
 
-fn stop_two(first: Act, second: Act, third: Act, points: &mut Vec<Point>) {
-    for passed in 0.. {
-        for passed_then in 0.. {
-            let limiter = striped();
-            let mut one = led(&limiter, first);
-            if !one.lead(passed) {
-                assert!(passed > 0, "no thread was stopped");
-                return;
-            }
-            let mut two = led(&limiter, second);
-            let are_stopped = two.lead(passed_then);
-            let mut admitted = watched("a thread that takes permits", {
-                let limiter = limiter.clone();
-                move || third(&limiter)
-            })
-            .result();
-            points.extend(one.trace.last().into_iter().chain(two.trace.last()));
-            // The thread that was stopped last goes on first.
-            for stopped in [two, one] {
-                admitted += stopped.finish().0;
-            }
-            let last = limiter.permits_by_bucket_at(Timestamp::from_secs(60)).pop().unwrap();
-            admitted += drain(&limiter, last.start.as_secs());
-            assert_eq!(admitted, LIMIT, "{passed} and {passed_then} points");
-            let found = limiter.permits_by_bucket_at(Timestamp::from_secs(60));
-            assert_eq!(found.iter().map(|bucket| bucket.permits).sum::<u64>(), LIMIT);
-            if !are_stopped {
-                break;
-            }
+fn stop_two(
+    first: Act<Sliding>,
+    second: Act<Sliding>,
+    third: Act<Sliding>,
+    points: &mut Vec<Point>,
+) {
+    stop_each_two(striped, [first, second], |limiter, stopped, when| {
+        let mut admitted = acted(limiter, third);
+        points.extend(stopped.iter().filter_map(|stopped| stopped.trace.last()));
+        for stopped in stopped {
+            admitted += stopped.finish().0;
         }
-    }
+        let last = limiter.permits_by_bucket_at(Timestamp::from_secs(60)).pop().unwrap();
+        admitted += drain(limiter, last.start.as_secs());
+        assert_eq!((admitted, taken(limiter)), (LIMIT, LIMIT), "{when}");
+    });
 }
 
 /// While a thread is stopped in the preparation of an epoch, permits are taken from the word, and no other epoch begins.
@@ -256,35 +230,26 @@ fn changed_limit_applies_beside_stopped_threads() {
     }
 }
 
-fn change_beside_two(first: Act, second: Act, changed: u64, points: &mut Vec<Point>) {
-    for passed in 0.. {
-        for passed_then in 0.. {
-            let limiter = striped();
-            let mut one = led(&limiter, first);
-            if !one.lead(passed) {
-                assert!(passed > 0, "no thread was stopped");
-                return;
-            }
-            let mut two = led(&limiter, second);
-            let are_stopped = two.lead(passed_then);
-            points.extend(one.trace.last().into_iter().chain(two.trace.last()));
-            limiter.set_limit(changed).unwrap();
-            let when = format!("stopped after {passed} and {passed_then} points");
-            take_all(&limiter, changed, &when);
-            for stopped in [two, one] {
-                stopped.finish();
-                // The thread may have taken permits under the limit that it has read before.
-                assert!(taken(&limiter) <= LIMIT.max(changed), "{when}");
-                take_all(&limiter, changed, &when);
-            }
-            // No permit is lost in a stripe.
-            limiter.set_limit(2_000).unwrap();
-            take_all(&limiter, 2_000, &when);
-            if !are_stopped {
-                break;
-            }
+fn change_beside_two(
+    first: Act<Sliding>,
+    second: Act<Sliding>,
+    changed: u64,
+    points: &mut Vec<Point>,
+) {
+    stop_each_two(striped, [first, second], |limiter, stopped, when| {
+        points.extend(stopped.iter().filter_map(|stopped| stopped.trace.last()));
+        limiter.set_limit(changed).unwrap();
+        take_all(limiter, changed, when);
+        for stopped in stopped {
+            stopped.finish();
+            // The thread may have taken permits under the limit that it has read before.
+            assert!(taken(limiter) <= LIMIT.max(changed), "{when}");
+            take_all(limiter, changed, when);
         }
-    }
+        // No permit is lost in a stripe.
+        limiter.set_limit(2_000).unwrap();
+        take_all(limiter, 2_000, when);
+    });
 }
 
 /// The limit is lowered while a thread is stopped in the preparation of an epoch. The thread divides the permits of the former

@@ -4,7 +4,7 @@
 use std::mem::forget;
 use std::sync::Arc;
 
-use super::threads::{Led, watched};
+use super::pairs::{acted, led, stop_each_two};
 use crate::flow::{ConcurrencyLimiter, ConcurrencyPermit};
 use crate::sync::stall::Point;
 
@@ -42,20 +42,8 @@ fn drain(limiter: &ConcurrencyLimiter) -> u64 {
     (0..ENDLESS).take_while(|_| keep(limiter, 1) == 1).count() as u64
 }
 
-/// Starts a thread that acts on the limiter, and stops it before the first point.
-fn led(
-    limiter: &Arc<ConcurrencyLimiter>,
-    act: impl FnOnce(&ConcurrencyLimiter) -> u64 + Send + 'static,
-) -> Led<u64> {
-    let limiter = limiter.clone();
-    Led::start(move |leash| {
-        leash.put_on();
-        act(&limiter)
-    })
-}
-
 /// An operation, and the number of permits that it keeps.
-type Act = fn(&ConcurrencyLimiter) -> u64;
+type Act = super::pairs::Act<ConcurrencyLimiter>;
 
 /// Operations of which some take permits from stripes and give them back, some end an epoch, and some begin the next one.
 const ACTS: [Act; 6] = [
@@ -108,35 +96,17 @@ fn stopped_threads_lose_no_permit_and_hide_none() {
 }
 
 fn stop_two(first: Act, second: Act, third: Act, points: &mut Vec<Point>) {
-    for passed in 0.. {
-        for passed_then in 0.. {
-            let limiter = striped();
-            let mut one = led(&limiter, first);
-            if !one.lead(passed) {
-                assert!(passed > 0, "no thread was stopped");
-                return;
-            }
-            let mut two = led(&limiter, second);
-            let are_stopped = two.lead(passed_then);
-            let mut kept = watched("a thread that takes permits", {
-                let limiter = limiter.clone();
-                move || third(&limiter)
-            })
-            .result();
-            points.extend(one.trace.last().into_iter().chain(two.trace.last()));
-            // The thread that was stopped last goes on first.
-            for stopped in [two, one] {
-                kept += stopped.finish().0;
-            }
-            assert_eq!(limiter.in_use(), kept, "{passed} and {passed_then} points");
-            limiter.begin_epoch();
-            kept += drain(&limiter);
-            assert_eq!((kept, limiter.in_use()), (LIMIT, LIMIT));
-            if !are_stopped {
-                break;
-            }
+    stop_each_two(striped, [first, second], |limiter, stopped, when| {
+        let mut kept = acted(limiter, third);
+        points.extend(stopped.iter().filter_map(|stopped| stopped.trace.last()));
+        for stopped in stopped {
+            kept += stopped.finish().0;
         }
-    }
+        assert_eq!(limiter.in_use(), kept, "{when}");
+        limiter.begin_epoch();
+        kept += drain(limiter);
+        assert_eq!((kept, limiter.in_use()), (LIMIT, LIMIT), "{when}");
+    });
 }
 
 /// A thread is stopped before it ends an epoch. Others end it, and take and give back permits in later epochs.
@@ -235,37 +205,23 @@ fn changed_limit_applies_beside_stopped_threads() {
 }
 
 fn change_beside_two(first: Act, second: Act, changed: u64) {
-    for passed in 0.. {
-        for passed_then in 0.. {
-            let limiter = striped();
-            let mut one = led(&limiter, first);
-            if !one.lead(passed) {
-                assert!(passed > 0, "no thread was stopped");
-                return;
-            }
-            let mut two = led(&limiter, second);
-            let are_stopped = two.lead(passed_then);
-            let when = format!("stopped after {passed} and {passed_then} points");
-            limiter.set_limit(changed);
-            let before = limiter.in_use();
-            let mut kept = take_all(&limiter);
-            assert_eq!(limiter.in_use(), changed.max(before), "{when}");
-            for stopped in [two, one] {
-                kept += stopped.finish().0;
-            }
-            // The threads may have taken permits under the limit that they have read before. No reading ends the epoch that
-            // they may have begun.
-            assert!(kept <= LIMIT.max(changed), "{when}, {kept} are kept");
-            assert_eq!(take_all(&limiter), changed.saturating_sub(kept), "{when}");
-            // No permit is lost in a stripe.
-            limiter.set_limit(2_000);
-            take_all(&limiter);
-            assert_eq!(limiter.in_use(), 2_000, "{when}");
-            if !are_stopped {
-                break;
-            }
+    stop_each_two(striped, [first, second], |limiter, stopped, when| {
+        limiter.set_limit(changed);
+        let before = limiter.in_use();
+        let mut kept = take_all(limiter);
+        assert_eq!(limiter.in_use(), changed.max(before), "{when}");
+        for stopped in stopped {
+            kept += stopped.finish().0;
         }
-    }
+        // The threads may have taken permits under the limit that they have read before. No reading ends the epoch that
+        // they may have begun.
+        assert!(kept <= LIMIT.max(changed), "{when}, {kept} are kept");
+        assert_eq!(take_all(limiter), changed.saturating_sub(kept), "{when}");
+        // No permit is lost in a stripe.
+        limiter.set_limit(2_000);
+        take_all(limiter);
+        assert_eq!(limiter.in_use(), 2_000, "{when}");
+    });
 }
 
 /// The limit is lowered while a thread is stopped in the preparation of an epoch. The thread divides the permits of the former

@@ -16,6 +16,7 @@ mod gauge;
 mod histogram;
 mod lent_permits;
 mod listing;
+mod pairs;
 mod scene;
 mod settings;
 mod stage;
