@@ -28,8 +28,8 @@
 //! # The promises
 //!
 //! - The stripes get the permits that the limit leaves by the very word that the striped word replaces. So the limit holds.
-//! - A request is refused by a direct word only. Then no epoch is running, and the word counts all permits in use. The permits of
-//!   stripes that are being prepared are still among those that the word leaves.
+//! - A request is refused by a direct word only. Then no epoch is running, and the word counts all permits in use. Permits in
+//!   stripes that are being prepared are not in use yet.
 //! - The sum at the end of an epoch is the number of permits in use at the compare-exchange that ends it: by then, all stripes are
 //!   frozen, and that compare-exchange finds the balance unchanged. So the sum is never below zero.
 //!

@@ -115,8 +115,8 @@ where
         if Arc::strong_count(&state.limiter) > 1 {
             return None;
         }
-        // Acquire: pairs with the Release with which the last other reference was dropped. What its thread told the
-        // limiter before, such as the failure of a request, is in the readings below.
+        // Acquire: pairs with the Release with which the last other reference was dropped. The readings below
+        // include what its thread did with the limiter before, such as reporting a failed request.
         fence(Ordering::Acquire);
         let now = now.max(state.since);
         let is_as_new = match &self.as_new {

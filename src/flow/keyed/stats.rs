@@ -1,4 +1,4 @@
-//! What a keyed limiter tells a monitor.
+//! Readings of a keyed limiter, for monitors.
 
 use std::cmp::Reverse;
 

@@ -33,8 +33,8 @@
 //!
 //! - The stripes get no more permits than the limit leaves, by the very word that the striped word replaces. So the limit
 //!   holds.
-//! - A request is refused by a direct word only. Then no epoch is running, and the word counts all permits that were taken. The
-//!   permits of stripes that are being prepared are still among those that the word leaves. So no permit is hidden in a stripe.
+//! - A request is refused by a direct word only. Then no epoch is running, and the word counts all permits that were taken.
+//!   Permits in stripes that are being prepared are not taken yet. So no permit is hidden in a stripe.
 //! - Permits of a stripe count in the bucket of the striped word. That is not older than the request's own bucket.
 //! - The operations are lock-free. An epoch begins only after another thread was admitted, so threads that begin and end
 //!   epochs do not keep each other from admissions for ever.

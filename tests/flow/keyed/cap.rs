@@ -1,4 +1,4 @@
-//! The cap: neither memory nor the places of known keys are for those who invent keys.
+//! The cap: invented keys take neither more memory nor the places of known keys.
 
 use std::cell::Cell;
 use std::time::Duration;
